@@ -35,6 +35,15 @@ def files_below(folder: Path, is_entered: Callable[[str], bool] = lambda _name: 
     return sorted(path for path in found if path.is_file())
 
 
+def all_below(folder: Path, is_entered: Callable[[str], bool] = lambda _name: True) -> list[Path]:
+    """As ``files_below``, and besides every link that leads to no file, or to a folder: that is not entered."""
+    found = []
+    for parent, _ in folders_below(str(folder), is_entered):
+        with os.scandir(parent) as entries:
+            found += [Path(entry.path) for entry in entries if not entry.is_dir(follow_symlinks=False)]
+    return sorted(found)
+
+
 def names_in(folder: Path) -> list[str]:
     """The names of all that is in a folder, sorted.
 

@@ -139,7 +139,8 @@ def append(  # noqa: PLR0913
     \b
     keptlog append users --file archive/ --column offset=kafka_offset --column partition=kafka_partition
 
-    With --run-id an append can be repeated: what has landed under that name is named, and not appended again.
+    With --run-id an append can be repeated: what has landed under that name is named, and not appended again. Rows with
+    offsets of their own (--column offset=NAME) are repeated with --skip-existing.
     """
     reading = _reading(how)
     keeps_offsets = bool(reading.columns.get("offset"))

@@ -12,6 +12,15 @@ def not_empty(_context: click.Context, _option: click.Parameter, text: str | Non
     return text
 
 
+def broker_address(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
+    """The callback of ``--bootstrap``."""
+    if not_empty(context, option, text) is not None:
+        from keptlog.log.source import valid_bootstrap  # noqa: PLC0415  # few commands have it
+
+        valid_bootstrap(text or "")
+    return text
+
+
 def _topics(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from keptlog.cli.completion import topics  # noqa: PLC0415  # only who presses Tab needs it
 

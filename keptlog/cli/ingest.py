@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.arguments import config_option, not_empty
+from keptlog.cli.arguments import broker_address, config_option, not_empty
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.ingest_result import (
     reconcile_option,
@@ -38,7 +38,10 @@ def ingest() -> None:
 @ingest.command(short_help="Ingest topics of a Kafka broker, from where the last ingest ended.")
 @click.option("--topic", "names", multiple=True, metavar="TOPIC", help="A topic there; may be repeated.")
 @click.option(
-    "--bootstrap", metavar="HOST:PORT", callback=not_empty, help="Brokers to ask first; a topic here remembers them."
+    "--bootstrap",
+    metavar="HOST:PORT",
+    callback=broker_address,
+    help="Brokers to ask first; a topic here remembers them.",
 )
 @click.option(
     "--into", metavar="TOPIC", callback=not_empty, help="The topic here, if it is to have another name than there."

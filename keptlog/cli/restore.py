@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from keptlog.cli.arguments import not_empty, topic_or_log_argument
+from keptlog.cli.arguments import broker_address, not_empty, topic_or_log_argument
 from keptlog.cli.opening import home_with
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, require_stdout
 from keptlog.cli.unopened import unopened_store
@@ -56,7 +56,7 @@ class _Options:
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT",
-    callback=not_empty,
+    callback=broker_address,
     help="kafka: the broker; default is that of kafka.properties.",
 )
 @click.option(

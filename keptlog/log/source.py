@@ -27,12 +27,16 @@ up to the first later epoch are those that were there under the epoch of then:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import MAX_PARTITIONS, TopicPartition
+
+_ADDRESS = re.compile(r"([A-Za-z_]+://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+)(:(?P<port>[0-9]{1,9}))?")
+_LARGEST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,22 @@ class SourceIdentity:
     def updated(self, found: SourceIdentity) -> SourceIdentity:
         """What is stored once ``found`` was read: an id that was not known is kept, the newest address counts."""
         return SourceIdentity(self.topic, self.topic_id or found.topic_id, found.bootstrap or self.bootstrap)
+
+
+def valid_bootstrap(text: str) -> str:
+    """Addresses of brokers as Kafka's clients take them: HOST or HOST:PORT, several with commas between them.
+
+    Raises:
+        InvalidConfig: one of them is none.
+    """
+    for part in text.split(","):
+        address = _ADDRESS.fullmatch(part.strip())
+        if address is None or not 1 <= int(address["port"] or 1) <= _LARGEST_PORT:
+            raise InvalidConfig(
+                f"bootstrap {text!r} is no address of a broker: write HOST:PORT, with a port from 1 to "
+                f"{_LARGEST_PORT}, and commas between several"
+            )
+    return text
 
 
 @dataclass(frozen=True, slots=True)

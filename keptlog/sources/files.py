@@ -55,6 +55,7 @@ class Format(StrEnum):
 
 
 _SUFFIXES = {".parquet": Format.PARQUET, ".jsonl": Format.JSONL, ".ndjson": Format.JSONL, ".json": Format.JSONL}
+_OTHER_COMPRESSIONS = {".bz2", ".lz4", ".snappy", ".xz", ".zip", ".zst"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +226,7 @@ def files_below(paths: Sequence[str]) -> list[str]:
     Hidden ones, and those that begin with ``_``, are marks of whoever wrote the folder.
 
     Raises:
-        InvalidConfig: a file is named twice, or a folder has none.
+        InvalidConfig: a file is named twice, or a folder has none, or one that can't be taken.
         StorageUnavailable: a folder can't be listed, so that files would be left out.
     """
     files = [file for path in paths for file in (_files_in(Path(path)) if Path(path).is_dir() else [path])]
@@ -237,16 +238,33 @@ def files_below(paths: Sequence[str]) -> list[str]:
 
 def _files_in(folder: Path) -> list[str]:
     try:
-        below = folders.files_below(folder, _is_no_mark)
+        below = folders.all_below(folder, _is_no_mark)
     except OSError as error:
         raise StorageUnavailable(
             f"{error.filename or folder} can't be listed ({error.strerror}), and its records would be left out: let "
             "this user list it, or name the files that are meant; nothing was appended"
         ).for_good() from error
-    found = [str(path) for path in below if _format_of(path.name) and _is_no_mark(path.name)]
+    unmarked = [path for path in below if _is_no_mark(path.name)]
+    for path in unmarked:
+        if why := _why_left_out(path):
+            raise InvalidConfig(
+                f"{path} {why}, so its records would be left out: take it away, or name the files and folders that "
+                "are meant; nothing was appended"
+            )
+    found = [str(path) for path in unmarked if _format_of(path.name)]
     if not found:
         raise InvalidConfig(f"folder {folder} has no files that end with {', '.join(_SUFFIXES)}: name files instead")
     return found
+
+
+def _why_left_out(path: Path) -> str | None:
+    """Why a file in a folder is not taken that seems to hold records; null if it is, or holds none."""
+    if path.is_dir():
+        return "is a link to a folder, which is not followed"
+    if _format_of(path.name):
+        return None if path.is_file() else "leads to no file"
+    is_packed = path.suffix.lower() in _OTHER_COMPRESSIONS and _format_of(path.stem)
+    return "is compressed otherwise than with gzip" if is_packed else None
 
 
 def _is_no_mark(name: str) -> bool:
@@ -254,4 +272,4 @@ def _is_no_mark(name: str) -> bool:
 
 
 def _format_of(path: str) -> Format | None:
-    return _SUFFIXES.get(Path(path.removesuffix(".gz")).suffix)
+    return _SUFFIXES.get(Path(path.lower().removesuffix(".gz")).suffix)

@@ -64,6 +64,8 @@ class ParquetRows:
             InvalidRecord: what is wrong with the row at ``place``, or with the file.
         """
         place.unit = "row"
+        if Path(self.path).is_fifo():
+            raise InvalidRecord("Parquet can't be read from a pipe, its end comes first: name a file")
         try:
             file = _opened(self.path)
         except (pa.ArrowException, OSError) as error:

@@ -27,6 +27,9 @@ _PER_MS = {"ms": 1, "us": 1000, "ns": 1_000_000}
 """The units of time that Parquet has."""
 
 Longs = npt.NDArray[np.int64]
+_LONG = np.iinfo(np.int64)
+_LARGEST = int(_LONG.max) - 1
+"""The largest offset: the log ends behind it, and that is a long too."""
 
 
 class BadRow(Exception):
@@ -182,11 +185,12 @@ def _bytes(column: pa.Array) -> pa.Array:
 def _times(column: pa.Array, now_ms: int) -> pa.Array:
     is_null = column.is_null().to_numpy(zero_copy_only=False)
     numbers = _longs(column)
-    unit = column.type.unit if pa.types.is_timestamp(column.type) else "ms"
-    times_ms = numbers // _PER_MS[unit]
-    bad = np.flatnonzero(~is_null & ((times_ms < -1) | (times_ms > LARGEST_TIMESTAMP_MS)))
+    is_time = pa.types.is_timestamp(column.type)
+    times_ms = numbers // _PER_MS[column.type.unit if is_time else "ms"]
+    # Only as a number -1 is none: as a time it is the last moment of 1969.
+    bad = np.flatnonzero(~is_null & ((times_ms < (0 if is_time else -1)) | (times_ms > LARGEST_TIMESTAMP_MS)))
     if len(bad):
-        why = f"timestamp {times_ms[bad[0]]} is no time in ms between 1970 and 9999, nor -1 for none"
+        why = f"timestamp {_as_text(column, bad[0])} is no time in ms between 1970 and 9999, nor -1 for none"
         raise BadRow(int(bad[0]), why)
     return pa.array(np.where(is_null, now_ms, times_ms))
 
@@ -194,17 +198,28 @@ def _times(column: pa.Array, now_ms: int) -> pa.Array:
 def _numbers(column: pa.Array, field: str, *, is_needed: bool = False) -> pa.Array:
     is_null = column.is_null().to_numpy(zero_copy_only=False)
     numbers = _longs(column)
-    bad = np.flatnonzero(is_null if is_needed and is_null.any() else ~is_null & (numbers < 0))
+    is_wrong = (numbers < 0) | (numbers > _LARGEST)
+    bad = np.flatnonzero(is_null if is_needed and is_null.any() else ~is_null & is_wrong)
     if len(bad):
         found = column[int(bad[0])].as_py()
-        raise BadRow(int(bad[0]), f"{field} {'is null' if found is None else found}: it must be 0 or more")
+        raise BadRow(
+            int(bad[0]),
+            f"{field} {'is null' if found is None else found}: it must be 0 or more, and at most {_LARGEST}",
+        )
     return pa.array(numbers, mask=is_null)
 
 
 def _longs(column: pa.Array) -> Longs:
-    """Whole numbers, 0 for null; those beyond the range become negative."""
+    """Whole numbers, 0 for null; those beyond the range become the least there is."""
+    if pa.types.is_uint64(column.type):
+        unsigned = column.fill_null(0).to_numpy()
+        return np.where(unsigned > _LONG.max, _LONG.min, unsigned.astype(np.int64))
     numbers: Longs = column.cast(pa.int64(), safe=False).fill_null(0).to_numpy()
     return numbers
+
+
+def _as_text(column: pa.Array, index: int) -> str:
+    return str(column.slice(index, 1).cast(pa.string())[0].as_py())
 
 
 def _no_headers(count: int) -> pa.Array:

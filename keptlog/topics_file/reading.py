@@ -30,7 +30,7 @@ from keptlog.log.config import parse_setting
 from keptlog.log.counted import counted
 from keptlog.log.declared import MAX_DESCRIPTION_LENGTH, About, DeclaredTopic, valid_owner
 from keptlog.log.setting import meant
-from keptlog.log.source import SourceIdentity
+from keptlog.log.source import SourceIdentity, valid_bootstrap
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.topics_file.nodes import Entry, FileProblem, YamlFile, is_null, kind_of, whole_number
 
@@ -173,6 +173,8 @@ class _Reading:
         found = {name: self.file.text(keys[name].value, f"{where}.{name}") for name in _SOURCE_KEYS if name in keys}
         name, bootstrap = found.get("topic") or topic.key, found.get("bootstrap")
         self._trying(entry.line, f"{where}: ", partial(valid_topic_name, name))
+        if bootstrap is not None:
+            self._trying(keys["bootstrap"].line, f"{where}: ", partial(valid_bootstrap, bootstrap))
         return SourceIdentity(name, None, bootstrap)
 
     def _config(self, where: str, entry: Entry | None) -> dict[str, str]:

@@ -285,9 +285,8 @@ def drawn_settings(history: History) -> dict[str, str]:
     """Settings of a topic; all is closed at once, so that sizes don't matter."""
     chance, pace = history.world.chance, history.world.pace
     # Dice of its own: what the others throw stays what it was.
-    remembered_ms = Random(f"{history.world.seed}/watermarks").choice(
-        [pace.minute_ms // 6, 10 * pace.minute_ms, 7 * pace.day_ms]
-    )
+    dice = Random(f"{history.world.seed}/watermarks")
+    remembered_ms = dice.choice([pace.minute_ms // 6, 10 * pace.minute_ms, *[7 * pace.day_ms] * 6])
     return {
         "cleanup.policy": chance.choice(["compact", "compact", "compact,delete"]),
         "min.cleanable.dirty.ratio": "0",

@@ -53,6 +53,35 @@ def test_a_folder_means_its_files_by_name_without_marks_and_hidden_ones(tmp_path
     assert keys(*files_below([str(tmp_path)])) == ["1", "2", "3"]
 
 
+def test_suffixes_are_known_in_capitals_too(tmp_path: Path) -> None:
+    for number, name in enumerate(("a.JSONL", "b.Jsonl.GZ"), start=1):
+        jsonl(tmp_path / name, str(number))
+    parquet(tmp_path / "c.PARQUET", "3")
+    assert keys(*files_below([str(tmp_path)])) == ["1", "2", "3"]
+
+
+def test_what_seems_to_hold_records_and_is_not_taken_from_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    jsonl(tmp_path / "elsewhere" / "a.jsonl", "1")
+    for number, (name, leads_to, why) in enumerate(
+        (
+            ("b.jsonl.xz", None, "is compressed otherwise than with gzip"),
+            ("b.PARQUET.zst", None, "is compressed otherwise than with gzip"),
+            ("linked", "../elsewhere", "is a link to a folder, which is not followed"),
+            ("b.jsonl", "../nowhere", "leads to no file"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        jsonl(folder / "a.jsonl", "1")
+        if leads_to:
+            (folder / name).symlink_to(leads_to)
+        else:
+            (folder / name).write_bytes(b"x")
+        with pytest.raises(InvalidConfig, match=f"{name} {why}, so its records would be left out"):
+            files_below([str(folder)])
+
+
 def test_a_folder_without_files_and_a_file_that_is_named_twice_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfig, match=r"has no files that end with \.parquet, \.jsonl"):
         files_below([str(tmp_path)])

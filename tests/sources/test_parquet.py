@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -156,7 +158,10 @@ LATE = 253_402_300_800
     ("column", "values", "message"),
     [
         ("timestamp", pa.array([0, -2], pa.int64()), "timestamp -2 is no time"),
-        ("timestamp", pa.array([0, LATE], pa.timestamp("s")), "timestamp 253402300800000 is no time"),
+        ("timestamp", pa.array([0, LATE], pa.timestamp("s")), "timestamp 10000-01-01 00:00:00.000 is no time"),
+        ("timestamp", pa.array([0, 2**64 - 1], pa.uint64()), "timestamp 18446744073709551615 is no time"),
+        ("timestamp", pa.array([0, -500], pa.timestamp("us")), "timestamp 1969-12-31 23:59:59.999500 is no time"),
+        ("offset", pa.array([0, 2**63 - 1]), f"offset {2**63 - 1}: it must be 0 or more, and at most {2**63 - 2}"),
         ("timestamp", pa.array([0, 2**62], pa.int64()).cast(pa.timestamp("ms")), "is no time"),
         ("partition", pa.array([0, -1], pa.int32()), "partition -1: it must be 0 or more"),
         ("headers", pa.array([[], [{"key": None, "value": b""}]], HEADERS), "a header has no name"),
@@ -170,10 +175,24 @@ def test_a_bad_row_is_refused_by_its_number_in_the_file_after_those_before_it(
     write(file, key=["k"] * 12, value=["v"] * 12, **{column: rows})
     place = Place()
     records: list[NewRecord] = []
+    named = {"offset": "offset"} if column == "offset" else {}
     with pytest.raises(InvalidRecord, match=message):
-        records.extend(ParquetRows(str(file), {}, NOW_MS).records(place))
+        records.extend(ParquetRows(str(file), named, NOW_MS).records(place))
     assert place.number == 7
     assert len(records) == 6
+
+
+def test_a_pipe_is_no_file_that_parquet_can_be_read_from(file: Path) -> None:
+    write(file, key=["k"], value=["v"])
+    pipe = file.with_name("pipe")
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(file.read_bytes()))
+    writer.start()
+    with pytest.raises(InvalidRecord, match="Parquet can't be read from a pipe, its end comes first: name a file"):
+        list(ParquetRows(str(pipe), {}, NOW_MS).records(Place()))
+    with pipe.open("rb") as left:
+        left.read()
+    writer.join()
 
 
 def test_of_several_bad_rows_the_first_is_named_whichever_field_it_is(file: Path) -> None:

@@ -151,6 +151,10 @@ def test_a_file_that_is_no_text_is_refused_with_the_line() -> None:
         ("source:", "source is empty: write bootstrap: HOST:PORT below it, or leave it out"),
         ("source: {boostrap: a}", "source: there is no key 'boostrap' here: did you mean bootstrap?"),
         ("source: {topic: a b}", "source: topic name 'a b' is not allowed"),
+        ('source: {bootstrap: ""}', "source: bootstrap '' is no address of a broker: write HOST:PORT"),
+        ("source: {bootstrap: 'a:99999'}", "source: bootstrap 'a:99999' is no address of a broker"),
+        ("source: {bootstrap: no port}", "source: bootstrap 'no port' is no address of a broker"),
+        ("source: {bootstrap: 'a:1,,b:2'}", "source: bootstrap 'a:1,,b:2' is no address of a broker"),
         ("source: {bootstrap: [a]}", "source.bootstrap is a list: write a value, or leave it out"),
     ],
 )
