@@ -9,7 +9,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.table import history, runs
 from keptlog.table.files import TableFiles
-from keptlog.table.quiet import PurgeTimes
+from keptlog.table.quiet import PurgeTimes, has_open_erasures
 
 
 def remember(files: TableFiles, table: Table, expiring: Sequence[Snapshot], new_id: str, now_ms: int) -> None:
@@ -18,7 +18,9 @@ def remember(files: TableFiles, table: Table, expiring: Sequence[Snapshot], new_
     history.remember_entries(files, table, expiring, new_id, now_ms)
 
 
-def forget(files: TableFiles, location: str, times: PurgeTimes) -> None:
-    """Delete what was written down too long ago, of the topic at a location."""
-    runs.forget(files, location, times.now_ms, times.run_memory_ms)
-    history.forget_entries(files, location, times.now_ms, times.history_ms)
+def forget(files: TableFiles, table: Table, times: PurgeTimes) -> None:
+    """Delete what was written down too long ago; and while a key is to be erased, what nobody can look through."""
+    runs.forget(files, table.location(), times.now_ms, times.run_memory_ms)
+    history.forget_entries(files, table.location(), times.now_ms, times.history_ms)
+    if has_open_erasures(table):
+        history.drop_unreadable(files, table, times.now_ms - times.orphan_grace_ms)

@@ -12,8 +12,9 @@ Whoever reads takes both, each snapshot once; so it does no harm if the commit d
 down the same. A purge that finds a file of its day writes another with all that is in it, and then deletes it: so there
 are few files, and none is ever changed. A file is deleted ``keptlog.history.retention.ms`` after its day.
 
-It is nobody's proof, and nothing is decided by it: a file that is damaged or gone costs only what it told. What is
-deleted for good has receipts (``keptlog.receipts``).
+It is nobody's proof, and nothing is decided by it: a file that is damaged or gone costs only what it told. While a key
+is to be erased, a purge deletes damaged ones: nobody can look them through (``drop_unreadable``). What is deleted for
+good has receipts (``keptlog.receipts``).
 """
 
 from __future__ import annotations
@@ -73,6 +74,16 @@ def forget_entries(files: TableFiles, location: str, now_ms: int, retention_ms: 
     oldest = _oldest_day(now_ms, retention_ms)
     for path, day in _paths(files, location):
         if day < oldest:
+            files.delete(path)
+
+
+def drop_unreadable(files: TableFiles, table: Table, moment_ms: int) -> None:
+    """Delete what was written before a moment and can't be understood: an erasure waits until it is looked through."""
+    folder = _folder(table.location())
+    old = [file.path for file in files.list(folder) if file.modified_ms <= moment_ms]
+    for path in old:
+        if _NAME.fullmatch(path.removeprefix(folder)) and _read(files, table, path) is None:
+            _logger.warning("%s is deleted: nothing is decided by it, and an erasure would wait for it", path)
             files.delete(path)
 
 

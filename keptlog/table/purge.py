@@ -153,8 +153,8 @@ class Purge:
         left_behind = set(self._removal.journals)
         while self._expire_some():
             pass
-        expired.forget(self.files, self.topic.location, self.times)
         table = self._table()
+        expired.forget(self.files, table, self.times)
         discard(self.files, left_registers(table, self._stored))
         needed = self._needed(table, left_behind)
         doomed = self._removal.own(lambda journal: not is_sweep(journal), needed)

@@ -4,7 +4,7 @@
                          or is data: as many files and bytes as the manifest list and the snapshot count
     no snapshot          was replaced long enough ago
     nothing              waits: no journal, no draft, nothing hidden, no file of erasures that was replaced, nothing
-                         remembered for too long
+                         remembered for too long, no key to be erased
 
 Then nothing is to be deleted, and nothing is looked at any further. In all other cases the purge looks at everything:
 here nobody decides what goes. If one file is lost and another of its size is an orphan, that counts as quiet; where a
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 
+from keptlog.errors import LogCorrupt
 from keptlog.log.broker import BrokerConfig
 from keptlog.storage.files import StoredFile
 from keptlog.table.clock_guard import ClockGuard
@@ -31,7 +32,7 @@ from keptlog.table.journal import receipt_folder
 from keptlog.table.lineage import summary_of
 from keptlog.table.references import Manifests, comparable_forms, named_references
 from keptlog.table.runs import remembered_ms
-from keptlog.table.state import watermarks_paths
+from keptlog.table.state import read_open_erasures, watermarks_paths
 from keptlog.table.sweep import left_registers
 from keptlog.table.topic_storage import Storage
 
@@ -75,6 +76,8 @@ class PurgeTimes:
         """
         if storage.waits or storage.hidden.files or replaced_before(table, self.now_ms - self.delete_delay_ms):
             return False
+        if has_open_erasures(table):
+            return False
         if left_registers(table, storage.files) or any(due_ms <= self.now_ms for due_ms in self._own_due_ms(storage)):
             return False
         return _is_accounted_for(table, storage, manifests)
@@ -106,6 +109,14 @@ class PurgeTimes:
         yield from (
             each.since_ms + self.orphan_grace_ms for each in storage.hidden.replaced if each.path.startswith(own)
         )
+
+
+def has_open_erasures(table: Table) -> bool:
+    """Whether keys are to be erased: then each file is looked through, and one that can't be is in the way."""
+    try:
+        return bool(read_open_erasures(table.name()[-1], table.properties).count)
+    except LogCorrupt:
+        return True
 
 
 def _is_accounted_for(table: Table, storage: Storage, manifests: Manifests) -> bool:

@@ -295,3 +295,20 @@ def test_retired_segments_that_wait_for_a_purge_are_named_with_their_time(world:
     [text] = world.row().blocked
     assert text.startswith("older snapshots of users keep ")
     assert " until 20" in text
+
+
+def test_a_damaged_file_of_the_history_is_swept_and_keeps_no_request_open(world: World) -> None:
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask()
+    assert world.to_deleted().erasure.state == "deleted"
+    [file] = world.home.rglob("metadata/receipts/history/*.json")
+    file.write_bytes(file.read_bytes()[:200])
+    row = world.verified()
+    assert row.erasure.state == "deleted"
+    assert f"{file.name} was not looked through" in row.blocked[0]
+    world.later(SECOND_MS)
+    world.purge(grace_ms=30 * 24 * HOUR_MS)
+    assert file.exists(), "it may be on its way to the disk"
+    world.purge()
+    assert world.verified().erasure.state == "verified"
