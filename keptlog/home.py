@@ -210,7 +210,7 @@ class Home:
 
         asked = to_verify(self.store, names)
         found = verify_logs(self.store, asked, now_ms if now_ms is not None else wall_clock_ms())
-        leave_checks(self.path, by_check(found, asked))
+        leave_checks(self.path, by_check(found, asked, is_of_now=now_ms is None))
         return found
 
     def repair(self, topic: str, *, adopt: bool = False, now_ms: int | None = None) -> RepairProposal | None:

@@ -57,6 +57,11 @@ def clock_ms() -> int:
     return given_ms
 
 
+def is_time_given() -> bool:
+    """Whether ``clock_ms`` is a time that somebody gave."""
+    return given_now_ms(os.environ.get(NOW_MS)) is not None
+
+
 def print_json(answer: Mapping[str, Any], failed: Mapping[str, KeptlogError] | None = None) -> None:
     """The one JSON document that a command prints; ``failed`` is what went wrong beside the answer, by its subject.
 

@@ -32,7 +32,7 @@ from keptlog.cli.output import (
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.broker import CLEANER_DISABLED, CLEANER_ENABLED, BrokerConfig, purge_interval_ms
-from keptlog.log.conditions import Condition, check_condition
+from keptlog.log.conditions import TIMELY_CHECKS, Condition, check_condition
 from keptlog.log.counted import counted
 from keptlog.log.standing import LogStanding
 from keptlog.log.stored_files import WrongFile
@@ -49,8 +49,6 @@ MOST_SHOWN = 200
 """Rows, if no topic was named; JSON has all."""
 MOST_DAMAGED = 20
 """Lines about logs whose files are missing or damaged."""
-_SEEN_HERE = {"G8", "max_compaction_lag"}
-"""Checks of verify that each status makes anew."""
 
 
 @click.command()
@@ -141,7 +139,8 @@ def _broken(home: Path, seen: Standings) -> tuple[list[Condition], dict[str, Kep
 
 
 def _not_seen_here(checks: Mapping[str, str]) -> dict[str, str]:
-    return {name: what for name, what in checks.items() if name not in _SEEN_HERE}
+    """Without those that each status makes anew."""
+    return {name: what for name, what in checks.items() if name not in TIMELY_CHECKS}
 
 
 def _tell_broken(broken: Sequence[Condition]) -> None:

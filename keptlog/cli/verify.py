@@ -14,6 +14,7 @@ from keptlog.cli.output import (
     as_columns,
     clock_ms,
     exit_if_failed,
+    is_time_given,
     json_option,
     no_topics,
     print_json,
@@ -47,7 +48,7 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     require_topics_here()
     asked = to_verify(store, names)
     found = verify_logs(store, asked, now_ms)
-    leave_checks(home_path(), by_check(found, asked))
+    leave_checks(home_path(), by_check(found, asked, is_of_now=not is_time_given()))
     held = held_here(home_path(), purge_interval_ms(store.broker_settings), store.metadata_locations())
     if here := judged_here(held, now_ms):
         found[THIS_MACHINE] = [here]

@@ -108,10 +108,16 @@ class Condition:
     """Whether it is told at once; else only if it lasts."""
     lasts_ms: int = 0
     """So long it must have been seen before it is told."""
+    checks: tuple[str, ...] = ()
+    """Which broke, if it is about checks."""
 
     @property
     def id(self) -> str:
         return f"{self.matter} {self.subject}"
+
+
+TIMELY_CHECKS = frozenset({"G8", "max_compaction_lag"})
+"""Those that the clock breaks, and a pass mends; the others look at what is stored alone."""
 
 
 class Evidence(NamedTuple):
@@ -321,7 +327,9 @@ def silent_condition(address: str, reason: str) -> Condition:
 def check_condition(name: str, topic: str, problems: Mapping[str, str]) -> Condition:
     """A log, or something else that ``verify`` looks at, with what is broken by check."""
     told = "; ".join(f"{check}: {problem}" for check, problem in sorted(problems.items()))
-    return Condition(Matter.CHECK, name, _line(f"verify found {name} broken: {told}"), topic)
+    return Condition(
+        Matter.CHECK, name, _line(f"verify found {name} broken: {told}"), topic, checks=tuple(sorted(problems))
+    )
 
 
 def outage_condition(matter: Matter, reason: str) -> Condition:

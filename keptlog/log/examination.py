@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from keptlog.errors import Action, KeptlogError
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
-from keptlog.log.conditions import Condition, Level, Matter
+from keptlog.log.conditions import TIMELY_CHECKS, Condition, Level, Matter
 from keptlog.log.counted import counted
 from keptlog.log.holder import Holder, HolderKind
 from keptlog.log.iso_time import iso_time
@@ -167,7 +167,8 @@ def condition_problems(conditions: Iterable[Condition], broker: BrokerConfig) ->
     steps = _NEXT if broker.log_cleaner_enable else {**_NEXT, **_NEXT_IF_OFF}
     for each in conditions:
         if each.level > Level.OPEN and each.matter in steps:
-            cause, todo, command = steps[each.matter]
+            is_timely = bool(each.checks) and TIMELY_CHECKS.issuperset(each.checks)
+            cause, todo, command = _NEXT_IF_LATE if is_timely else steps[each.matter]
             runs = command.format(subject=each.subject) if command else None
             yield Problem(each.subject, each.text, cause, todo.format(subject=each.subject), runs)
 
@@ -206,6 +207,12 @@ _NEXT: dict[Matter, tuple[str, str, str | None]] = {
         None,
     ),
 }
+_NEXT_IF_LATE = (
+    "a deadline has passed: a clean or a purge did not come, or something holds what it would delete",
+    "do what it says, clean and purge, then verify again: what passes is forgotten",
+    "keptlog verify {subject}",
+)
+"""What is next where only checks broke that the clock breaks: no file is damaged."""
 _SWITCH_ON = "take log.cleaner.enable=false out of the broker settings"
 _NEXT_IF_OFF: dict[Matter, tuple[str, str, str | None]] = {
     Matter.DEADLINE: (CLEANER_DISABLED, f"{_SWITCH_ON}: it is late, so it is cleaned first", None),

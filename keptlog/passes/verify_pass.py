@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.log.conditions import TIMELY_CHECKS
 from keptlog.log.given import whole_number
 from keptlog.log.segment import Log
 from keptlog.passes.check import CHECKS, CheckResult, what_broke
@@ -97,12 +98,21 @@ def verify_logs(store: LogStore | UnopenedStore, asked: ToVerify, now_ms: int) -
     return found
 
 
-def by_check(found: Mapping[str, Sequence[CheckResult]], asked: ToVerify) -> dict[str, dict[str, str | None]]:
-    """By topic-partition and check what is broken, null if nothing is.
+def by_check(
+    found: Mapping[str, Sequence[CheckResult]], asked: ToVerify, *, is_of_now: bool = True
+) -> dict[str, dict[str, str | None]]:
+    """By topic-partition and check what is broken, null if nothing is, to be remembered.
 
-    A topic that can't be read is not in it: whoever looks sees that.
+    A topic that can't be read is not in it: whoever looks sees that. Neither is what was judged as of another time: it
+    says nothing of now.
     """
-    return {name: what_broke(results) for name, results in found.items() if name not in asked.not_looked_at}
+    told = {name: what_broke(results) for name, results in found.items() if name not in asked.not_looked_at}
+    if is_of_now:
+        return told
+    return {
+        name: {check: what for check, what in checks.items() if check not in TIMELY_CHECKS}
+        for name, checks in told.items()
+    }
 
 
 def _partitions(logs: list[Log]) -> list[int]:

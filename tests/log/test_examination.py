@@ -8,7 +8,7 @@ import pytest
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnsupportedFormat
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.conditions import Condition, Level, Matter
+from keptlog.log.conditions import Condition, Level, Matter, check_condition
 from keptlog.log.examination import (
     DiskSeen,
     clock_problems,
@@ -91,3 +91,11 @@ def test_a_problem_outweighs_what_was_not_looked_at_and_a_hint_is_none() -> None
     assert diagnosis_of([fine]) is Diagnosis.FINE
     assert diagnosis_of([fine, unseen]) is Diagnosis.NOT_LOOKED_AT
     assert diagnosis_of([fine, unseen, wrong]) is Diagnosis.WRONG
+
+
+def test_a_check_that_only_a_deadline_broke_has_another_cause_than_a_damaged_file() -> None:
+    late = {"G8": "tag audit keeps 1 retired segment, past its deadline", "max_compaction_lag": "1 h late"}
+    [of_late] = condition_problems([check_condition("users-0", "users", late)], BrokerConfig())
+    assert of_late.cause.startswith("a deadline has passed")
+    [of_damage] = condition_problems([check_condition("users-0", "users", late | {"G1": "is cut off"})], BrokerConfig())
+    assert of_damage.cause.startswith("a file was damaged")
