@@ -31,7 +31,7 @@ from keptlog.log.problem import CheckUp, Problem
 from keptlog.passes.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
 from keptlog.passes.proof_doctor import erasure_problems, receipt_problems
 from keptlog.passes.this_machine import held_here
-from keptlog.table.embedded import unfinished_deletion
+from keptlog.table.embedded import HELD, unfinished_deletion
 from keptlog.table.format import CURRENT
 from keptlog.table.home_location import Elsewhere
 from keptlog.table.side_by_side import side_by_side
@@ -101,7 +101,10 @@ def _home(patient: Patient) -> Iterator[Problem]:
         if str(error) in map(str, patient.unread_settings.values()):
             raise NotLookedAt(_UNREAD_SETTINGS) from error
         cause = "the path is another one than you mean, its disk is not mounted, or somebody deleted or damaged it"
-        yield Problem(str(home), str(error), cause, "set KEPTLOG_HOME, mount the disk, or put back what is missing")
+        todo = "set KEPTLOG_HOME, mount the disk, or put back what is missing"
+        if HELD in str(error):
+            cause, todo = "a backup, or a program that hangs, has locked it", "do what it says"
+        yield Problem(str(home), str(error), cause, todo)
 
 
 def _elsewhere_problem(found: Elsewhere) -> Problem:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.conditions import Sighting
 from keptlog.log.holder import Holdings
 from keptlog.log.segment import Log
@@ -71,14 +71,21 @@ class Patient:
             return error
         return None
 
-    @cached_property
+    @property
     def store(self) -> LogStore:
         """The opened home."""
+        if isinstance(self._opened, KeptlogError):
+            raise NotLookedAt(NOT_OPENED) from self._opened
+        return self._opened
+
+    @cached_property
+    def _opened(self) -> LogStore | KeptlogError:
+        """It is opened once: another try may be waited for as long as the first."""
         try:
             require_home(self.home)
             return self.open_store()
         except KeptlogError as error:
-            raise NotLookedAt(NOT_OPENED) from error
+            return error
 
     @cached_property
     def topics(self) -> list[str]:
@@ -91,14 +98,21 @@ class Patient:
     def elsewhere(self) -> Elsewhere | None:
         """Where the home was made, if that is not where it lies."""
         try:
-            return elsewhere(self.home) if is_made(self.home / DATABASE) else None
-        except sqlite3.Error:  # whoever opens it says why
+            return elsewhere(self.home) if self._is_made else None
+        except (sqlite3.Error, StorageUnavailable):  # whoever opens it says why
             return None
+
+    @cached_property
+    def _is_made(self) -> bool:
+        try:
+            return is_made(self.home / DATABASE)
+        except StorageUnavailable:  # somebody holds it
+            return True
 
     @property
     def has_warehouse(self) -> bool:
         """Whether the folder is there in which all files of the topics lie."""
-        return not is_made(self.home / DATABASE) or not self.topics or (self.home / "warehouse").is_dir()
+        return not self._is_made or not self.topics or (self.home / "warehouse").is_dir()
 
     @cached_property
     def overview(self) -> Overview:

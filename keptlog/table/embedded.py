@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
 from keptlog.settings import home_folder
 
 CATALOG_NAME = "keptlog"
@@ -23,6 +23,10 @@ RECEIPTS = "keptlog_receipts"
 """Where the chain of receipts is: whoever lists topics never sees it."""
 DATABASE = "catalog.db"
 LOCK_WAIT_SECONDS = 30
+"""How long a commit waits for those of others."""
+_LOOK_WAIT_SECONDS = 10
+"""How long a look does: it is kept out only while one lands."""
+HELD = "another process holds its database: wait until it is done, or end it (fuser names it), then try again"
 _CONFIGURATION = ".pyiceberg.yaml"
 
 
@@ -32,18 +36,38 @@ def embedded_locations(
     """Topic to the location of its current metadata; null if only the opened catalog can tell.
 
     That is so where there is no embedded catalog yet, where another one may be configured, and where it can't be read.
+
+    Raises:
+        StorageUnavailable: another process holds it.
     """
     database = home_folder(home) / DATABASE
     if not database.is_file() or may_be_configured(environment):
         return None
     query = "select table_name, metadata_location from iceberg_tables where catalog_name = ? and table_namespace = ?"
     try:
-        where = f"{database.as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(where, timeout=LOCK_WAIT_SECONDS, uri=True)) as connection:
+        with looking_into(database) as connection:
             rows = connection.execute(query, (CATALOG_NAME, namespace)).fetchall()
     except sqlite3.Error:
         return None
     return {topic: location for topic, location in rows if location}
+
+
+@contextlib.contextmanager
+def looking_into(database: Path, mode: str = "ro") -> Iterator[sqlite3.Connection]:
+    """A connection to an embedded catalog for one look, that imports little.
+
+    Raises:
+        StorageUnavailable: another process holds it for longer than a commit takes.
+        sqlite3.Error: it can't be read.
+    """
+    where = f"{database.as_uri()}?mode={mode}"
+    try:
+        with contextlib.closing(sqlite3.connect(where, timeout=_LOOK_WAIT_SECONDS, uri=True)) as connection:
+            yield connection
+    except sqlite3.OperationalError as error:
+        if "database is locked" not in str(error):
+            raise
+        raise StorageUnavailable(f"home {database.parent} can't be looked into: {HELD}") from None
 
 
 def warehouse_of(home: Path) -> str:

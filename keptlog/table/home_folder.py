@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from operator import methodcaller
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from keptlog.folders import names_in
 from keptlog.log.counted import counted
 from keptlog.settings import require_entry
 from keptlog.table.configuration import catalog_settings
-from keptlog.table.embedded import DATABASE, LOCK_WAIT_SECONDS, NAMESPACE, may_be_configured
+from keptlog.table.embedded import DATABASE, NAMESPACE, looking_into, may_be_configured
 
 RESTORE = "put it back from a backup of this home, or set KEPTLOG_HOME to the home that you mean"
 _SHOWN = 3
@@ -119,9 +118,7 @@ def is_made(database: Path) -> bool:
         return False
     query = "select 1 from sqlite_master where name = 'iceberg_tables'"
     try:
-        with closing(
-            sqlite3.connect(f"{database.as_uri()}?mode=ro", timeout=LOCK_WAIT_SECONDS, uri=True)
-        ) as connection:
+        with looking_into(database) as connection:
             return bool(connection.execute(query).fetchall())
     except sqlite3.Error:
         return True

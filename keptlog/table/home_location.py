@@ -16,11 +16,10 @@ What can't be seen: a copy on another machine at the same path. It has files of 
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE
+from keptlog.table.embedded import CATALOG_NAME, DATABASE, NAMESPACE, looking_into
 
 HOME_ID, HOME_LOCATION = "keptlog.home-id", "keptlog.home-location"
 """Properties of the catalog's namespace."""
@@ -95,8 +94,7 @@ def _origin(database: Path) -> _Origin | None:
     if not database.is_file():
         return None
     # Not "ro": who was killed in a commit has left a journal, and only a connection that may write can take it back.
-    where = f"{database.as_uri()}?mode=rw"
-    with contextlib.closing(sqlite3.connect(where, timeout=LOCK_WAIT_SECONDS, uri=True)) as connection:
+    with looking_into(database, "rw") as connection:
         if not connection.execute("select 1 from sqlite_master where name = 'iceberg_namespace_properties'").fetchall():
             return None
         query = (

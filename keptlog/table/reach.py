@@ -36,6 +36,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAl
 from keptlog.errors import StorageUnavailable
 from keptlog.storage.disk import FULL, DiskRefusal, refusal_of
 from keptlog.storage.refusal import store_refusal_of
+from keptlog.table.embedded import HELD
 from keptlog.table.reaching import one_line
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def todo_about(error: Exception) -> str:
         return "then try again"
     if is_unsupported(error):
         return "this catalog can't do it: keptlog doctor --catalog says what follows"
+    if _is_locked(error):
+        return HELD
     return _ALLOW if failure_of(error) is FailureKind.REFUSED else "check that it exists and can be reached"
 
 
@@ -167,9 +170,12 @@ def _of_database(error: DBAPIError) -> FailureKind:
     """SQLite says that it is locked where another process writes, or that its file was moved: nothing landed."""
     if isinstance(error, NotConnected) and any(word in str(error) for word in _REFUSED_BY_DATABASE):
         return FailureKind.REFUSED
-    is_locked = isinstance(error, OperationalError) and "database is locked" in str(error)
-    is_unsent = is_locked or _was_moved(error) or isinstance(error, NotConnected)
+    is_unsent = _is_locked(error) or _was_moved(error) or isinstance(error, NotConnected)
     return FailureKind.NOT_SENT if is_unsent else FailureKind.UNKNOWN
+
+
+def _is_locked(error: BaseException) -> bool:
+    return isinstance(error, OperationalError) and "database is locked" in str(error)
 
 
 def _was_moved(error: BaseException) -> bool:

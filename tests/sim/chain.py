@@ -125,7 +125,7 @@ class ChainOracle(Landed, Watcher):
         # What somebody else could not delete is told by the receipt of another journal, which is still to come.
         journals = self.storage.disk.below(f"{path.partition('/metadata/receipts/')[0]}/metadata/gc")
         coming = b"".join(file.content for _, file in journals)
-        gone = [each for each in told_files(draft["content"]) if each not in self._sealed_files]
+        gone = [each for each in told_files(draft["content"], alone=True) if each not in self._sealed_files]
         untold = [each for each in gone if each.encode() not in coming]
         if untold:
             self.world.fail(f"draft {draft['id']} is deleted, and no sealed receipt tells of {untold[:3]}")
@@ -169,6 +169,10 @@ def is_draft(path: str) -> bool:
     return folder.endswith("/metadata/receipts") and name.endswith(".json")
 
 
-def told_files(content: Any) -> list[str]:
-    """The files that a receipt says are gone."""
-    return [str(file["path"]) for file in content.get("files", ())]
+def told_files(content: Any, *, alone: bool = False) -> list[str]:
+    """The files that a receipt says are gone; ``alone``: those that have a receipt although no segment went with them.
+
+    Metadata of expired snapshots has none by itself.
+    """
+    files = content.get("files", ())
+    return [str(each["path"]) for each in files if not alone or each["why"] != "retired" or "/data/" in each["path"]]
