@@ -102,16 +102,18 @@ def why_unsettled(log: Log, now_ms: int) -> str | None:
 def log_start_after_deletion(log: Log, before_offset: int) -> int:
     """The log start offset once the records below ``before_offset`` are deleted; -1 means all there are.
 
+    One below the log start has nothing to delete, as in Kafka (``Partition.deleteRecordsOnLeader``).
+
     Raises:
-        InvalidConfig: the offset lies outside of the log.
+        InvalidConfig: the offset lies behind the log end, or is none.
     """
     offset = log.log_end_offset if before_offset == -1 else before_offset
-    if not log.log_start_offset <= offset <= log.log_end_offset:
+    if not 0 <= offset <= log.log_end_offset:
         raise InvalidConfig(
             f"{log.topic_partition}: offset {before_offset} is out of range: records can be deleted before offsets "
-            f"{log.log_start_offset} to {log.log_end_offset}, or -1 for all"
+            f"up to {log.log_end_offset}, or -1 for all"
         )
-    return offset
+    return max(offset, log.log_start_offset)
 
 
 _Rule = Callable[[Log, list[Segment], int, int], Iterable[OldSegment]]

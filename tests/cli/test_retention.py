@@ -79,13 +79,13 @@ def test_a_deletion_says_which_segment_still_holds_deleted_records(keptlog: Run,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["delete-records", "events", "0", "4"], "offsets 0 to 3, or -1 for all"),
+        (["delete-records", "events", "0", "4"], "offsets up to 3, or -1 for all"),
         (["delete-records", "events", "7", "1"], "no partition 7"),
         (["delete-records", "evnts", "0", "1"], "there is no topic 'evnts'"),
         (["delete-records", "events", "0"], "'events' is not a topic-partition"),
         (["delete-records", "events", "x", "0"], "'events x' is no log"),
         (["delete-records", "0"], "Missing argument"),
-        (["delete-records", "events", "0", "4", "--dry-run"], "offsets 0 to 3, or -1 for all"),
+        (["delete-records", "events", "0", "4", "--dry-run"], "offsets up to 3, or -1 for all"),
         (["retain", "evnts"], "there is no topic or topic-partition 'evnts'"),
     ],
 )

@@ -51,13 +51,14 @@ class Storage:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return file.content
 
-    def begin(self, path: str) -> None:
-        """A file is there, and empty."""
+    def begin(self, path: str, *, is_shown: bool = True) -> None:
+        """A file is there, and empty; or nobody sees it before its end."""
         self._raise(self.world.seam("create", _short(path), OPEN), writes=True)
         self.begun_ms[path] = self.world.now_ms
-        self.disk.write(path, b"", self.world.now_ms)
+        if is_shown:
+            self.disk.write(path, b"", self.world.now_ms)
 
-    def end(self, path: str, content: bytes, *, is_durable: bool = True) -> None:
+    def end(self, path: str, content: bytes, *, is_durable: bool = True, was_shown: bool = True) -> None:
         """A file is written and synced."""
         fault = self.world.seam("write", f"{_short(path)} {len(content)} bytes", CLOSE)
         if fault in {Fault.HALF_FILE, Fault.FULL_DISK}:
@@ -65,7 +66,7 @@ class Storage:
         if fault is Fault.HALF_FILE:
             self.world.crash()
         self._raise(fault, writes=True)
-        if path not in self.disk.files:
+        if was_shown and path not in self.disk.files:
             self._after(fault)
             return  # somebody has deleted it since it was begun: what is written has no name any more
         self.disk.write(path, content, self.world.now_ms)
@@ -181,9 +182,16 @@ class SimulatedFiles(TableFiles):
 
     @override
     def write_bytes(self, path: str, content: bytes) -> None:
-        # Cruel: a store that shows half of what it got when its writer died.
-        with self.open_output(path) as sink:
-            sink.write(content)
+        # A small file is there whole or not at all. Cruel: a store that shows half of one when its writer died.
+        self.storage.begin(path, is_shown=False)
+        try:
+            self.storage.end(path, content, is_durable=self.waiting is None, was_shown=False)
+        except BaseException:
+            with suppress(OSError):
+                self.delete(path)
+            raise
+        if self.waiting is not None:
+            self.waiting.append(path)
 
     @override
     @contextmanager

@@ -210,10 +210,10 @@ def test_a_deletion_that_moved_nothing_is_done_too_and_its_run_id_deletes_nothin
     assert values(store) == [(0, 5, b"6")]
 
 
-@pytest.mark.parametrize("offset", [6, 0, -2])
+@pytest.mark.parametrize("offset", [6, -2])
 def test_an_offset_outside_of_the_log_is_refused(store: LogStore, offset: int) -> None:
     store.delete_records(LOG, 1, new_id())
-    with pytest.raises(InvalidConfig, match="offsets 1 to 5, or -1 for all"):
+    with pytest.raises(InvalidConfig, match="offsets up to 5, or -1 for all"):
         store.delete_records(LOG, offset, new_id())
     with pytest.raises(UnknownTopic, match="no partition 7"):
         store.delete_records(TopicPartition(TOPIC, 7), 0, new_id())
@@ -249,8 +249,15 @@ def test_two_deletions_at_once_leave_the_higher_log_start(store: LogStore, tmp_p
         return commit()
 
     faulty.faults = [after_a_higher_one]  # type: ignore[list-item]
-    with pytest.raises(InvalidConfig, match="offsets 3 to 5"):
-        store_over(faulty).delete_records(LOG, 1, new_id())
+    late = store_over(faulty).delete_records(LOG, 1, new_id())
+    assert (late.log_start_offset, late.segments) == (3, 0)
+    assert start_and_checkpoint(store) == (3, None)
+
+
+def test_an_offset_below_the_log_start_deletes_nothing(store: LogStore) -> None:
+    store.delete_records(LOG, 3, new_id())
+    nothing = store.delete_records(LOG, 0, new_id())
+    assert (nothing.log_start_offset, nothing.segments) == (3, 0)
     assert start_and_checkpoint(store) == (3, None)
 
 
