@@ -49,6 +49,8 @@ class HomeSeen(NamedTuple):
     """Null where no topic has a broker, or nobody could ask."""
     why_unknown: str | None = None
     """Why nothing is known of the logs, where no catalog is."""
+    outage: StorageUnavailable | None = None
+    """What the catalog, or the storage of all topics, says instead of an answer; the sighting has it too."""
 
 
 def tell_no_topics(home: Path, seen: HomeSeen) -> None:
@@ -104,17 +106,17 @@ class HomeLook:
             lags, evidence = self._brokers.ask(now_ms)
             return evidence
 
-        overview = why_unknown = None
+        overview = why_unknown = outage = None
         try:
             overview = self._overview(now_ms)
         except StorageUnavailable as error:
-            sighting = without_catalog(error, now_ms)
+            sighting, outage = without_catalog(error, now_ms), error
         else:
             sighting = home_sighting(self.home, overview, self.limits, asked)
             why_unknown = why_nothing_is_known(self.home, overview)
         sighting = sighting.with_evidence(spark_evidence(_why_spark_is_down(self.home)))
         sighting = sighting.with_evidence(tick_evidence(self.home, now_ms, self.limits))
-        return HomeSeen(sighting, None if why_unknown else overview, lags, why_unknown)
+        return HomeSeen(sighting, None if why_unknown else overview, lags, why_unknown, outage)
 
     @cached_property
     def _brokers(self) -> Brokers:

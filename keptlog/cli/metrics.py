@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry, generate_latest, start_http_ser
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.home_look import HomeLook, HomeSeen, tell_no_topics
 from keptlog.cli.output import EXIT_FAILED, clock_ms
 from keptlog.cli.unopened import unopened_store
@@ -55,7 +56,7 @@ _max_series_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def metrics() -> None:
     """Show Prometheus how all logs stand: Kafka's cleaner metrics under jmx_exporter's names, and keptlog's own.
 
@@ -116,10 +117,19 @@ def write(file: str, max_series: int) -> None:
     if path is None:
         click.echo(text, nl=False)
     else:
-        # A new one is for everybody, whatever the umask takes away: who reads it is another user.
-        replace_file(path, text, None if path.exists() else 0o644)
+        _replace(path, text)
     if not shown.is_up:
         sys.exit(EXIT_FAILED)
+
+
+def _replace(path: Path, text: bytes) -> None:
+    """Write the file whole; a disk that is full does not say itself which file it had no room for."""
+    try:
+        # A new one is for everybody, whatever the umask takes away: who reads it is another user.
+        replace_file(path, text, None if path.exists() else 0o644)
+    except OSError as error:
+        what = f"{path} can't be written: {error.strerror or error}"
+        raise StorageUnavailable(f"{what}; what was there is as it was, mend that and try again") from error
 
 
 @dataclass(eq=False)
@@ -159,6 +169,8 @@ class _Looks:
             click.echo(f"keptlog: {first_line(error)}", err=True)
             seen = HomeSeen(Sighting(now_ms))
         tell_no_topics(self._looking.home, seen)
+        if seen.outage:
+            click.echo(f"keptlog: {first_line(seen.outage)}", err=True)
         look = Look(
             str(self._looking.home),
             seen.sighting,

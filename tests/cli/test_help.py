@@ -59,7 +59,9 @@ def test_wherever_the_exit_codes_are_listed_all_of_them_are(keptlog: Run, place:
     assert [code for code in codes if not re.search(rf"\b{code}\b", listed)] == []
 
 
-@pytest.mark.parametrize("group", [[], ["topic"], ["reader"], ["receipt"], ["erasure"], ["ingest"], ["import"]])
+@pytest.mark.parametrize(
+    "group", [[], ["topic"], ["reader"], ["receipt"], ["erasure"], ["ingest"], ["import"], ["metrics"]]
+)
 def test_a_bare_group_prints_its_help(keptlog: Run, group: list[str]) -> None:
     bare = keptlog(*group)
     assert (bare.code, bare.err) == (0, "")

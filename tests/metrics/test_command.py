@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -131,6 +132,8 @@ def test_what_could_not_be_looked_at_has_no_number(scene: Scene) -> None:
     assert outcome.code == 1
     assert "keptlog_up 0.0" in outcome.out
     assert "kafka_log" not in outcome.out
+    assert outcome.err.count("\n") == 1
+    assert "catalog.db is damaged" in outcome.err
     assert 'keptlog_conditions{condition="uncleanable"' not in outcome.out
 
 
@@ -145,6 +148,11 @@ def test_a_home_without_topics_is_looked_at_and_one_that_has_lost_its_catalog_is
     lost = scene.keptlog("metrics", "write", "-")
     assert lost.code == 1
     assert "keptlog_up 0.0" in lost.out
+    assert "has lost its catalog" in lost.err
+    (scene.home / "catalog.db").touch()
+    emptied = scene.keptlog("metrics", "write", "-")
+    assert (emptied.code, emptied.err.count("\n")) == (1, 1)
+    assert "catalog.db is empty" in emptied.err
 
 
 def test_where_no_catalog_is_nothing_is_known_of_the_logs_and_why_is_told(scene: Scene) -> None:
@@ -171,6 +179,23 @@ def test_a_file_is_replaced_whole_and_everybody_may_read_it(scene: Scene, tmp_pa
     refused = scene.keptlog("metrics", "write", str(tmp_path / "nowhere" / "keptlog.prom"))
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "there is no folder" in refused.err
+
+
+def test_a_disk_without_room_is_told_with_the_file(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    scene.topic()
+    file = tmp_path / "keptlog.prom"
+    file.write_text("before")
+    with monkeypatch.context() as disk:
+        disk.setattr("os.fsync", full)
+        outcome = scene.keptlog("metrics", "write", str(file))
+    assert (outcome.code, outcome.err.count("\n")) == (1, 1)
+    assert f"{file} can't be written: No space left on device" in outcome.err
+    assert file.read_text() == "before"
 
 
 def test_the_page_lists_every_metric_with_what_it_means() -> None:
