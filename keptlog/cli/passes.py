@@ -126,7 +126,7 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
                 {
                     "topic": topic,
                     "snapshots expired": numbers["expired_snapshots"],
-                    "files deleted": numbers["deleted_files"],
+                    "files deleted": numbers["deleted_files"] + numbers["deleted_metadata_files"],
                     "orphans deleted": numbers["deleted_orphans"],
                     "freed": size(numbers["deleted_bytes"]),
                 }

@@ -40,6 +40,7 @@ def purge_numbers(receipt: PurgeReceipt) -> dict[str, int]:
     return {
         "expired_snapshots": len(receipt.expired_snapshots),
         "deleted_files": len(receipt.deleted_files),
+        "deleted_metadata_files": len(receipt.deleted_metadata),
         "deleted_orphans": len(receipt.deleted_orphans),
         "deleted_bytes": receipt.deleted_bytes,
     }

@@ -68,6 +68,7 @@ def test_a_log_goes_from_dirty_to_clean_to_empty_of_tombstones_to_purged(
 
     purged = keptlog("purge", "--json")
     assert purged.json["topics"][users]["deleted_files"] >= 2
+    assert purged.json["topics"][users]["deleted_metadata_files"] > 0
     assert [each["key"] for each in keptlog("read", users).json_lines] == ["b"]
 
 
@@ -179,6 +180,21 @@ def test_a_topic_that_cannot_be_purged_is_named_and_the_others_are_purged(keptlo
     assert "odd: topic odd: property log.partitions='many'" in purged.err
     unknown = keptlog("purge", users, "usres")
     assert (unknown.code, unknown.out) == (2, "")
+
+
+def test_the_files_that_a_purge_tells_are_those_that_it_foretold_and_its_receipt_has(
+    keptlog: Run, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that what is freed is made of: also the manifests of expired snapshots."""
+    monkeypatch.setenv("KEPTLOG_NOW_MS", str(NOW_MS))
+    keptlog("topic", "create", "orders", "--config", "cleanup.policy=delete")
+    keptlog("append", "orders", "--file", lines({"key": "a", "value": "1"}))
+    assert keptlog("delete-records", "orders-0", "1", "--yes").code == 0
+    foretold = keptlog("purge", "--dry-run", "--json").json["topics"]["orders"]
+    row = keptlog("purge").out.splitlines()[1].split()
+    [receipt] = keptlog("receipt", "list", "--json").json["receipts"]
+    assert foretold["files"] > foretold["segments"] > 0
+    assert (int(row[2]), receipt["files"]) == (foretold["files"], foretold["files"])
 
 
 def test_a_purge_says_what_may_still_hold_values_and_until_when(keptlog: Run, home: Path, users: str) -> None:

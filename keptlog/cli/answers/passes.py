@@ -267,8 +267,13 @@ class PurgedTopicForm(TypedDict):
     """Nothing was committed or became due since its last purge; what is told is of that one."""
     expired_snapshots: int
     deleted_files: int
+    """Replaced segments."""
+    deleted_metadata_files: int
+    """Manifests and manifest lists of expired snapshots."""
     deleted_orphans: int
+    """Files that nothing referred to."""
     deleted_bytes: int
+    """Of all these files."""
     held_files: list[HeldFileForm]
     not_deleted: list[NotDeletedForm]
     unreadable: list[str]
