@@ -77,8 +77,8 @@ def _row(entry: HistoryEntry) -> dict[str, object]:
         "logs": cost.log_count if cost else None,
         "read": size(cost.bytes_read) if cost else None,
         "written": size(entry.bytes_added),
-        "records in": entry.records_added,
-        "out": entry.records_removed,
+        "records added": entry.records_added,
+        "removed": entry.records_removed,
         "took": f"{cost.duration_ms / 1000:.1f} s" if cost and cost.duration_ms is not None else None,
         "run": entry.run_id,
     }

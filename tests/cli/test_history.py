@@ -35,6 +35,7 @@ def commits(outcome: Any) -> list[dict[str, Any]]:
 
 def test_each_commit_is_told_with_its_reason_its_cost_and_its_run(keptlog: Run, users: str) -> None:
     out = keptlog("history", users).out
+    assert "records added  removed" in out.splitlines()[0]
     append, _, clean = [line.split() for line in out.splitlines()[1:4]]
     assert append[1:] == ["append", "-", "-", "-", *append[5:7], "1", "0", "-", "append-1"]
     assert (clean[1:4], clean[-1]) == (["clean", "dirty_ratio", "1"], "nightly")
