@@ -110,7 +110,8 @@ class ErasureRow:
     def _brought_on_by(self) -> str:
         state, way = self.erasure.state, self.erasure.way
         if state is ErasureState.TOMBSTONED:
-            return {ErasureWay.RETENTION: "retention", ErasureWay.HERE: "the same request again"}.get(
+            retention = f"retention (keptlog retain {self.topic})"
+            return {ErasureWay.RETENTION: retention, ErasureWay.HERE: "the same request again"}.get(
                 ErasureWay(way), "a clean"
             )
         if state is ErasureState.COMPACTED and self.erasure.gone is None:

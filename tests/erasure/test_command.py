@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,18 @@ def test_it_tells_what_will_happen_and_does_it_only_when_it_may(users: Run, monk
     assert (again.code, "users: asked for before" in again.out) == (0, True)
     outputs = [told, asked, done, again, users("erasure", "list"), users("erasure", "show", "r1")]
     assert [each for each in outputs if "user-7@here" in each.out + each.err] == []
+
+
+def test_what_waits_for_retention_names_its_command(keptlog: Run, lines: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No clean touches such a topic, so whoever only cleans and purges would wait for ever."""
+    keptlog("topic", "create", "visits", "--config", "cleanup.policy=delete", "--config", f"retention.ms={HOUR_MS}")
+    keptlog("append", "visits", "--file", lines({"key": "user-7@here", "value": "x"}))
+    keptlog("erase", "visits", "--key", "user-7@here", "--yes", "--run-id", "r1")
+    monkeypatch.setenv("KEPTLOG_NOW_MS", str(time.time_ns() // 1_000_000 + 2 * HOUR_MS))
+    for look in (["list"], ["show", "r1"], ["verify", "r1"]):
+        assert "retention (keptlog retain visits)" in keptlog("erasure", *look).out
+    assert keptlog("retain").code == 0
+    assert "compacted" in keptlog("erasure", "list").out
 
 
 def test_where_nobody_can_be_asked_nothing_is_done_and_no_secret_is_made(
