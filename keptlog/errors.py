@@ -8,7 +8,8 @@
     |  `- InputGone                  an input is not there: somebody else has replaced it, or it is lost
     |- CommitStateUnknown            the catalog did not answer; look before you retry
     |- TombstonesMissed              a registered reader came too late: he starts over, with an empty state
-    |- StorageUnavailable            catalog, storage or Spark can't be reached; retry later, unless it was refused
+    |- StorageUnavailable            catalog, storage or Spark can't be reached; retry later, unless it was refused or
+    |  |                             the catalog is damaged
     |  `- SparkUnavailable           what did the work is lost, and no log is at fault: an executor, a master, a server
     |- LogCorrupt                    the stored log contradicts itself; names the segment
     |- UnsupportedFormat             a newer keptlog wrote the topic: nothing is wrong with it, and nothing was touched
@@ -111,6 +112,11 @@ class StorageUnavailable(KeptlogError):
     def for_good(self) -> Self:
         """The same error, of an answer that does not change by itself."""
         self.action = Action.FIX_STORAGE
+        return self
+
+    def of_damage(self) -> Self:
+        """The same error, where a file of the catalog is damaged or lost: it stays so until it is put back."""
+        self.action = Action.FIX_DATA
         return self
 
     @property

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from keptlog.errors import KeptlogError, StorageUnavailable, first_line
+from keptlog.errors import Action, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig, purge_interval_ms
 from keptlog.log.examination import (
     DiskSeen,
@@ -156,6 +156,8 @@ def _catalog(patient: Patient) -> Iterator[Problem]:
 
 
 def _catalog_problem(error: BaseException) -> Problem:
+    if isinstance(error, KeptlogError) and error.action is Action.FIX_DATA:
+        return unreadable_problem("catalog", error)
     cause = "it is down, or its address or credentials are wrong"
     return Problem("catalog", first_line(error), cause, "see that it answers from this machine; keptlog status asks it")
 

@@ -245,7 +245,7 @@ def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog
                 raise
             raise StorageUnavailable(
                 f"home {home} can't be opened: its catalog {home / DATABASE} is damaged ({error}); {RESTORE}"
-            ) from None
+            ).of_damage() from None
 
 
 def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) -> Catalog:

@@ -76,7 +76,7 @@ def require_catalog_not_lost(home: Path) -> None:
         raise StorageUnavailable(
             f"home {home} has lost its catalog: {home / DATABASE} {is_what}, and the files of "
             f"{counted(len(topics), 'topic')} are ({', '.join(topics[:_SHOWN])}{more}): {RESTORE}; nothing was changed"
-        )
+        ).of_damage()
 
 
 def lost_since(home: Path) -> str:

@@ -93,6 +93,8 @@ def unavailable(what: str, error: Exception) -> StorageUnavailable:
     disk = disk_refusal_of(error)
     todo = f"the disk {disk.why}, {disk.remedy}" if disk else todo_about(error)
     told = StorageUnavailable(f"{what}: {store_refusal_of(error) or one_line(error)}; {todo}")
+    if _is_damaged(error):
+        return told.of_damage()
     return told.for_good() if failure_of(error) is FailureKind.REFUSED else told
 
 
@@ -100,6 +102,8 @@ def todo_about(error: Exception) -> str:
     """What to do about a failure, in words that end a line; an object store's refusal has said it already."""
     if store_refusal_of(error):
         return "then try again"
+    if _is_damaged(error):
+        return "the catalog's database is damaged: put it back from a backup"
     if is_unsupported(error):
         return "this catalog can't do it: keptlog doctor --catalog says what follows"
     if _is_locked(error):
@@ -176,6 +180,11 @@ def _of_database(error: DBAPIError) -> FailureKind:
 
 def _is_locked(error: BaseException) -> bool:
     return isinstance(error, OperationalError) and "database is locked" in str(error)
+
+
+def _is_damaged(error: Exception) -> bool:
+    """Whether SQLite says that its file is none of its own, or was written over; its other errors are subclasses."""
+    return type(error.orig if isinstance(error, DBAPIError) else error) is sqlite3.DatabaseError
 
 
 def _was_moved(error: BaseException) -> bool:

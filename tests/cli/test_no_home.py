@@ -84,6 +84,36 @@ def test_who_looks_is_told_and_nothing_is_changed(
     assert _content(home.parent) == before
 
 
+def _pages_of_the_schema(database: Path) -> None:
+    _overwrite(database, 1, 9)
+
+
+def _page_of_one_table(database: Path) -> None:
+    _overwrite(database, 1, 1)
+
+
+def _overwrite(database: Path, first: int, pages: int) -> None:
+    content = bytearray(database.read_bytes())
+    content[first * 4096 : (first + pages) * 4096] = b"\xff" * len(content[first * 4096 : (first + pages) * 4096])
+    database.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "broken", [Path.unlink, lambda path: path.write_bytes(b""), _pages_of_the_schema, _page_of_one_table]
+)
+def test_a_program_is_not_told_to_try_again_where_the_catalog_is_to_be_put_back(
+    keptlog: Run, home: Path, broken: Callable[[Path], object]
+) -> None:
+    broken(_topic(home))
+    told = keptlog("topic", "list", "--json")
+    [error] = told.json["errors"]
+    assert (told.code, error["kind"], error["action"]) == (1, "StorageUnavailable", "fix_data")
+    assert "put it back from a backup" in error["message"]
+    doctor = keptlog("doctor").out
+    assert "from a copy" in doctor or "put back what is missing" in doctor
+    assert "put nothing back" not in doctor
+
+
 def test_people_are_told_of_a_catalog_that_is_lost(keptlog: Run, home: Path) -> None:
     _topic(home).unlink()
     told = keptlog("notify", "--dry-run", "--json")
