@@ -313,10 +313,24 @@ def check_topic_names(topic: Iterable[str]) -> None:
     """Refuse names that are no topic settings.
 
     Raises:
-        InvalidConfig: with the nearest right name, or the reason why a Kafka setting means nothing here.
+        InvalidConfig: with the nearest right name, the place of a home's setting, or the reason why a Kafka setting
+            means nothing here.
     """
     for name in topic:
         if name in NOT_APPLICABLE:
             raise InvalidConfig(f"{name} has no meaning on a lake: {NOT_APPLICABLE[name]}; leave it out")
         if name not in _BY_NAME:
-            raise unknown_name(name, list(_BY_NAME))
+            raise _of_the_home(name) or unknown_name(name, list(_BY_NAME))
+
+
+def _of_the_home(name: str) -> InvalidConfig | None:
+    """The error for a name that no topic has, but a home; null if it has none either."""
+    from keptlog.log.broker import BROKER_SETTINGS  # noqa: PLC0415  # which imports this module
+
+    own = next((each.name for each in SETTINGS if name in {synonym.name for synonym in each.broker}), None)
+    if own is None and name not in {each.name for each in BROKER_SETTINGS}:
+        return None
+    instead = f", or give this topic {own}" if own else ""
+    return InvalidConfig(
+        f"{name} is a setting of the home, not of a topic: write it to server.properties in the home{instead}"
+    )

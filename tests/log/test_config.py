@@ -131,6 +131,14 @@ def test_a_name_like_no_other_is_answered_with_all_of_them() -> None:
         TopicConfig.of({"zzz": "1"})
 
 
+def test_a_setting_of_the_home_is_answered_with_its_place() -> None:
+    told = "is a setting of the home, not of a topic: write it to server.properties in the home"
+    with pytest.raises(InvalidConfig, match=f"^log.cleaner.threads {told}$"):
+        TopicConfig.of({"log.cleaner.threads": "2"})
+    with pytest.raises(InvalidConfig, match=f"^log.retention.hours {told}, or give this topic retention.ms$"):
+        TopicConfig.of({"log.retention.hours": "2"})
+
+
 @pytest.mark.parametrize("name", sorted(NOT_APPLICABLE))
 def test_a_setting_that_only_a_broker_could_obey_is_refused_with_the_reason(name: str) -> None:
     with pytest.raises(InvalidConfig, match=f"{name} has no meaning on a lake: .*; leave it out"):
