@@ -99,10 +99,12 @@ class Eraser:
         """What a request would do; changes nothing.
 
         Raises:
-            InvalidConfig: it has no topics or keys, a deadline that has passed, or a key in its id or reason.
+            InvalidConfig: it has no topics or keys, a deadline that has passed, or a key in its id or reason; or the
+                home is a copy, or was moved, so that it could not be asked for here.
             UnknownTopic: there is no such topic.
         """
         now_ms = whole_number(now_ms, "now_ms")
+        self.store.require_writable()
         hasher = self.load_hasher(is_kept=False)
         self._require_sound(request, hasher, now_ms)
         topics: dict[str, TopicProposal] = {}

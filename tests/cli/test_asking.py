@@ -101,10 +101,11 @@ def test_in_a_copy_of_a_home_previews_refuse_what_is_refused(
     copy = shutil.copytree(replaced, replaced.parent / "copy")
     monkeypatch.setenv("KEPTLOG_HOME", str(copy))
 
-    for command in (("purge",), ("delete-records", "users", "0", "3")):
+    for command in (("purge",), ("delete-records", "users", "0", "3"), ("erase", "users", "--key", "a")):
         preview, really = keptlog(*command, "--dry-run"), keptlog(*command)
         assert (preview.code, really.code) == (2, 2)
         assert preview.err == really.err
+        assert (preview.out, really.out) == ("", "")
 
 
 def test_a_preview_knows_that_its_run_has_deleted_before(keptlog: Run, replaced: Path) -> None:
