@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import click
 
@@ -14,6 +14,7 @@ from keptlog.cli.erase_keys import FORMATS, given_keys
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.opening import home_with
 from keptlog.cli.output import (
+    EXIT_BAD_INPUT,
     EXIT_FAILED,
     clock_ms,
     exit_if_failed,
@@ -26,7 +27,7 @@ from keptlog.cli.output import (
     run_id_option,
 )
 from keptlog.cli.unopened import unopened_store
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import new_id, open_home
 from keptlog.log.counted import counted
 from keptlog.log.erasure import ErasureWay
@@ -124,13 +125,13 @@ def erase(  # noqa: PLR0913
     if dry_run or not as_json:
         _print_proposal(proposal, as_json=as_json)
     if dry_run:
-        exit_if_failed(proposal.failed)
+        exit_if_failed(proposal.failed, _code_of(proposal.failed, proposal.topics))
         return
     if not yes:
         _confirm(proposal, is_stdin_taken=path == "-")
     result = home.eraser.request(proposal, now_ms=now_ms, progress=progress_to_stderr(quiet=quiet))
     _print_result(result, as_json=as_json)
-    exit_if_failed(result.failed)
+    exit_if_failed(result.failed, _code_of(result.failed, result.erasures))
 
 
 @click.group(cls=HelpfulGroup)
@@ -196,6 +197,12 @@ def _known(topics: Sequence[str], now_ms: int) -> ErasureList:
     from keptlog.passes.ended_erasures import only_ended  # noqa: PLC0415  # who asks for one needs none of it
 
     return only_ended(unopened_store(), topics) or open_home().eraser.list(topics, now_ms=now_ms)
+
+
+def _code_of(failed: Mapping[str, KeptlogError], asked: Collection[str]) -> int:
+    """What a request that failed ends with: one that no topic accepts, as it is given, is bad input."""
+    is_input = not asked and all(isinstance(each, InvalidConfig) for each in failed.values())
+    return EXIT_BAD_INPUT if is_input else EXIT_FAILED
 
 
 def _confirm(proposal: ErasureProposal, *, is_stdin_taken: bool) -> None:

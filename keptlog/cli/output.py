@@ -177,8 +177,8 @@ def tell_read_only(why: str | None, failed: Mapping[str, KeptlogError]) -> None:
         click.echo(f"keptlog: {why}", err=True)
 
 
-def exit_if_failed(failed: Mapping[str, KeptlogError]) -> None:
-    """One line on stderr for each log that failed, and exit code 1 if there is one.
+def exit_if_failed(failed: Mapping[str, KeptlogError], code: int = EXIT_FAILED) -> None:
+    """One line on stderr for each log that failed, and exit code 1, or this one, if there is one.
 
     What is wrong with all of them, as with a home that was moved, is one line.
     """
@@ -190,7 +190,7 @@ def exit_if_failed(failed: Mapping[str, KeptlogError]) -> None:
         told = f"{', '.join(names[:_NAMED])}{more}"
         tell_wrong(text if text.startswith(f"{names[0]}:") else f"{told}: {text}")
     if failed:
-        sys.exit(EXIT_FAILED)
+        sys.exit(code)
 
 
 def progress_to_stderr(*, quiet: bool) -> Progress:

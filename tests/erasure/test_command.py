@@ -161,6 +161,16 @@ def test_one_broken_topic_is_exit_1_and_the_others_get_theirs(users: Run, home: 
     assert done.err.startswith("keptlog: ")
 
 
+def test_a_request_that_no_topic_accepts_is_exit_2_and_one_that_some_accept_is_exit_1(users: Run) -> None:
+    users("topic", "create", "b", *CREATE)
+    users("erase", "users", "--key", "user-7@here", "--yes", "--run-id", "r1")
+    for options in (["--yes"], ["--dry-run"]):
+        of_others = users("erase", "users", "--key", "zz", "--run-id", "r1", *options)
+        assert (of_others.code, "was made for other keys" in of_others.err) == (2, True)
+        in_part = users("erase", "users", "b", "--key", "zz", "--run-id", "r1", *options)
+        assert (in_part.code, "was made for other keys" in in_part.err) == (1, True)
+
+
 def test_where_nothing_was_asked_for_nothing_is_said_of_how_far_it_is(users: Run, home: Path) -> None:
     for path in (home / "warehouse").rglob("users/metadata/*.metadata.json"):
         path.write_text("{")
