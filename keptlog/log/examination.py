@@ -18,6 +18,7 @@ from keptlog.log.iso_time import iso_time
 from keptlog.log.problem import Problem
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.stored_files import MENDING, WrongFile
+from keptlog.log.units import size
 
 _MINUTE_MS = 60_000
 _CLOCKS_DIFFER_MS = _MINUTE_MS
@@ -89,12 +90,14 @@ def disk_problems(disk: DiskSeen, logs: Iterable[Log]) -> list[Problem]:
                 "see what the kernel says of the disk (dmesg), and mount it for writing, or give this user the right",
             )
         ]
-    needed = max([_LEAST_FREE_BYTES, *(total_bytes(log.segments) for log in logs)])
+    largest = max((total_bytes(log.segments) for log in logs), default=0)
+    needed = max(_LEAST_FREE_BYTES, largest)
     is_full = disk.free_bytes < needed
     if not is_full and (disk.free_files is None or disk.free_files >= _LEAST_FREE_FILES):
         return []
-    left = counted(disk.free_bytes, "byte") if is_full else counted(disk.free_files or 0, "file")
-    needs = f"a clean of the largest log may write {counted(needed, 'byte')}"
+    left = size(disk.free_bytes) if is_full else counted(disk.free_files or 0, "file")
+    least = f"with less than {size(needed)} appends and cleans soon fail"
+    needs = f"a clean of the largest log may write {size(needed)}" if largest == needed else least
     wants = needs if is_full else "each commit writes four or more"
     return [
         Problem(

@@ -9,6 +9,10 @@ import pytest
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnsupportedFormat
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.conditions import Condition, Level, Matter, check_condition
+
+
+from keptlog.log.conditions import Condition, Level, Matter
+from keptlog.log.config import TopicConfig
 from keptlog.log.examination import (
     DiskSeen,
     clock_problems,
@@ -17,6 +21,8 @@ from keptlog.log.examination import (
     unreadable_problem,
 )
 from keptlog.log.problem import CheckUp, Diagnosis, Problem, diagnosis_of
+from keptlog.log.segment import Log, Segment
+from keptlog.log.topic_partition import TopicPartition
 
 NOW_MS = 1_800_000_000_000
 MINUTE_MS = 60_000
@@ -42,6 +48,16 @@ def test_a_disk_is_full_of_bytes_or_of_files_or_read_only() -> None:
     assert disk_problems(replace(ROOMY, free_files=None), []) == []
     [full] = disk_problems(replace(ROOMY, free_bytes=2**26 - 1), [])
     assert full.command == "keptlog purge"
+    [nearly] = disk_problems(replace(ROOMY, free_bytes=2**25), [])
+    assert nearly.what == (
+        "the disk of /home has room for 32.0 MiB, and with less than 64.0 MiB appends and cleans soon fail"
+    )
+    segment = Segment("s", 0, 0, 0, 0, 1, size_bytes=2**31)
+    large = Log(TopicPartition("users", 0), TopicConfig(), (segment,), 0, 1)
+    [too_large] = disk_problems(ROOMY, [large])
+    assert too_large.what == (
+        "the disk of /home has room for 1.0 GiB, and a clean of the largest log may write 2.0 GiB"
+    )
     [many] = disk_problems(replace(ROOMY, free_files=999), [])
     assert "room for 999 files" in many.what
     [read_only] = disk_problems(replace(ROOMY, is_read_only=True, free_bytes=0), [])
