@@ -111,7 +111,8 @@ def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
     if unwritten:
         tick.context.log.warning("each loading asks the catalog, because %s", unwritten)
     if not changes:
-        return f"the asset graph is as the home is: {counted(len(there.topics), 'topic')}", _Asked()
+        unread = f", and {len(there.unreadable)} that can't be read" if there.unreadable else ""
+        return f"the asset graph is as the home is: {counted(len(there.topics), 'topic')}{unread}", _Asked()
     asked = asked.unanswered(loaded, now_ms)
     if now_ms < asked.again_at_ms:
         told = f"a reload was asked for at {iso_time(asked.at_ms)}; if it does not come, the code server was not "
