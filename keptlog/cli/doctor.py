@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,6 +20,10 @@ from keptlog.log.counted import counted
 from keptlog.log.problem import CheckUp, Diagnosis, Problem, diagnosis_of
 from keptlog.progress import Progress
 from keptlog.settings import home_path
+
+_MOST_ALIKE = 5
+"""Sensors that stand still make all logs of a home late, for one cause."""
+_NAMED = 3
 
 
 @click.command(short_help="Say what is wrong with the home, why, and what to do next.")
@@ -103,13 +107,14 @@ def _row(found: Problem) -> dict[str, object]:
 
 def _tell(home: Path, check_ups: Sequence[CheckUp]) -> None:
     problems = [found for each in check_ups for found in each.problems]
-    for found in problems:
-        click.echo(f"{found.what if found.subject in found.what else f'{found.subject}: {found.what}'}")
-        click.echo(f"  cause: {found.cause}")
-        click.echo(f"  next:  {found.todo}")
-        if found.command:
-            click.echo(f"  run:   {found.command}")
-        click.echo()
+    for alike in (group for each in check_ups for group in _alike(each.problems)):
+        for found in alike[:_MOST_ALIKE]:
+            _tell_problem(found)
+        if rest := alike[_MOST_ALIKE:]:
+            names = list(dict.fromkeys(found.subject for found in rest))
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            told = f"{counted(len(rest), 'more problem')} with the same cause and next step"
+            click.echo(f"{told}: {', '.join(names[:_NAMED])}{more} (--json tells each)\n")
     for why in dict.fromkeys(why for each in check_ups for why in each.not_looked_at):
         names = [each.name for each in check_ups if why in each.not_looked_at]
         click.echo(f"not looked at: {', '.join(names)}: {why}")
@@ -120,3 +125,21 @@ def _tell(home: Path, check_ups: Sequence[CheckUp]) -> None:
     if fine:
         click.echo(f"fine: {', '.join(fine)}")
     click.echo(f"{home}: {counted(len(problems), 'problem')}")
+
+
+def _alike(problems: Sequence[Problem]) -> Iterable[Sequence[Problem]]:
+    """Those of one check that have the same cause and next step, but for what they are about, together."""
+    groups: dict[tuple[str, ...], list[Problem]] = {}
+    for each in problems:
+        about = (text.replace(each.subject, "") for text in (each.cause, each.todo, each.command or ""))
+        groups.setdefault(tuple(about), []).append(each)
+    return groups.values()
+
+
+def _tell_problem(found: Problem) -> None:
+    click.echo(f"{found.what if found.subject in found.what else f'{found.subject}: {found.what}'}")
+    click.echo(f"  cause: {found.cause}")
+    click.echo(f"  next:  {found.todo}")
+    if found.command:
+        click.echo(f"  run:   {found.command}")
+    click.echo()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+from keptlog.home import new_id, open_home
+from keptlog.log.record import NewRecord
 from keptlog.passes.home_doctor import CHECKS
 from tests.cli.conftest import Run
 from tests.readme.page import ROOT
@@ -48,6 +51,22 @@ def test_a_catalog_that_loses_updates_is_refused_with_what_was_seen_and_what_fol
     assert "are not there" in broken["seen"]
     assert "keep no topic in this catalog" in broken["follows"]
     assert (told["swept"], told["left"], told["hints"]) == ([], [], [])
+
+
+def test_of_many_problems_alike_a_few_are_told_and_the_others_are_counted(keptlog: Run) -> None:
+    store = open_home().store
+    old_ms = time.time_ns() // 1_000_000 - 86_400_000
+    for topic, partitions in (("users", 12), ("orders", 1)):
+        store.create_topic(topic, partitions, {"cleanup.policy": "compact", "max.compaction.lag.ms": "1000"})
+        records = [NewRecord(b"k", b"v", old_ms, number) for number in range(partitions)]
+        store.append(topic, records, new_id(), old_ms)
+    said = keptlog("doctor", "--quiet").out
+    assert said.count("cause: no clean has come since it was due") == 5
+    assert "8 more problems with the same cause and next step: users-" in said
+    assert " and 5 more (--json tells each)" in said
+    assert said.splitlines()[-1].endswith(": 13 problems")
+    [conditions] = [each for each in keptlog("doctor", "--json").json["checks"] if each["name"] == "conditions"]
+    assert len(conditions["problems"]) == 13
 
 
 @pytest.mark.parametrize(
