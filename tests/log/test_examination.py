@@ -9,9 +9,6 @@ import pytest
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnsupportedFormat
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.conditions import Condition, Level, Matter, check_condition
-
-
-from keptlog.log.conditions import Condition, Level, Matter
 from keptlog.log.config import TopicConfig
 from keptlog.log.examination import (
     DiskSeen,

@@ -164,7 +164,8 @@ def test_what_another_purge_has_swept_meanwhile_is_not_committed(
     log.twin.alter({"max.compaction.lag.ms": str(12 * HOUR_MS), "min.cleanable.dirty.ratio": "1"})
     log.append(START_MS + 10 * HOUR_MS, ("d", "1"))
     log.append(START_MS + 10 * HOUR_MS + 100, ("e", "1"))
-    real, slept = FileChange.written, []
+    real = FileChange.written
+    slept: list[bool] = []
 
     def written(change: FileChange, table: Table) -> Callable[[], object]:
         land = real(change, table)
