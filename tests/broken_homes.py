@@ -6,7 +6,9 @@ Where a command mends it, doctor names it, and the test runs just that. Else ``m
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 from keptlog.home import open_home
@@ -54,6 +56,18 @@ def _moved(broken: Patched) -> None:
 def _copied(broken: Patched) -> None:
     shutil.copytree(broken.home, broken.home.with_name("copy"))
     broken.set("KEPTLOG_HOME", str(broken.home.with_name("copy")))
+
+
+def _damaged_index(broken: Patched) -> None:
+    """A page that SQLite does not have to read for the topics themselves."""
+    database = broken.home / "catalog.db"
+    with closing(sqlite3.connect(database)) as connection:
+        query = "select rootpage from sqlite_master where type = 'index' and tbl_name = 'iceberg_tables'"
+        [(page,)] = connection.execute(query).fetchall()
+        [(page_bytes,)] = connection.execute("pragma page_size").fetchall()
+    with database.open("r+b") as file:
+        file.seek((page - 1) * page_bytes + page_bytes // 2)
+        file.write(bytes(page_bytes // 2))
 
 
 def _restored_catalog(broken: Patched) -> None:
@@ -188,6 +202,13 @@ BROKEN_HOMES = (
         "home",
         "is damaged (file is not a database)",
         lambda broken: (broken.home / "catalog.db").write_bytes(b"no database" * 500),
+        mend=Patched.put_back,
+    ),
+    BrokenHome(
+        "a page of its catalog is damaged",
+        "catalog",
+        "/catalog.db is damaged (",
+        _damaged_index,
         mend=Patched.put_back,
     ),
     BrokenHome(

@@ -31,8 +31,9 @@ from keptlog.log.problem import CheckUp, Problem
 from keptlog.passes.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
 from keptlog.passes.proof_doctor import erasure_problems, receipt_problems
 from keptlog.passes.this_machine import held_here
-from keptlog.table.embedded import HELD, unfinished_deletion
+from keptlog.table.embedded import DATABASE, HELD, unfinished_deletion
 from keptlog.table.format import CURRENT
+from keptlog.table.home_folder import RESTORE
 from keptlog.table.home_location import Elsewhere
 from keptlog.table.side_by_side import side_by_side
 from keptlog.table.unowned import unowned_folders
@@ -143,6 +144,11 @@ def _catalog(patient: Patient) -> Iterator[Problem]:
     except KeptlogError as error:
         yield _catalog_problem(error)
         return
+    if patient.damage:
+        what = (
+            f"{patient.home / DATABASE} is damaged ({patient.damage}), so topics, or what was done last, may be missing"
+        )
+        yield _catalog_problem(StorageUnavailable(f"{what}; {RESTORE}").of_damage())
     if not patient.has_warehouse and not patient.elsewhere:
         cause = "its disk is not mounted, or somebody deleted it"
         todo = "mount it, or put it back from a backup of this home"
@@ -233,6 +239,8 @@ def _changes(patient: Patient) -> Iterator[Problem]:
 def _folders(patient: Patient) -> Iterator[Problem]:
     if patient.elsewhere or not patient.has_warehouse:
         raise NotLookedAt(NO_FILES)
+    if patient.damage:
+        raise NotLookedAt("its catalog is damaged, and may not name all topics")
     cause = "another program dropped the topic's table and left its files, or the catalog was put back from a backup"
     for each in unowned_folders(patient.store):
         yield Problem(each.name, str(each), cause, each.todo)

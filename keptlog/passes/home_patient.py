@@ -16,7 +16,8 @@ from keptlog.log.segment import Log
 from keptlog.passes.holders import look_for_holders
 from keptlog.passes.observer import Overview, observe
 from keptlog.settings import require_entry
-from keptlog.table.embedded import DATABASE
+from keptlog.table.catalog import EmbeddedCatalog
+from keptlog.table.embedded import DATABASE, damage_in
 from keptlog.table.home_folder import is_made, require_home
 from keptlog.table.home_location import Elsewhere, elsewhere
 from keptlog.table.side_by_side import side_by_side
@@ -108,6 +109,11 @@ class Patient:
             return is_made(self.home / DATABASE)
         except StorageUnavailable:  # somebody holds it
             return True
+
+    @cached_property
+    def damage(self) -> str | None:
+        """What is wrong inside of the embedded catalog; null if nothing is, or it is another one."""
+        return damage_in(self.home / DATABASE) if isinstance(self.store.committer.catalog, EmbeddedCatalog) else None
 
     @property
     def has_warehouse(self) -> bool:

@@ -70,6 +70,24 @@ def looking_into(database: Path, mode: str = "ro") -> Iterator[sqlite3.Connectio
         raise StorageUnavailable(f"home {database.parent} can't be looked into: {HELD}") from None
 
 
+def damage_in(database: Path) -> str | None:
+    """What SQLite finds wrong inside of an embedded catalog, in one line; null if nothing is, or there is none.
+
+    A look at the tables alone may not meet it: where an index is damaged they are read without an error, and in part.
+
+    Raises:
+        StorageUnavailable: another process holds it.
+    """
+    if not database.is_file():
+        return None
+    try:
+        with looking_into(database) as connection:
+            [(found,), *_] = connection.execute("pragma integrity_check(1)").fetchall()
+    except sqlite3.Error as error:
+        found = str(error)
+    return None if found == "ok" else " ".join(found.split())
+
+
 def warehouse_of(home: Path) -> str:
     """Below which location the embedded catalog of a home puts all tables."""
     return f"file://{home / 'warehouse'}"
