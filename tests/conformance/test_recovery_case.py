@@ -46,6 +46,22 @@ CASES: dict[str, tuple[list[str], dict[str, int], list[str]]] = {
         {"0.log.swap": 90},
         ["0.log", "90.log"],
     ),
+    "untouched_segments_below_a_swap": (
+        ["0.log", "10.log", "20.log", "20.log.swap"],
+        {"20.log.swap": 30},
+        ["0.log", "10.log", "20.log"],
+    ),
+    "untouched_segments_below_a_deleted_one": (
+        ["0.log", "10.log", "20.log", "30.log.deleted"],
+        {},
+        ["0.log", "10.log", "20.log"],
+    ),
+    "torn_clean_below_all_that_is_left": (
+        ["10.log", "20.log", "0.index.cleaned", "0.log.deleted"],
+        {},
+        ["10.log", "20.log"],
+    ),
+    "files_of_no_segment": (["0.log", "leader-epoch-checkpoint", "partition.metadata"], {}, ["0.log"]),
     "snapshot_of_producers": (["0.log", "0.snapshot", "10.snapshot.deleted"], {}, ["0.log", "0.snapshot"]),
     "neighbours_of_one_offset": (["0.log", "1.log", "0.log.deleted", "1.log.deleted"], {}, ["0.log", "1.log"]),
 }
@@ -68,6 +84,8 @@ def test_the_files_that_kafka_leaves_are_left(name: str, tmp_path: Path) -> None
         ("swap_below_a_cleaned_log", ["0.log", "10.log", "20.log"]),
         ("deleted_segment_of_which_nothing_was_left", ["0.log", "10.log", "20.log"]),
         ("cleaned_segment_that_never_was_live", ["0.log", "10.log"]),
+        ("untouched_segments_below_a_swap", ["0.log"]),
+        ("untouched_segments_below_a_deleted_one", ["0.log", "10.log", "20.log", "30.log"]),
     ],
 )
 def test_other_files_than_kafkas_are_told(name: str, wrong: list[str], tmp_path: Path) -> None:

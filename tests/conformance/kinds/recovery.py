@@ -28,6 +28,8 @@ from tests.in_process import in_process_engine
 from tests.table.stores import store_at
 
 _FILE = re.compile(r"(\d+)\.(log|index|timeindex|txnindex|snapshot)(?:\.(cleaned|swap|deleted))?")
+_NO_PART_OF_A_CLEAN = {"leader-epoch-checkpoint", "partition.metadata"}
+"""What lies beside the files of segments, and stays."""
 _STEP = 10
 _LATER_MS = 4_000_000_000_000
 """Later than any snapshot and file that the test makes."""
@@ -83,18 +85,21 @@ class Found:
 def run(case: Fields, home: Path) -> list[Difference]:
     fields = case_fields(case, {"swap_next_offset"}, {"files", "expect"})
     expect = understood(fields["expect"], "expect", set(), {"files"})
-    found = Found.of(fields["files"])
+    found = Found.of([name for name in fields["files"] if name not in _NO_PART_OF_A_CLEAN])
     # A clean that is not cut makes one segment, as the case has it.
     log = TableLog(home, _SETTINGS, partial(in_process_engine, sizes=Sizes()))
-    for base_offset, end_offset in found.ends().items():
-        log.append(_records(base_offset, end_offset, is_kept=base_offset not in found.dropped()))
     next_offsets = {_parse(name)[0]: end for name, end in fields.get("swap_next_offset", {}).items()}
-    for each in _cleans(found, next_offsets):
+    cleans = _cleans(found, next_offsets)
+    for base_offset, end_offset in found.ends().items():
+        is_kept = base_offset not in found.dropped()
+        is_cleaned = any(each.base_offset < end_offset and base_offset < each.end_offset for each in cleans)
+        log.append(_records(base_offset, end_offset, is_kept=is_kept, is_cleaned=is_cleaned))
+    for each in cleans:
         _carry_out(log, each)
     store = store_at(home)
     store.purge(TOPIC, _LATER_MS, 0)
     (live,) = store.logs(TOPIC)
-    wanted = _logs(expect["files"], None)
+    wanted = _logs([name for name in expect["files"] if name not in _NO_PART_OF_A_CLEAN], None)
     bases = [segment.base_offset for segment in live.segments[:-1]]
     assert bases == wanted, (bases, wanted)
     stored = {file.path for file in store.files.list(store.data_location(TOPIC))}
@@ -102,10 +107,15 @@ def run(case: Fields, home: Path) -> list[Difference]:
     return [_BY_COMMIT]
 
 
-def _records(base_offset: int, end_offset: int, *, is_kept: bool) -> list[Record]:
-    """The first and the last stay in a clean, if any does; one without a key between them makes it change something."""
+def _records(base_offset: int, end_offset: int, *, is_kept: bool, is_cleaned: bool) -> list[Record]:
+    """The first and the last stay in a clean, if any does; one without a key between them makes it change something.
+
+    A segment that no clean is to change has none: any clean above it would change it too.
+    """
     kept = {base_offset, end_offset - 1} if is_kept else set()
     offsets = sorted({base_offset, min(base_offset + 1, end_offset - 1), end_offset - 1})
+    if not is_cleaned:
+        kept = set(offsets)
     return [Record(offset, b"%d" % offset if offset in kept else None, b"v", 0) for offset in offsets]
 
 
@@ -132,6 +142,8 @@ def _cleans(found: Found, next_offsets: dict[int, int]) -> list[Clean]:
 
 def _carry_out(log: TableLog, clean: Clean) -> None:
     step = log.step(Pass(clean.base_offset, clean.end_offset, now_ms=0))
+    if not step.segments:
+        return  # nothing lies below its end
     outcome = log.rewrite(step)
     if clean.is_committed:
         log.commit(outcome)
