@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.cases import Difference
+from tests.conformance.cases import Difference, NotUnderstoodError
 from tests.conformance.kinds import select
 
 NOW_MS = 1_700_000_000_000
@@ -76,3 +76,50 @@ def test_a_clean_ends_at_an_empty_segment_that_holds_the_last_stable_offset() ->
     with_empty = log("l", segment(0), {"base": 10, "size": 0}, segment(20), {"base": 30, "size": 0}, leo=30, lso=15)
     expect = {"cleanable_bytes": 100, "first_uncleanable_segment": 10, "first_uncleanable_dirty": 15}
     assert run(with_empty, per_log={"l": expect}) == []
+
+
+@pytest.mark.parametrize("first_ms", [0, -1])
+def test_kafka_takes_no_lag_from_a_segment_without_a_first_timestamp(first_ms: int) -> None:
+    strict = {"max.compaction.lag.ms": 1_000, "min.cleanable.dirty.ratio": 1.0}
+    untimed = log("l", segment(0, first_ts=first_ms), {"base": 20, "size": 0}, config=strict)
+    nobody = {"selected": None, "cleanable_partitions": 0, "max_compaction_delay_ms": 0}
+    (difference,) = run(untimed, **nobody, per_log={"l": {"need_compaction_now": False}})
+    assert difference.adr == 9
+    for wrong in ({"selected": "l"}, {"cleanable_partitions": 1}, {"max_compaction_delay_ms": 1}):
+        with pytest.raises(AssertionError):
+            run(untimed, **wrong)
+
+
+def test_a_log_with_an_untimed_segment_is_late_by_the_others() -> None:
+    late = log("l", segment(0, first_ts=0, largest_ts=OLD_MS - 500), segment(10), {"base": 20, "size": 0})
+    late["config"] = {"max.compaction.lag.ms": 1_000}
+    (difference,) = run(late, selected="l", cleanable_partitions=1, max_compaction_delay_ms=9_000)
+    assert difference.adr == 9
+    with pytest.raises(AssertionError):
+        run(late, max_compaction_delay_ms=8_999)
+    with pytest.raises(AssertionError):
+        run(late, max_compaction_delay_ms=9_500)
+
+
+@pytest.mark.parametrize("place", [{"checkpoint": 20}, {"checkpoint": None, "log_start": 20}])
+def test_an_active_segment_that_is_clean_is_where_kafkas_clean_would_end(place: dict[str, Any]) -> None:
+    clean = log("l", segment(0), segment(10)) | place
+    (difference,) = run(clean, per_log={"l": {"first_uncleanable_segment": 10, "cleanable_bytes": 0}})
+    assert difference.adr == 5
+    for wrong in (0, 20):
+        with pytest.raises(AssertionError):
+            run(clean, per_log={"l": {"first_uncleanable_segment": wrong}})
+    with pytest.raises(AssertionError):
+        run(clean | {"checkpoint": 19, "log_start": 0}, per_log={"l": {"first_uncleanable_segment": 20}})
+
+
+def test_a_log_may_have_no_segments() -> None:
+    empty = {"name": "l", "leo": 0, "segments": []}
+    assert run(empty, selected=None, per_log={"l": {"ratio": float("nan"), "first_dirty": 0}}) == []
+
+
+def test_a_cleaning_state_must_be_one_of_kafkas() -> None:
+    assert run(log(state="none"), selected="l") == []
+    assert run(log(state="paused(1)"), selected=None)[0].adr == 13
+    with pytest.raises(NotUnderstoodError, match="pausing"):
+        run(log(state="pausing"), selected=None)
