@@ -165,3 +165,78 @@ def test_a_later_pass_of_kafka_does_not_read_what_it_removed_early(open_log: Ope
     )
     differences = cleaned(open_log, *EARLY, second, *more, third, delete_retention_ms=100)
     assert {difference.adr for difference in differences} == {12}
+
+
+def rows(*described: list[Any]) -> dict[str, Any]:
+    """One batch of records, each with an offset, a key and a value."""
+    return {"base": described[0][0], "records": [[*row, NOW_MS] for row in described]}
+
+
+CUT = append(rows([0, "a", "v"], [1, None, "v"], [2, "b", "v"]), batch(3, "c")), ROLL
+"""With room for one key Kafka's first pass ends behind the first record, and ours behind the second (ADR 12)."""
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"invalid": 0, "messages_read": 4, "messages_written": 4}, {"invalid": 1, "messages_read": 4}),
+        ({"next_dirty": 1, "data": [[0, "a", "v"], [1, None, "v"], [2, "b", "v"], [3, "c", "v"]]}, {"invalid": 1}),
+        ({"latest_offset": 0}, {"messages_written": 3, "next_dirty": 3}),
+    ],
+)
+def test_a_record_without_a_key_in_a_batch_that_was_cut_goes_a_pass_later_in_kafka(
+    open_log: Open, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    passes = pass_of(4, **first) | {"max_keys": 1}, pass_of(4, first_dirty=1, **second) | {"max_keys": 1}
+    (difference,) = cleaned(open_log, *CUT, *passes)
+    assert difference.adr == 12
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"invalid": 1}, {"messages_read": 3}, {"messages_written": 3}, {"messages_written": 5}, {"next_dirty": 0}],
+)
+def test_the_counts_of_a_batch_that_was_cut_differ_by_nothing_else(open_log: Open, wrong: dict[str, Any]) -> None:
+    with pytest.raises(AssertionError):
+        cleaned(open_log, *CUT, pass_of(4, **wrong) | {"max_keys": 1})
+
+
+def test_a_segment_that_begins_without_a_key_is_visited_a_pass_later_in_kafka(open_log: Open) -> None:
+    steps = append(batch(0, "a")), ROLL, append(rows([1, None, "v"], [2, "b", "v"])), ROLL
+    first = pass_of(3, next_dirty=1, messages_read=1, messages_written=1, invalid=0) | {"max_keys": 1}
+    second = pass_of(
+        3, first_dirty=1, messages_read=3, messages_written=2, invalid=1, data=[[0, "a", "v"], [2, "b", "v"]]
+    )
+    (difference,) = cleaned(open_log, *steps, first, second)
+    assert difference.adr == 12
+
+
+GROWN = append(batch(0, "a"), batch(1, "b")), ROLL, append(batch(2, "a")), pass_of(2), append(batch(3, "c")), ROLL
+"""The pass is before the last append, to a segment that is active still."""
+
+
+def test_a_segment_that_grows_after_a_pass_is_one(open_log: Open) -> None:
+    rest = [[0, "a", "v"], [1, "b", "v"], [2, "a", "v"]]
+    before = [*GROWN[:3], pass_of(2, data=rest), *GROWN[4:]]
+    full = pass_of(4, first_dirty=2, messages_read=4, messages_written=3, data=[*rest[1:], [3, "c", "v"]])
+    assert cleaned(open_log, *before, full | {"max_keys": 1}) == []
+
+
+def test_records_of_a_segment_that_grows_are_compared(open_log: Open) -> None:
+    with pytest.raises(AssertionError):
+        cleaned(open_log, *GROWN[:3], pass_of(2, data=[[0, "a", "v"], [1, "b", "v"]]), *GROWN[4:])
+
+
+def test_a_horizon_is_no_later_than_readers_can_show(open_log: Open) -> None:
+    late = pass_of(1, now_ms=2**63 - 2 - 86_400_000, delete_horizons={"0": 2**63 - 2})
+    (difference,) = cleaned(open_log, append(batch(0, "a", None)), ROLL, late)
+    assert difference.adr == 3
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "horizon_ms"), [(NOW_MS, 2**63 - 2), (2**63 - 2 - 86_400_000, NOW_MS), (NOW_MS, NOW_MS)]
+)
+def test_no_other_horizon_may_differ(open_log: Open, now_ms: int, horizon_ms: int) -> None:
+    wrong = pass_of(1, now_ms=now_ms, delete_horizons={"0": horizon_ms})
+    with pytest.raises(AssertionError):
+        cleaned(open_log, append(batch(0, "a", None)), ROLL, wrong)

@@ -23,10 +23,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from keptlog.log.config import TopicConfig
-from keptlog.log.record import Record
+from keptlog.log.record import LARGEST_TIMESTAMP_MS, Record
 from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, compacted, understood
+from tests.conformance.cut import Shift, kafkas_end, shift_of, unkeyed_between
 from tests.conformance.logs import CaseLog, Pass, PassResult, RuleLog
-from tests.conformance.transactions import Batch, Source, batch_of
+from tests.conformance.transactions import Batch, Source, batch_of, in_text
 
 _EXPECT = {
     "keys_with_value",
@@ -59,8 +60,9 @@ def run(case: Fields, open_log: Callable[[dict[str, str]], CaseLog]) -> list[Dif
     fields = case_fields(case, {"config"}, {"steps"})
     settings = compacted(fields.get("config", {}))
     history = History(open_log(settings), TopicConfig.of(settings))
-    for step in fields["steps"]:
-        history.apply(step)
+    for number, step in enumerate(fields["steps"]):
+        later = [each["op"] for each in fields["steps"][number + 1 :] if each["op"] in {"append", "roll"}]
+        history.apply(step, is_active_growing=later[:1] == ["append"])
     return list(dict.fromkeys(history.differences))
 
 
@@ -72,16 +74,21 @@ class History:
     config: TopicConfig
     source: Source = field(default_factory=Source)
     entered_offset: int = 0
+    held: list[Record] = field(default_factory=list)
+    """Records of an active segment that gets more of them later: it enters when it is whole."""
     stamped_early: dict[int, int] = field(default_factory=dict)
     """Tombstones that Kafka stamped behind the end of a pass, and keptlog on purpose did not (ADR 12): by offset,
     Kafka's horizon, from which on a pass of it may remove them."""
     last_now_ms: int = -1
     """The clock of the pass before."""
     unkeyed_early: set[int] = field(default_factory=set)
-    """Records without a key that Kafka takes along only with the rest of their batch (ADR 12)."""
+    """Records without a key that Kafka still has: it takes them along only with the rest of their batch (ADR 12)."""
+    shift: Shift = field(default_factory=Shift)
+    """What that does to the counts of the last pass."""
     differences: list[Difference] = field(default_factory=list)
 
-    def apply(self, step: Fields) -> None:
+    def apply(self, step: Fields, *, is_active_growing: bool = False) -> None:
+        """One step; ``is_active_growing`` if a later one appends to the segment that is active now."""
         match step["op"]:
             case "append":
                 understood(step, "append", set(), {"op", "batches"})
@@ -95,32 +102,41 @@ class History:
             case "expire_producers":
                 understood(step, "expire_producers", set(), {"op", "pids"})
             case "clean":
+                self._enter(is_active_growing=is_active_growing)
                 self._clean(step)
             case "build_map":
                 self._build_map(step)
             case unknown:
                 raise NotUnderstoodError(f"there is no step {unknown!r}")
 
-    def _enter(self) -> None:
-        """Bring in what may come in by now, a segment for each of Kafka's."""
+    def records(self) -> list[Record]:
+        """All that is there for a reader; nothing that is held lies before anything that entered."""
+        return self.log.records() + self.held
+
+    def _enter(self, *, is_active_growing: bool) -> None:
+        """Bring in what may come in by now, a segment for each of Kafka's; no pass reaches into the active one."""
         new = [record for record in self.source.entered() if record.offset >= self.entered_offset]
+        active_base = self.source.segment_bases[-1]
+        self.held = [record for record in new if is_active_growing and record.offset >= active_base]
+        new = new[: len(new) - len(self.held)]
         for segment in self.source.by_segment(new):
             self.log.append(segment)
             self.entered_offset = segment[-1].offset + 1
 
     def _clean(self, step: Fields) -> None:
-        known = {"max_keys", "latest_offset_override", "expect"}
-        understood(step, "clean", known, {"op", "first_dirty", "upper", "now"})
+        known = {"max_keys", "latest_offset_override", "expect", "upper"}
+        understood(step, "clean", known, {"op", "first_dirty", "now"})
         expect = understood(step.get("expect", {}), "expect", _EXPECT)
-        self._enter()
-        end_offset = self.source.segment_base_at(step["upper"])
+        # Without a bound the pass takes all that is closed.
+        end_offset = self.source.segment_base_at(step.get("upper", self.source.log_end_offset))
         asked = Pass(step["first_dirty"], end_offset, step["now"], step.get("max_keys"))
         if "map" in expect:
             _, latest = self._mapping(self.log.records()).latest(asked)
             assert _named(latest) == expect["map"]
         result = self.log.clean(asked)
-        self._note_partial(asked, result)
-        self._note_unkeyed(expect.get("next_dirty", result.end_offset), result.end_offset)
+        kafkas_end_offset = kafkas_end(self.source, asked, result.end_offset)
+        self._note_partial(asked, result, kafkas_end_offset)
+        self._note_unkeyed(kafkas_end_offset, result.end_offset)
         if self.source.has_transactions:
             self.differences.append(_AT_THE_DOOR)
         if self.source.has_unreplicated:
@@ -134,10 +150,10 @@ class History:
                 Comparison(self, result, expect, step["now"]).check(name, wanted)
         self.last_now_ms = step["now"]
 
-    def _note_partial(self, asked: Pass, result: PassResult) -> None:
+    def _note_partial(self, asked: Pass, result: PassResult, kafkas_end_offset: int) -> None:
         """Kafka visits the rest of a segment that it mapped in part, and stamps the tombstones in it."""
-        last_base = self.source.segment_base_at(result.end_offset)
-        if asked.first_dirty_offset < result.end_offset < asked.end_offset and last_base < result.end_offset:
+        last_base = self.source.segment_base_at(kafkas_end_offset)
+        if asked.first_dirty_offset < kafkas_end_offset < asked.end_offset and last_base < kafkas_end_offset:
             after = [base for base in self.source.segment_bases if base > last_base]
             rest = range(result.end_offset, min([asked.end_offset, *after]))
             for each in self.log.records():
@@ -150,19 +166,13 @@ class History:
 
     def _note_unkeyed(self, kafkas_end_offset: int, end_offset: int) -> None:
         """What only we took along: before our end, and in the batch that Kafka could not map to its end."""
-        cut = {
-            record.offset
-            for batch in self.source.batches
-            if batch.base_offset < end_offset <= batch.last_offset
-            for record in batch.records
-        }
-        early = {
-            record.offset
-            for record in self.source.entered()
-            if record.key is None and kafkas_end_offset <= record.offset < end_offset and record.offset in cut
-        }
+        early = unkeyed_between(self.source, kafkas_end_offset, end_offset)
+        before = self.unkeyed_early - early
+        self.shift = Shift()
+        if early or before:
+            self.shift = shift_of(self.source, kafkas_end_offset, early, before, self.log.records())
+        self.unkeyed_early = {offset for offset in before if offset >= kafkas_end_offset} | early
         if early:
-            self.unkeyed_early |= early
             why = f"the records without a key at {sorted(early)} go a pass earlier: there are no batches"
             self.differences.append(Difference(12, why))
 
@@ -201,7 +211,7 @@ class Comparison:
 
     @property
     def found(self) -> list[Record]:
-        return self.history.log.records()
+        return self.history.records()
 
     @property
     def never_entered(self) -> list[Record]:
@@ -213,9 +223,8 @@ class Comparison:
     def _data(self, wanted: Sequence[Sequence[object]]) -> None:
         outside = {record.offset for record in self.never_entered}
         rows = [[r.offset, _text(r.key), _text(r.value)] for r in self.found if r.offset not in self.kept_longer]
-        self.history.unkeyed_early &= {row[0] for row in wanted if isinstance(row[0], int)}
         outside |= self.history.unkeyed_early
-        assert rows == [list(row) for row in wanted if row[0] not in outside]
+        assert rows == [[row[0], *map(in_text, row[1:])] for row in wanted if row[0] not in outside]
 
     @cached_property
     def kept_longer(self) -> set[int]:
@@ -249,8 +258,9 @@ class Comparison:
             offset for offset in wanted if offset not in outside
         ]
 
-    def _keys_with_value(self, wanted: Sequence[str]) -> None:
+    def _keys_with_value(self, given: Sequence[object]) -> None:
         """Without offsets a key that Kafka keeps besides ours must be that of a record which never entered."""
+        wanted = [in_text(key) for key in given]
         found = [_text(record.key) for record in self.found if _is_listed(record)]
         rest = iter(wanted)
         assert all(any(key == other for other in rest) for key in found), (found, wanted)
@@ -289,6 +299,9 @@ class Comparison:
     def _check_horizon(self, tombstone: Record, kafkas_ms: int | None) -> None:
         horizon_ms = tombstone.delete_horizon_ms
         if horizon_ms == kafkas_ms:
+            return
+        if horizon_ms == LARGEST_TIMESTAMP_MS and kafkas_ms is not None and kafkas_ms > horizon_ms:
+            self.history.differences.append(Difference(3, "a horizon is a time that readers can show: up to year 9999"))
             return
         where = (tombstone.offset, horizon_ms, kafkas_ms)
         assert tombstone.offset in self.history.stamped_early, where
@@ -337,13 +350,15 @@ class Comparison:
         return [batch for batch in self.history.source.batches if not batch.control]
 
     def _messages_read(self, wanted: int) -> None:
-        self._check_count(self.result.counts.total, wanted, len(self.history.gone_early(self.history.last_now_ms)))
+        found = self.result.counts.total + self.history.shift.read
+        self._check_count(found, wanted, len(self.history.gone_early(self.history.last_now_ms)))
 
     def _messages_written(self, wanted: int) -> None:
-        self._check_count(self.result.counts.retained, wanted, len(self.history.gone_early(self.now_ms)))
+        found = self.result.counts.retained + self.history.shift.written
+        self._check_count(found, wanted, len(self.history.gone_early(self.now_ms)))
 
     def _invalid(self, wanted: int) -> None:
-        self._check_count(self.result.counts.unkeyed, wanted)
+        self._check_count(self.result.counts.unkeyed + self.history.shift.unkeyed, wanted)
 
     def _check_count(self, found: int, wanted: int, at_most_more: int = 0) -> None:
         if wanted < found <= wanted + at_most_more:
