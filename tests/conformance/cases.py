@@ -1,7 +1,8 @@
 """Cases from a file: JSON with the cases under ``cases``, each of one kind.
 
 Whatever a case says must be understood: a field, an operation or an expectation that nobody here knows is an error, for
-a case that is only half understood proves nothing.
+a case that is only half understood proves nothing. Only text that stands beside a case's name may be anything: it tells
+people about the case. An optional field that is null is not there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,20 @@ Fields = Mapping[str, Any]
 _DECISIONS = Path(__file__).parents[2] / "docs" / "adr"
 _ABOUT = {"name", "kind", "source_test", "notes", "derived", "kafka_versions", "last_batch_rule"}
 """What a case says of itself. ``last_batch_rule`` is about empty batches, which do not exist here."""
+
+_MEANS_SOMETHING = {
+    *("config", "steps", "batches", "records", "op", "base", "upper", "first_dirty", "max_keys", "expect", "policy"),
+    *("log_start", "lso", "hw", "leo", "checkpoint", "uncleanable", "state", "segments", "logs", "now", "start", "end"),
+    *("events", "ops", "memory", "hash", "threads", "load_factor", "max_size", "max_index", "first_uncleanable"),
+    *("files", "swap_next_offset", "props", "level", "dialect", "active", "value", "key", "headers"),
+}
+"""Fields of a case of any kind. Text under such a name is no description, although this kind does not know it."""
+
+_IF_GIVEN = {
+    *("config", "expect", "upper", "base", "last", "records", "policy", "lso", "log_start", "checkpoint"),
+    *("hash", "threads", "max_keys", "swap_next_offset", "ts", "size", "headers", "level", "dialect", "start"),
+}
+"""Optional fields, which a case may also give as null. Of others null says something, or is a mistake to be told."""
 
 _DECIDES_NOTHING = {*NOT_APPLICABLE, "producer.id.expiration.ms"}
 
@@ -43,7 +58,7 @@ class Difference:
 
 
 def load(path: Path) -> list[Fields]:
-    """The cases of a file.
+    """The cases of a file, without optional fields that are null.
 
     Raises:
         NotUnderstoodError: it is no file of cases.
@@ -51,7 +66,20 @@ def load(path: Path) -> list[Fields]:
     content = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict) or not isinstance(content.get("cases"), list):
         raise NotUnderstoodError(f"{path} has no list of cases under 'cases'")
-    return list(content["cases"])
+    return [_given(case) for case in content["cases"]]
+
+
+def _given(value: Any) -> Any:
+    """The same without null in optional fields. What is to be validated as a configuration stays as it is."""
+    if isinstance(value, list):
+        return [_given(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: each if name == "props" else _given(each)
+        for name, each in value.items()
+        if each is not None or name not in _IF_GIVEN
+    }
 
 
 def understood(fields: Fields, where: str, known: Collection[str], required: Collection[str] = ()) -> Fields:
@@ -68,16 +96,23 @@ def understood(fields: Fields, where: str, known: Collection[str], required: Col
 
 
 def case_fields(case: Fields, known: Collection[str], required: Collection[str] = ()) -> Fields:
-    """The same for a whole case."""
-    return understood(case, str(case.get("name", case)), {*_ABOUT, *known}, required)
+    """The same for a whole case, which may be described in any words."""
+    described = {name for name, value in case.items() if name not in _MEANS_SOMETHING and _is_text(value)}
+    return understood(case, str(case.get("name", case)), {*_ABOUT, *described, *known}, required)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
 
 
 def settings_of(config: Fields) -> dict[str, str]:
     """A case's configuration as the text that a topic is created with; sizes may be as small as one likes.
 
-    Kafka's tests set what has no meaning here too, such as the sizes of indexes. No case's outcome hangs on that.
+    Kafka's tests set what has no meaning here too, such as the sizes of indexes. No case's outcome hangs on that. What
+    is null is not set.
     """
-    settings = {name: as_text(value) for name, value in config.items() if name not in _DECIDES_NOTHING}
+    given = {name: value for name, value in config.items() if value is not None and name not in _DECIDES_NOTHING}
+    settings = {name: as_text(value) for name, value in given.items()}
     if "segment.bytes" in settings:
         settings["internal.segment.bytes"] = settings.pop("segment.bytes")
     return settings

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from keptlog.log.config import TopicConfig
-from tests.conformance.cases import NotUnderstoodError
-from tests.conformance.kinds import clean, plain, roll, strategy
+from tests.conformance.cases import Fields, NotUnderstoodError, load
+from tests.conformance.kinds import clean, plain, retention, roll, select, strategy
 from tests.conformance.logs import CaseLog, RuleLog
 from tests.conformance.transactions import record_of
 
@@ -75,3 +77,75 @@ def test_a_clean_tells_the_map_that_it_went_by() -> None:
     assert cleaned(rows, 3, map={}) == []
     with pytest.raises(AssertionError):
         cleaned(rows, 0, map={"a": 0, "b": 1})
+
+
+def in_file(folder: Path, case: dict[str, Any]) -> Fields:
+    """A case as it is read."""
+    path = folder / "cases.json"
+    path.write_text(json.dumps({"cases": [case]}), encoding="utf-8")
+    return load(path)[0]
+
+
+LOG = {"name": "l", "leo": 20, "segments": [{"base": 0, "size": 9, "largest_ts": 5}, {"base": 20, "size": 0}]}
+SELECT = {"now": 9, "logs": [LOG], "expect": {"selected": "l"}}
+RETAIN = {"config": {"retention.ms": 1}, "segments": LOG["segments"], "leo": 20, "steps": []}
+MAP = {"memory": 48, "load_factor": 0.75, "expect": {"slots": 2}}
+ROWS = [[0, "a", "v", 1], [1, "a", "w", 1]]
+APPEND = {"op": "append", "batches": [{"base": 0, "records": ROWS, "last": None, "pid": None, "txn": None}]}
+CLEAN = {"op": "clean", "first_dirty": 0, "upper": None, "now": 0, "max_keys": None}
+
+
+@pytest.mark.parametrize("name", ["config", "lso", "log_start", "hw", "checkpoint", "policy", "uncleanable", "state"])
+def test_an_optional_field_that_is_null_is_not_there(tmp_path: Path, name: str) -> None:
+    assert select.run(in_file(tmp_path, SELECT | {"logs": [LOG | {name: None}]})) == []
+
+
+def test_a_null_may_stand_wherever_a_field_may_be_left_out(tmp_path: Path) -> None:
+    step = {"now": 9, "log_start": None, "hw": None, "expect": {"deleted": 1}}
+    assert retention.run(in_file(tmp_path, RETAIN | {"log_start": None, "hw": None, "steps": [step]})) == []
+    assert plain.run_offset_map(in_file(tmp_path, MAP | {"hash": None, "threads": None})) == []
+    steps = [APPEND, {"op": "roll", "base": None}, CLEAN | {"expect": None}, CLEAN | {"expect": {"data": ROWS[1:]}}]
+    with pytest.raises(AssertionError):
+        clean.run(in_file(tmp_path, {"config": None, "steps": steps}), rules)
+    steps[-1] = CLEAN | {"expect": {"data": [ROWS[1][:3]], "next_dirty": 2}}
+    assert clean.run(in_file(tmp_path, {"config": None, "steps": steps}), rules) == []
+    records = [{"offset": 0, "key": "a", "ts": 5}, {"offset": 1, "key": "a", "ts": None, "headers": None}]
+    case = {"config": {"compaction.strategy": None}, "records": records, "expect": {"surviving_offsets": [1]}}
+    assert strategy.run(in_file(tmp_path, case | {"dialect": None}), rules) == []
+
+
+def test_a_null_that_says_something_or_that_nobody_knows_is_told(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        select.run(in_file(tmp_path, SELECT | {"expect": {"selected": None}}))
+    with pytest.raises(NotUnderstoodError, match="n_segments"):
+        clean.run(in_file(tmp_path, {"steps": [APPEND, CLEAN | {"expect": {"n_segments": None}}]}), rules)
+    with pytest.raises(NotUnderstoodError, match="first_dirty"):
+        clean.run(in_file(tmp_path, {"steps": [APPEND, {"op": "clean", "now": 0}]}), rules)
+    unset = {"props": {"retention.ms": None}, "expect": {"valid": True}}
+    with pytest.raises(AssertionError):
+        plain.run_config(in_file(tmp_path, unset))
+
+
+@pytest.mark.parametrize("value", ["x", "", ["x", "y"], []])
+def test_a_case_is_described_in_any_words(value: object) -> None:
+    assert plain.run_offset_map(MAP | {"description": value, "tags": value}) == []
+
+
+@pytest.mark.parametrize("unknown", [{"version": 3}, {"given": {"x": 1}}, {"tags": [1]}, {"hw": "x"}, {"policy": "x"}])
+def test_what_is_no_description_must_be_understood(unknown: dict[str, Any]) -> None:
+    with pytest.raises(NotUnderstoodError, match=next(iter(unknown))):
+        plain.run_offset_map(MAP | unknown)
+
+
+def test_a_record_without_a_timestamp_has_none() -> None:
+    assert record_of([0, "a", "v"]) == record_of([0, "a", "v", None]) == record_of([0, "a", "v", -1])
+    with pytest.raises(NotUnderstoodError):
+        record_of([0, "a", "v", 1, [], 7])
+
+
+def test_a_number_is_a_key_by_its_digits() -> None:
+    rows: list[list[Any]] = [[0, 1, 2, 1], [1, 1, 3, 1], [2, 7, None, 1]]
+    assert cleaned(rows, 0, data=[[1, 1, 3], [2, 7, None]], map={"1": 1, "7": 2}) == []
+    assert cleaned(rows, 0, keys_with_value=[1], data=[[1, "1", "3"], [2, "7", None]]) == []
+    with pytest.raises(AssertionError):
+        cleaned(rows, 0, data=[[1, 1, 2], [2, 7, None]])

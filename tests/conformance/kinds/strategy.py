@@ -7,7 +7,7 @@ from collections.abc import Callable
 from keptlog.log.record import Record
 from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, compacted, understood
 from tests.conformance.logs import CaseLog, Pass
-from tests.conformance.transactions import headers_of, in_bytes
+from tests.conformance.transactions import NO_TIMESTAMP_MS, headers_of, in_bytes
 
 _DIALECTS = {"pr8103": "the abandoned patch takes a header's first occurrence, and none that is not positive"}
 
@@ -31,7 +31,7 @@ def run(case: Fields, open_log: Callable[[dict[str, str]], CaseLog]) -> list[Dif
 
 
 def _record(fields: Fields) -> Record:
-    understood(fields, "record", {"headers", "value"}, {"offset", "key", "ts"})
+    understood(fields, "record", {"headers", "value", "ts"}, {"offset", "key"})
     value = in_bytes(fields.get("value", "v"))
     headers = headers_of(fields.get("headers", []))
-    return Record(fields["offset"], in_bytes(fields["key"]), value, fields["ts"], headers=headers)
+    return Record(fields["offset"], in_bytes(fields["key"]), value, fields.get("ts", NO_TIMESTAMP_MS), headers=headers)
