@@ -149,3 +149,28 @@ def test_a_number_is_a_key_by_its_digits() -> None:
     assert cleaned(rows, 0, keys_with_value=[1], data=[[1, "1", "3"], [2, "7", None]]) == []
     with pytest.raises(AssertionError):
         cleaned(rows, 0, data=[[1, 1, 2], [2, 7, None]])
+
+
+def rolled(*appends: dict[str, Any], **config: object) -> list[Any]:
+    events = [{"op": "append", "now": 0, "ts": 0, "size": 10} | each for each in appends]
+    settings = {"segment.ms": 1000} | {name.replace("_", "."): value for name, value in config.items()}
+    return roll.run({"config": settings, "events": events})
+
+
+def test_kafka_rolls_where_an_offset_is_too_far_from_the_base() -> None:
+    far = 2**31 + 5
+    (difference,) = rolled(
+        {"offset": 5, "segments": 1}, {"offset": far, "segments": 1}, {"offset": far + 1, "segments": 2}
+    )
+    assert difference.adr == 19
+    with pytest.raises(AssertionError):
+        rolled({"offset": 5, "segments": 1}, {"offset": far - 1, "segments": 2})
+
+
+def test_kafka_rolls_where_an_index_is_full() -> None:
+    three = {"segments": 1}, {"segments": 1}, {"segments": 2}
+    (difference,) = rolled(*three, segment_index_bytes=24, index_interval_bytes=9)
+    assert difference.adr == 19
+    for config in ({"segment_index_bytes": 36, "index_interval_bytes": 9}, {"segment_index_bytes": 24}, {}):
+        with pytest.raises(AssertionError):
+            rolled(*three, **config)

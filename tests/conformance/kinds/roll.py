@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from keptlog.log.config import TopicConfig
 from keptlog.log.roll import active_segments
 from keptlog.log.segment import Segment
 from tests.building import is_rolled_before
 from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields, settings_of, understood
+from tests.conformance.transactions import NO_TIMESTAMP_MS
 
 _ROLL_JITTER = "_active_roll_jitter_ms"
 """What a case draws of the jitter that its topic allows."""
 
-_NO_TIMESTAMP_MS = -1
-"""What Kafka's tests give to a record without one."""
+_NO_INDEXES = Difference(19, "there are no indexes, and offsets have 64 bits: neither is ever full")
+_INDEX_SETTINGS = {"segment.index.bytes": 10 * 1024 * 1024, "index.interval.bytes": 4096}
+"""Kafka's, and their defaults."""
+_OFFSET_ENTRY_BYTES, _TIME_ENTRY_BYTES = 8, 12
+_MOST_RELATIVE = 2**31 - 1
+"""An index has offsets relative to its segment's base, in four bytes."""
 
 
 def run(case: Fields) -> list[Difference]:
     fields = case_fields(case, {"start"}, {"config", "events"})
     settings = {name: value for name, value in fields["config"].items() if name != _ROLL_JITTER}
     has_jitter = any(fields["config"].get(name) for name in ("segment.jitter.ms", _ROLL_JITTER))
+    jitter = Difference(17, "there is no jitter") if has_jitter else None
     config = TopicConfig.of({"cleanup.policy": "compact"} | settings_of(settings))
-    differences = [Difference(17, "there is no jitter")] if has_jitter else []
+    indexes = Indexes.of(settings)
+    differences = [jitter] if jitter else []
     run_of_files: list[Segment] = []
     expected_before = 1
     for number, event in enumerate(fields["events"]):
@@ -32,17 +41,55 @@ def run(case: Fields) -> list[Difference]:
             if run_of_files and not active_segments(run_of_files, config, event["now"]):
                 differences.append(Difference(5, "the clock closes the idle active segment"))
         elif event["op"] == "append":
-            understood(event, "append", {"size", "ts"}, {"op", "now", "segments"})
-            differences += _append(run_of_files, _file(number, event), config, rolls=rolls, has_jitter=has_jitter)
+            understood(event, "append", {"size", "ts", "offset"}, {"op", "now", "segments"})
+            file = _file(number, event)
+            overflow = _NO_INDEXES if rolls and indexes.overflow(event.get("offset")) else None
+            differences += _append(run_of_files, file, config, rolls=rolls, excuse=jitter or overflow)
+            indexes.append(file.size_bytes, event.get("offset"), rolls=rolls)
         else:
             raise NotUnderstoodError(f"there is no event {event['op']!r}")
     return list(dict.fromkeys(differences))
 
 
+@dataclass
+class Indexes:
+    """The indexes of Kafka's active segment, and the offset that its relative ones count from."""
+
+    max_bytes: int
+    interval_bytes: int
+    entries: int = 0
+    bytes_since_entry: int = 0
+    base_offset: int | None = None
+    """Null until a case tells an offset."""
+
+    @classmethod
+    def of(cls, settings: Fields) -> Indexes:
+        given = {name: int(settings[name]) for name in _INDEX_SETTINGS if settings.get(name) is not None}
+        return cls(*(_INDEX_SETTINGS | given).values())
+
+    def overflow(self, offset: int | None) -> bool:
+        """Whether Kafka rolls before a batch at this offset, whatever its time and size."""
+        is_full = self.entries >= min(self.max_bytes // _OFFSET_ENTRY_BYTES, self.max_bytes // _TIME_ENTRY_BYTES - 1)
+        is_far = offset is not None and self.base_offset is not None and offset - self.base_offset > _MOST_RELATIVE
+        return is_full or is_far
+
+    def append(self, size_bytes: int, offset: int | None, *, rolls: bool) -> None:
+        """Take a batch; ``rolls`` if it begins a new segment."""
+        if rolls:
+            self.entries, self.bytes_since_entry, self.base_offset = 0, 0, None
+        if self.bytes_since_entry > self.interval_bytes:
+            self.entries, self.bytes_since_entry = self.entries + 1, 0
+        self.bytes_since_entry += size_bytes
+        self.base_offset = offset if self.base_offset is None else self.base_offset
+
+
 def _append(
-    run_of_files: list[Segment], file: Segment, config: TopicConfig, *, rolls: bool, has_jitter: bool
+    run_of_files: list[Segment], file: Segment, config: TopicConfig, *, rolls: bool, excuse: Difference | None
 ) -> list[Difference]:
-    """Compare whether the append rolls first; then follow Kafka, so that each append is judged from the same state."""
+    """Compare whether the append rolls first; then follow Kafka, so that each append is judged from the same state.
+
+    ``excuse`` is why Kafka may answer otherwise.
+    """
     differences = []
     if file.size_bytes == 0:
         assert not rolls
@@ -50,8 +97,10 @@ def _append(
     found = bool(run_of_files) and is_rolled_before(run_of_files, file, config)
     if found is not rolls:
         times = [each.first_timestamp_ms for each in (*run_of_files[:1], file)]
-        assert has_jitter or min(times) < 0, f"rolls: {found}, in Kafka: {rolls}"
-        if min(times) < 0:
+        assert excuse or min(times) < 0, f"rolls: {found}, in Kafka: {rolls}"
+        if excuse:
+            differences.append(excuse)
+        elif min(times) < 0:
             differences.append(Difference(17, "a file does not tell when it was made, so only timestamps count"))
     if rolls:
         run_of_files.clear()
@@ -60,5 +109,5 @@ def _append(
 
 
 def _file(number: int, event: Fields) -> Segment:
-    time_ms, size_bytes = event.get("ts", _NO_TIMESTAMP_MS), event.get("size", 1)
+    time_ms, size_bytes = event.get("ts", NO_TIMESTAMP_MS), event.get("size", 1)
     return Segment(f"{number}.parquet", number, number, time_ms, time_ms, 1, size_bytes)
