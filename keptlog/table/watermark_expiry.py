@@ -24,7 +24,6 @@ from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.log.assessment import assess
 from keptlog.log.broker import BrokerConfig, purge_interval_ms
 from keptlog.log.plan import plan_step
-from keptlog.log.segment import Log
 from keptlog.storage.watermark_file import read_any_watermarks, write_watermark_file
 from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
@@ -95,28 +94,24 @@ class WatermarkExpiry:
         later_ms = pc.min(ends_ms.filter(pc.greater(ends_ms, self.now_ms))).as_py()
         return None if first_ms is None else _Ends(first_ms, later_ms)
 
-    def _idle(self, table: Table, past: Collection[str]) -> Iterator[Log]:
-        """The logs with these files of which no clean is due, or none is made."""
+    def _idle(self, table: Table, past: Collection[str]) -> Iterator[tuple[int, str]]:
+        """Partition and file of the logs with these files of which no clean is due, or none is made."""
         if not past:
             return
         broker = BrokerConfig.of(self.broker_settings)
         logs = LiveFiles().logs(table, topic_of(table, self.broker_settings).config)
         interval_ms = purge_interval_ms(self.broker_settings)
         for log in with_holds(self.files, logs, table.properties, table.metadata_location, interval_ms):
-            is_due = broker.log_cleaner_enable and plan_step(assess(log, self.now_ms), broker)
-            if log.watermarks_path in past and not is_due:
-                yield log
+            path, is_made = log.watermarks_path, broker.log_cleaner_enable
+            if path and path in past and not (is_made and plan_step(assess(log, self.now_ms), broker)):
+                yield log.topic_partition.partition, path
 
     def _commit(self, topic_id: str, past: Collection[str]) -> None:
         run_id = self.new_id()
         summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "forget"}
 
         def prepare(table: Table) -> Land | None:
-            changed = {
-                watermarks(log.topic_partition.partition): self._left_of(log.watermarks_path)
-                for log in self._idle(table, past)
-                if log.watermarks_path
-            }
+            changed = {watermarks(number): self._left_of(path) for number, path in self._idle(table, past)}
             # An attempt that waited for long may find that another purge has swept what it wrote.
             require_staged(self.files, table, filter(None, changed.values()))
             return FileChange(summary, changed).written(table) if changed else None
