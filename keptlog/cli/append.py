@@ -133,14 +133,13 @@ def append(  # noqa: PLR0913
     One topic has the events of one table, because keys of two tables may be equal; --table chooses from several. An
     update of the key's columns is a tombstone for the old key and a record for the new one.
 
-    Records of a Parquet file keep their offsets if the column is named. The topic then has that other topic as its
-    source, and takes no other records:
+    Records of a Parquet file keep their offsets if the column is named. Then the topic takes no other records:
 
     \b
     keptlog append users --file archive/ --column offset=kafka_offset --column partition=kafka_partition
 
-    With --run-id an append can be repeated: what has landed under that name is named, and not appended again. Rows with
-    offsets of their own (--column offset=NAME) are repeated with --skip-existing.
+    With --run-id an append can be repeated: what has landed under that name is named, and not appended again. One that
+    keeps offsets is repeated with --skip-existing.
     """
     reading = _reading(how)
     keeps_offsets = bool(reading.columns.get("offset"))
