@@ -24,23 +24,21 @@ def folders_below(
     Raises:
         OSError: one can't be listed.
     """
-    for parent, folders, names in os.walk(folder, onerror=_require_gone):
-        folders[:] = filter(is_entered, folders)
+    for parent, _, names in _walked(folder, is_entered):
         yield parent, names
 
 
 def files_below(folder: Path, is_entered: Callable[[str], bool] = lambda _name: True) -> list[Path]:
     """The files in a folder and below it, sorted; raises as ``folders_below``, also if one can't be looked at."""
-    found = (Path(parent, name) for parent, names in folders_below(str(folder), is_entered) for name in names)
-    return sorted(path for path in found if path.is_file())
+    return [path for path in all_below(folder, is_entered) if path.is_file()]
 
 
 def all_below(folder: Path, is_entered: Callable[[str], bool] = lambda _name: True) -> list[Path]:
     """As ``files_below``, and besides every link that leads to no file, or to a folder: that is not entered."""
-    found = []
-    for parent, _ in folders_below(str(folder), is_entered):
-        with os.scandir(parent) as entries:
-            found += [Path(entry.path) for entry in entries if not entry.is_dir(follow_symlinks=False)]
+    found: list[Path] = []
+    for parent, folders, names in _walked(str(folder), is_entered):
+        found += [Path(parent, name) for name in names]
+        found += [path for name in folders if (path := Path(parent, name)).is_symlink()]
     return sorted(found)
 
 
@@ -54,6 +52,13 @@ def names_in(folder: Path) -> list[str]:
         return sorted(each.name for each in folder.iterdir())
     except NOT_THERE:
         return []
+
+
+def _walked(folder: str, is_entered: Callable[[str], bool]) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Each folder with the names of the folders in it that are entered, links among them, and of its files."""
+    for parent, folders, names in os.walk(folder, onerror=_require_gone):
+        folders[:] = filter(is_entered, folders)
+        yield parent, folders, names
 
 
 def _require_gone(error: OSError) -> None:

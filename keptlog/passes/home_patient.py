@@ -83,6 +83,9 @@ class Patient:
     def _opened(self) -> LogStore | KeptlogError:
         """It is opened once: another try may be waited for as long as the first."""
         try:
+            require_entry(self.home)
+            if isinstance(self._is_made, StorageUnavailable):
+                return self._is_made
             require_home(self.home)
             return self.open_store()
         except KeptlogError as error:
@@ -99,16 +102,17 @@ class Patient:
     def elsewhere(self) -> Elsewhere | None:
         """Where the home was made, if that is not where it lies."""
         try:
-            return elsewhere(self.home) if self._is_made else None
+            return elsewhere(self.home) if self._is_made is True else None
         except (sqlite3.Error, StorageUnavailable):  # whoever opens it says why
             return None
 
     @cached_property
-    def _is_made(self) -> bool:
+    def _is_made(self) -> bool | StorageUnavailable:
+        """Whether there is an embedded catalog; where another process holds it, that is waited for once."""
         try:
             return is_made(self.home / DATABASE)
-        except StorageUnavailable:  # somebody holds it
-            return True
+        except StorageUnavailable as error:
+            return error
 
     @cached_property
     def damage(self) -> str | None:

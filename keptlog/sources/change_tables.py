@@ -89,12 +89,17 @@ def table_of(event: Mapping[str, Any]) -> str | None:
     return ".".join(str(part) for part in parts if part) if parts[-1] else None
 
 
+def is_flat(event: Mapping[str, Any]) -> bool:
+    """Whether an event is a row that was flattened, with what happened to it in fields of its own."""
+    return FLAT_OP in event or FLAT_DELETED in event
+
+
 def no_row(event: Mapping[str, Any]) -> str | None:
     """What an event is that tells of no row; null if it may tell of one.
 
     The columns of a flattened row are its own, whatever they are called.
     """
-    if FLAT_DELETED in event or FLAT_OP in event:
+    if is_flat(event):
         return None
     if event.keys() == {"ts_ms"}:
         return "a heartbeat"

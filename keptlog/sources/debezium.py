@@ -34,7 +34,7 @@ from typing import Any
 from keptlog.errors import InvalidRecord
 from keptlog.log.counted import counted
 from keptlog.log.record import Header, NewRecord
-from keptlog.sources.change_tables import FLAT_DELETED, FLAT_OP, TableChoice, foreign_form
+from keptlog.sources.change_tables import FLAT_DELETED, FLAT_OP, TableChoice, foreign_form, is_flat
 from keptlog.sources.exact_json import compact, loads
 from keptlog.sources.json_lines import headers_of, kind_of, object_of, whole_number
 from keptlog.sources.unavailable import Placeholders, refusal
@@ -86,8 +86,7 @@ class ChangeEvents:
         if line.strip() == b"null":
             return self._second_delete(None, {})
         fields = object_of(line)
-        is_flat = FLAT_OP in fields or FLAT_DELETED in fields
-        is_pair = "key" in fields and ("value" in fields or "payload" in fields) and not is_flat
+        is_pair = "key" in fields and ("value" in fields or "payload" in fields) and not is_flat(fields)
         key = _key_bytes(fields["key"]) if is_pair else None
         value = _payload(fields["value"] if "value" in fields else fields["payload"]) if is_pair else _payload(fields)
         around = fields if is_pair else {}
@@ -172,7 +171,7 @@ class ChangeEvents:
 def _change(value: Any) -> _Change:
     if not isinstance(value, dict):
         raise InvalidRecord(f"the value is {kind_of(value)}, not a change event: an object with op, before and after")
-    if FLAT_OP in value or FLAT_DELETED in value:
+    if is_flat(value):
         return _flat_change(value)
     op = value.get("op")
     if op is None and (other := foreign_form(value)):

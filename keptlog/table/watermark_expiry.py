@@ -74,7 +74,7 @@ class WatermarkExpiry:
         ends = {path: found for path in watermarks_paths(table.properties) if (found := self._ends(path))}
         past = {path for path, found in ends.items() if found.first_ms <= self.now_ms}
         try:
-            if any(self._idle(table, past)):
+            if past:
                 self._commit(str(table.metadata.table_uuid), past)
                 table = load_topic_table(self.committer.catalog, self.topic)
         except KeptlogError as error:
@@ -96,8 +96,6 @@ class WatermarkExpiry:
 
     def _idle(self, table: Table, past: Collection[str]) -> Iterator[tuple[int, str]]:
         """Partition and file of the logs with these files of which no clean is due, or none is made."""
-        if not past:
-            return
         broker = BrokerConfig.of(self.broker_settings)
         logs = LiveFiles().logs(table, topic_of(table, self.broker_settings).config)
         interval_ms = purge_interval_ms(self.broker_settings)

@@ -168,11 +168,17 @@ class SimulatedFiles(TableFiles):
     @override
     @contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        self.storage.begin(path)
+        with self._written(path, is_shown=True) as sink:
+            yield sink
+
+    @contextmanager
+    def _written(self, path: str, *, is_shown: bool) -> Iterator[pa.NativeFile]:
+        self.storage.begin(path, is_shown=is_shown)
         sink = pa.BufferOutputStream()
         try:
             yield sink
-            self.storage.end(path, sink.getvalue().to_pybytes(), is_durable=self.waiting is None)
+            content = sink.getvalue().to_pybytes()
+            self.storage.end(path, content, is_durable=self.waiting is None, was_shown=is_shown)
         except BaseException:
             with suppress(OSError):
                 self.delete(path)
@@ -183,15 +189,8 @@ class SimulatedFiles(TableFiles):
     @override
     def write_bytes(self, path: str, content: bytes) -> None:
         # A small file is there whole or not at all. Cruel: a store that shows half of one when its writer died.
-        self.storage.begin(path, is_shown=False)
-        try:
-            self.storage.end(path, content, is_durable=self.waiting is None, was_shown=False)
-        except BaseException:
-            with suppress(OSError):
-                self.delete(path)
-            raise
-        if self.waiting is not None:
-            self.waiting.append(path)
+        with self._written(path, is_shown=False) as sink:
+            sink.write(content)
 
     @override
     @contextmanager
