@@ -14,6 +14,7 @@ import multiprocessing
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 from benchmarks.peers import Left, Setup, Work
 from keptlog.engine.bundles import contiguous_runs
 from keptlog.storage.schema import SCHEMA
-from keptlog.storage.segment_writer import WRITER_OPTIONS
+from keptlog.storage.segment_writer import WRITER_OPTIONS, batch_rows
 
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -68,12 +69,15 @@ def _ready() -> None:
 def _encode_again(copies: Sequence[tuple[str, str]]) -> list[str]:
     for source, target in copies:
         # Reading ahead costs a tenth here, as it would keptlog.
-        with (
-            pq.ParquetFile(source, pre_buffer=False) as parquet,
-            pq.ParquetWriter(target, SCHEMA, **WRITER_OPTIONS) as writer,
-        ):
+        with pq.ParquetFile(source, pre_buffer=False) as parquet, ExitStack() as open_writer:
+            writer = None
             for index in range(parquet.num_row_groups):
-                writer.write_table(parquet.read_row_group(index, use_threads=False))
+                table = parquet.read_row_group(index, use_threads=False)
+                if writer is None:
+                    at_once = batch_rows(table.num_rows, table.nbytes)
+                    options = {"write_batch_size": at_once, **WRITER_OPTIONS}
+                    writer = open_writer.enter_context(pq.ParquetWriter(target, SCHEMA, **options))
+                writer.write_table(table)
     return [target for _, target in copies]
 
 

@@ -12,10 +12,11 @@ written before format 1.1; one whose key was damaged looks like that, and is oth
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
 import pyarrow as pa
+
+from keptlog.storage.crc32 import crc32
 
 _KEY = "keptlog.crc32"
 _DIGITS = 8
@@ -44,7 +45,7 @@ class ChecksumSink:
 
     def write(self, data: Any) -> int:
         if self._footer is None:
-            self._pages = zlib.crc32(data, self._pages)
+            self._pages = crc32(data, self._pages)
             self._sink.write(data)
         else:
             self._footer += data
@@ -68,7 +69,7 @@ class ChecksumSink:
         footer = self._footer or bytearray()
         place = footer.rindex(_MARK) + len(_MARK)
         footer[place : place + _DIGITS] = b"%08x" % self._pages
-        footer[_own_place(place)] = b"%08x" % zlib.crc32(footer)
+        footer[_own_place(place)] = b"%08x" % crc32(footer)
         self._sink.write(bytes(footer))
 
 
@@ -85,7 +86,7 @@ def pages_checksum(footer: bytes) -> int | None:
     place += len(_MARK)
     without_own = bytearray(footer)
     without_own[_own_place(place)] = _BLANK.encode()
-    if footer[_own_place(place)] != b"%08x" % zlib.crc32(without_own):
+    if footer[_own_place(place)] != b"%08x" % crc32(without_own):
         raise ValueError("its footer does not have the checksum that was written with it")
     return int(footer[place : place + _DIGITS], 16)
 

@@ -8,7 +8,6 @@ so is ``LogCorrupt``, with the file's name. A segment of before format 1.1 has n
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from keptlog.log.counted import counted
 from keptlog.log.segment import Segment
 from keptlog.storage.checksums import checksums_text, footer_bytes, pages_checksum
+from keptlog.storage.crc32 import crc32
 from keptlog.storage.damage import PIECE_BYTES, damaged, decoded
 from keptlog.storage.files import Files
 from keptlog.storage.value_views import VIEWED_SCHEMA
@@ -120,7 +120,7 @@ class SegmentFile:
         found, left, position = 0, _footer_at(self._source), 0
         while left:
             piece = self._source.read_at(min(left, PIECE_BYTES), position)
-            found, left, position = zlib.crc32(piece, found), left - len(piece), position + len(piece)
+            found, left, position = crc32(piece, found), left - len(piece), position + len(piece)
         if found != self._pages:
             raise damaged(self._path, "does not have the checksum that was written with it")
 

@@ -47,6 +47,9 @@ WRITER_OPTIONS = {
     "write_page_checksum": True,
 }
 """How pyarrow's writer encodes a segment."""
+_PAGE_BYTES = 2**20
+"""Pyarrow ends a page that has so much."""
+_MOST_BATCH_ROWS = 8192
 
 
 @dataclass
@@ -192,18 +195,20 @@ class SegmentWriter:
         self._waiting = [rest] if rest.num_rows else []
         self._waiting_rows, self._waiting_bytes = rest.num_rows, bytes_of(rest)
         if self._open is None:
-            self._open = self._create(group["offset"][0].as_py())
+            self._open = self._create(group)
         with _naming(self._open.path):
             self._open.add(group)
         if self._open.sink.tell() >= self.target_bytes:
             self._close()
 
-    def _create(self, base_offset: int) -> _OpenSegment:
+    def _create(self, first_group: pa.Table) -> _OpenSegment:
+        base_offset = first_group["offset"][0].as_py()
         path = self.path_for(base_offset)
         with ExitStack() as opening:
             sink = opening.enter_context(self.files.open_output(path))
             checksums = ChecksumSink(sink)
-            parquet = pq.ParquetWriter(pa.PythonFile(checksums, mode="w"), VIEWED_SCHEMA, **WRITER_OPTIONS)
+            file, at_once = pa.PythonFile(checksums, mode="w"), batch_rows(first_group.num_rows, bytes_of(first_group))
+            parquet = pq.ParquetWriter(file, VIEWED_SCHEMA, write_batch_size=at_once, **WRITER_OPTIONS)
             return _OpenSegment(path, parquet, checksums, sink, opening.pop_all(), base_offset)
 
     def _close(self) -> None:
@@ -211,6 +216,14 @@ class SegmentWriter:
             with _naming(self._open.path):
                 self._finished.append(self._open.finish())
             self._open = None
+
+
+def batch_rows(records: int, records_bytes: int) -> int:
+    """How many records pyarrow is to encode at once: about a page of them, for it ends a page behind a batch.
+
+    Fewer cost a twentieth of the time to encode, more would make larger pages.
+    """
+    return max(1, min(_MOST_BATCH_ROWS, _PAGE_BYTES * records // max(records_bytes, 1)))
 
 
 @contextmanager

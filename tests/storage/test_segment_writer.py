@@ -117,6 +117,14 @@ def test_row_groups_are_bounded_in_bytes_when_values_are_large(folder: Folder) -
     assert max(sizes) <= 2 * 4000 + 1000
 
 
+@pytest.mark.parametrize(
+    ("records", "records_bytes", "at_once"),
+    [(131_072, 32 * 2**20, 4096), (16_384, 32 * 2**20, 512), (1, 2**30, 1), (131_072, 2**20, 8192), (10, 0, 8192)],
+)
+def test_about_a_page_is_encoded_at_once(records: int, records_bytes: int, at_once: int) -> None:
+    assert segment_writer.batch_rows(records, records_bytes) == at_once
+
+
 def test_a_record_larger_than_the_target_has_a_place(folder: Folder) -> None:
     written = records(range(3), value_bytes=5000)
     assert folder.read(folder.write([to_arrow(0, written)], target_bytes=10)) == written
