@@ -24,7 +24,12 @@ _FILE = ".pyiceberg.yaml"
 _VARIABLES = "PYICEBERG_"
 _SECRET = re.compile(r"secret|token|credential|password|://[^/\s]*:[^/\s]*@", re.IGNORECASE)
 _USER_IN_ADDRESS = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
+_NO_PORT = re.compile(r"[^/?@:\[\]]+:(?!\d*([/?]|$))[^/?@]*([/?][^@]*)?$")
+"""An address without a user, and what it has in the place of a port; SQLAlchemy tells that."""
 _WEB = ("http://", "https://")
+_DATABASES = ("sqlite", "postgresql")
+_TELL_KIND = ("http", "thrift", *_DATABASES)
+"""How an address begins by which PyIceberg knows the kind of a catalog that names none; another one it tells."""
 
 
 def require_readable() -> None:
@@ -86,6 +91,12 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
         InvalidConfig: naming the setting.
     """
     uri = str(properties.get("uri", ""))
+    is_named = bool(properties.get("type") or properties.get("py-catalog-impl"))
+    if uri and not is_named and not uri.startswith(_TELL_KIND):
+        raise _refused(
+            "its uri does not tell what kind of catalog it is (it is not shown, it may hold a password): that of a "
+            "database begins with postgresql:// or sqlite:///, that of a REST catalog with https://; or give its type"
+        )
     if kind_of(properties) == "rest" and uri and not uri.lower().startswith(_WEB):
         raise _refused("its uri is no address of a REST catalog: it begins with http:// or https://")
     for name, value in _flat(properties):
@@ -95,6 +106,11 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
                 "settings of their own, such as credential, token or s3.secret-access-key"
             )
     after = uri.partition("://")[2]
+    if (kind_of(properties) == "sql" or uri.startswith(_DATABASES)) and _NO_PORT.match(after):
+        raise _refused(
+            "what stands behind the : in its uri is no port, and may be a password: write postgresql://USER:PASSWORD@"
+            "HOST:PORT/DATABASE"
+        )
     is_password = not after.startswith("/") and ":" in after.partition("@")[0]
     if is_password and after.count("@") > 1:
         raise _refused(

@@ -13,6 +13,7 @@ import pytest
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.table.catalog import open_catalog
+from keptlog.table.configuration import require_no_password_told
 from tests.logging.lines import lines
 from tests.security.searching import found_in
 from tests.security.test_errors import CATALOG, refusing_server, said_by
@@ -99,6 +100,51 @@ def test_an_address_with_a_password_in_it_is_refused(tmp_path: Path, settings: d
 
     assert told in message
     assert found_in(chain, SECRETS) == []
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        f"postgres://someone:{SECRET}@127.0.0.1:1/db",
+        f"Postgresql://someone:{SECRET}@127.0.0.1:1/db",
+        f"mysql://someone:{SECRET}@127.0.0.1:1/db",
+        f"jdbc:postgresql://127.0.0.1:1/db?user=someone&password={SECRET}",
+        SECRET,
+    ],
+)
+def test_an_address_that_tells_no_kind_of_catalog_is_refused_and_not_shown(tmp_path: Path, uri: str) -> None:
+    message, chain = said_by(tmp_path, {"URI": uri})
+
+    assert "postgresql://" in message
+    assert found_in(chain, SECRETS) == []
+
+
+@pytest.mark.parametrize("kind", [{}, {"TYPE": "sql"}])
+@pytest.mark.parametrize("rest", ["", "/db", "?sslmode=require", "/db?sslmode=require"])
+def test_a_password_that_stands_where_a_port_belongs_is_not_shown(
+    tmp_path: Path, kind: dict[str, str], rest: str
+) -> None:
+    message, chain = said_by(tmp_path, {**kind, "URI": f"postgresql+psycopg2://someone:{SECRET}{rest}"})
+
+    assert "HOST:PORT" in message
+    assert found_in(chain, SECRETS) == []
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://[::1]:8181/catalog",
+        "thrift://one:9083,thrift://two:9083",
+        "postgresql://127.0.0.1:5432/db?application_name=a@b",
+        "postgresql+psycopg2://someone:planted/its-tail@127.0.0.1/db",
+        "postgresql://[::1]:5432/db",
+        "postgresql://127.0.0.1/db",
+        "sqlite:////srv/a:b/catalog.db",
+        "sqlite://",
+    ],
+)
+def test_an_address_of_a_kind_that_is_known_is_taken(uri: str) -> None:
+    require_no_password_told({"uri": uri})
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500])
