@@ -12,6 +12,10 @@ it does with ``>/dev/null``. Where stdout is what is asked for, and not just whe
 
 A stdout that takes nothing any more, as on a full disk, has an error of its own: ``NotPrinted``. What the command did
 is done by then, so nobody may take it for a failure of that. A stderr that takes nothing ends no work.
+
+A terminal obeys what it is shown: a file in a folder that somebody has sent may be called so that it clears the screen
+and writes "unchanged" there. So of what a terminal would obey it gets the code, as Python writes it. A file or a pipe
+gets all as it is.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
 
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
+_OBEYED = re.compile(r"\x1b\[(?:0|1|31)m|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""keptlog's own colours, and whatever else moves a terminal, or turns text around; lines and tabs are text."""
 
 _File = TypeVar("_File", bound=io.FileIO)
 
@@ -91,10 +98,24 @@ class _Stderr(io.FileIO):
         return len(whole)
 
 
+class _Terminal(io.TextIOWrapper):
+    """Shows what a terminal would obey."""
+
+    def write(self, text: str, /) -> int:
+        super().write(_OBEYED.sub(_shown, text))
+        return len(text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    text = found[0]
+    return text if len(text) > 1 else ascii(text)[1:-1]
+
+
 def guard_output() -> None:
     """From now on a stdout that takes nothing raises ``NotPrinted``, and a stderr that takes nothing is read by nobody.
 
-    Both are UTF-8, whatever the locale: JSON is. For a process that is a command's alone.
+    A terminal is shown what it would obey. Both are UTF-8, whatever the locale: JSON is. For a process that is a
+    command's alone.
     """
     out = _text(_Stdout(_named(io.FileIO(1, "w", closefd=False), "<stdout>")), "surrogateescape", by_line=os.isatty(1))
     err = _text(_named(_Stderr(2, "w", closefd=False), "<stderr>"), "backslashreplace", by_line=True)
@@ -110,4 +131,5 @@ def _named(file: _File, name: str) -> _File:
 
 def _text(below: io.BufferedWriter | io.FileIO, errors: str, *, by_line: bool) -> TextIO:
     """A standard stream as Python makes it; a file's name that is no UTF-8 is printed as the bytes that it is."""
-    return io.TextIOWrapper(below, encoding="utf-8", errors=errors, newline="\n", line_buffering=by_line)
+    kind = _Terminal if below.isatty() else io.TextIOWrapper
+    return kind(below, encoding="utf-8", errors=errors, newline="\n", line_buffering=by_line)

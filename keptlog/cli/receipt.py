@@ -128,7 +128,8 @@ def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: 
     else:
         click.echo(_told(found, is_part=part))
         for each in found.findings:
-            click.echo(f"  {each.flaw}: {each.text}")
+            # A name in a folder that somebody has sent may have lines in it, and what they say is not ours.
+            click.echo(f"  {each.flaw}: {' '.join(each.text.split())}")
         if waiting:
             click.echo(
                 f"not sealed yet, so none of these: {counted(len(waiting), 'receipt')}; the next purge seals them:"
