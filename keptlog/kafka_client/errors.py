@@ -191,7 +191,7 @@ def translated(error: KafkaError, settings: ClientSettings, doing: str, trouble:
     says_little = _kind(error) in {_CONNECTION, _SILENCE}
     known = [*trouble.errors.values(), error] if trouble and says_little else [error]
     telling = min(known, key=lambda each: _KINDS.index(_kind(each)))
-    kind, text = _kind(telling), settings.hide(" ".join(telling.str().split()))
+    kind, text = _kind(telling), settings.hide(telling.str())
     return kind.error(f"{doing}: {kind.what.format(where=settings.bootstrap, text=text)}")
 
 

@@ -28,6 +28,8 @@ BOOTSTRAP = "bootstrap.servers"
 _NAME = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*")
 """What can be a setting of librdkafka. Its Python binding takes others, with an underscore: they hold functions."""
 _SECRET = re.compile(r"password|passphrase|secret|jaas|kinit|\.pem$|oauthbearer\.config")
+_WORDS = "sasl.oauthbearer.config"
+"""librdkafka's text ends with the rest of it, from the first word on that it does not know."""
 
 _OWN_POSITION = "the position at the source is kept in the topic, where it moves with the records"
 _READS_ALL = "every record is read once, from the position in the topic up to the last stable offset"
@@ -159,9 +161,15 @@ class ClientSettings:
         return {**self._required(error_cb), **_EVERY_CLIENT, **_PRODUCER}
 
     def hide(self, text: str) -> str:
-        """A text of librdkafka without the secrets among these settings."""
-        secrets = {value for name, value in self._values.items() if value and is_secret(name)}
-        for secret in sorted(secrets, key=len, reverse=True):
+        """A text of librdkafka in one line, without the secrets among these settings, whatever spaces they have."""
+        secrets = {" ".join(value.split()) for name, value in self._values.items() if is_secret(name)}
+        text = " ".join(text.split())
+        words = self._values.get(_WORDS, "").split()
+        for first in range(len(words)):
+            rest = " " + " ".join(words[first:])
+            if text.endswith(rest):
+                text = f"{text.removesuffix(rest)} [hidden]"
+        for secret in sorted(secrets - {""}, key=len, reverse=True):
             text = text.replace(secret, "[hidden]")
         return text
 

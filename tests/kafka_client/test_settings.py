@@ -57,6 +57,19 @@ def test_secrets_are_taken_out_of_texts_and_other_values_are_not() -> None:
     assert secret.hide(f"{PASSWORD} battery at rack-1, {PASSWORD}") == "[hidden] at rack-1, [hidden]"
 
 
+@pytest.mark.parametrize("told", ["correct  horse", "correct horse", "correct\nhorse"])
+def test_a_secret_is_taken_out_whatever_spaces_it_has_and_is_told_with(told: str) -> None:
+    secret = settings(sasl_password=PASSWORD.replace(" ", "  "))
+    assert secret.hide(f"not  allowed:\n{told}") == "not allowed: [hidden]"
+
+
+def test_what_librdkafka_tells_of_a_setting_from_its_first_wrong_word_on_is_taken_out() -> None:
+    secret = settings(sasl_oauthbearer_config="principal=a scope=planted extension_x=secret")
+    assert secret.hide("Unrecognized config beginning at: scope=planted extension_x=secret") == (
+        "Unrecognized config beginning at: [hidden]"
+    )
+
+
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_a_setting_that_would_break_a_promise_is_refused_with_the_reason(name: str) -> None:
     with pytest.raises(InvalidConfig) as refused:
