@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ from keptlog.folders import files_below
 from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.units import size
-from keptlog.receipts.chain import ChainVerification, Flaw, verify_chain
+from keptlog.receipts.chain import ChainVerification, Finding, Flaw, verify_chain
 from keptlog.receipts.key_files import PUBLIC_FILE, public_keys, trusted_keys
 from keptlog.settings import home_path
 
@@ -106,7 +106,7 @@ def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: 
     catalog. Without them, the receipts of the home are checked, and compared with what the catalog says.
 
     Only head.json tells whether receipts are missing at the end. Without it the exit code is 1. --part is for single
-    receipts.
+    receipts. Where there is none, nothing is proved, and the exit code is 1 too.
 
     Of a home, receipts that wait to be sealed are named too; the chain is whole without them.
 
@@ -117,7 +117,7 @@ def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: 
     failed: Mapping[str, KeptlogError] = {}
     if files:
         trusted = public_keys(keys) if keys else trusted_keys(home_path())
-        found = verify_chain(_contents(files), _some_key(trusted), is_part=part)
+        found = _of_some(verify_chain(_contents(files), _some_key(trusted), is_part=part))
     elif part:
         raise InvalidConfig("--part is about files: name them, or leave it out")
     else:
@@ -183,6 +183,14 @@ def _waiting() -> tuple[list[str], Mapping[str, KeptlogError]]:
             failed[topic] = error
     with reaching("receipts that are not sealed yet can't be listed"):
         return waiting_drafts(store.files, folders), failed
+
+
+def _of_some(found: ChainVerification) -> ChainVerification:
+    """What was found in files that somebody has named: that none of them is a receipt is a finding too."""
+    if found.receipts or any(each.flaw is not Flaw.NO_END for each in found.findings):
+        return found
+    none = Finding(Flaw.MISSING, "no receipt is in what was named, so nothing is proved")
+    return replace(found, findings=(none, *found.findings))
 
 
 def _some_key(keys: Sequence[PublicKey]) -> Sequence[PublicKey]:

@@ -193,6 +193,19 @@ def test_a_single_receipt_is_verified_as_a_part(sealed: Terminal) -> None:
     assert said.stdout.endswith(": unchanged\n")
 
 
+@pytest.mark.parametrize("option", [(), ("--part",)])
+@pytest.mark.parametrize("named", ["none", "export/head.json"])
+def test_where_no_receipt_is_nothing_is_proved(sealed: Terminal, named: str, option: tuple[str, ...]) -> None:
+    (sealed.folder / "none").mkdir()
+    (sealed.folder / "none" / "000000000001-5f2c.json.gz").touch()
+
+    said = sealed.run("verify", named, *option)
+
+    assert said.returncode == 1
+    assert said.stdout.startswith("no receipt is as it was signed by a key that is trusted")
+    assert "missing: " in said.stdout
+
+
 def test_without_a_public_key_nothing_is_proved(sealed: Terminal) -> None:
     said = sealed.run("verify", "export", home="none")
     assert said.returncode == 2
