@@ -1,6 +1,7 @@
 """Takes out of a server's refusal the secrets that it was sent: some gateways quote what they don't take.
 
-A password is sent in base64, and may be quoted in readable form.
+A password is sent in base64, and may be quoted in readable form. An answer is JSON, where quotes and letters beyond
+ASCII are written otherwise, and what it quotes may be JSON itself, or the form that was sent.
 
 What a refusal says becomes an error, which is told, logged and stored.
 """
@@ -8,8 +9,9 @@ What a refusal says becomes an error, which is told, logged and stored.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote, quote_plus
 
 from requests import PreparedRequest, Response
 
@@ -22,7 +24,8 @@ def without_what_was_sent(answer: Response, *_: object, **__: object) -> None:
     if answer.ok:
         return
     content = answer.content
-    for secret in sorted(set(_secrets_of(answer.request)), key=len, reverse=True):
+    written = {form for secret in _secrets_of(answer.request) for form in _written(secret)}
+    for secret in sorted(written, key=len, reverse=True):
         content = content.replace(secret.encode(), HIDDEN)
     answer._content = content  # noqa: SLF001  # requests has no other way
 
@@ -34,6 +37,14 @@ def _secrets_of(request: PreparedRequest) -> Iterator[str]:
     for secret in (authorization, password, *(value for name in _SECRET_FIELDS for value in form.get(name, ()))):
         if secret:
             yield secret
+
+
+def _written(secret: str) -> set[str]:
+    """The ways in which an answer may write a secret."""
+    forms = {secret, quote(secret, safe=""), quote_plus(secret)}
+    for _ in range(2):  # JSON, and JSON in JSON
+        forms |= {json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in forms for is_ascii in (True, False)}
+    return forms
 
 
 def _password_in(authorization: str) -> str:

@@ -157,6 +157,17 @@ def test_a_rest_catalog_that_says_again_what_it_was_sent_tells_no_token(tmp_path
     assert found_in(chain, SECRETS) == []
 
 
+@pytest.mark.parametrize("sign", ['"', "\\", "/", "ü", "&"])
+def test_a_secret_that_an_answer_writes_in_jsons_way_is_not_told(tmp_path: Path, sign: str) -> None:
+    secret = f"planted{sign}its-tail"
+
+    with refusing_server(400, is_echoing=True) as uri:
+        _, chain = said_by(tmp_path, {"TYPE": "rest", "URI": uri, "CREDENTIAL": f"client:{secret}"})
+
+    assert "[hidden]" in chain
+    assert "its-tail" not in chain
+
+
 @pytest.mark.parametrize("name", ["s3.connect-timeout", "s3.request-timeout"])
 def test_a_setting_that_is_no_number_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     pytest.importorskip("boto3")
