@@ -39,6 +39,9 @@ from keptlog.table.side_by_side import side_by_side
 from keptlog.table.unowned import unowned_folders
 
 _UNREAD_SETTINGS = "its settings can't be read"
+_SPARK_IS_DOWN = "the Spark server or cluster is down, or was never started, or its address or token is an old one"
+_SPARK_IS_WRONG = "Spark, Java or a library is missing, or another version than here, or a setting of it is wrong"
+_MEND_SPARK = "do what it says; keptlog plan, verify and purge need no Spark"
 _NAMED = 10
 
 
@@ -84,6 +87,9 @@ def _unread(topics: Collection[str]) -> list[str]:
 
 def _settings(patient: Patient) -> Iterator[Problem]:
     for place, error in patient.unread_settings.items():
+        if error.action is Action.RETRY:  # the place is right, and a Spark server has not written to it
+            yield Problem(place, str(error), _SPARK_IS_DOWN, _MEND_SPARK)
+            continue
         cause = "it says something that keptlog does not take"
         yield Problem(place, str(error), cause, "correct it there, or take it out", error.command)
 
@@ -292,8 +298,8 @@ def _spark(patient: Patient) -> Iterator[Problem]:
     except KeptlogError as error:
         if str(error) in map(str, patient.unread_settings.values()):
             raise NotLookedAt(_UNREAD_SETTINGS) from error
-        cause = "Spark, Java or a library of the workers is missing, or another version than here"
-        yield Problem("spark", str(error), cause, "do what it says; keptlog plan, verify and purge need no Spark")
+        cause = _SPARK_IS_DOWN if error.action is Action.RETRY else _SPARK_IS_WRONG
+        yield Problem("spark", str(error), cause, _MEND_SPARK)
 
 
 CHECKS: Sequence[_Check] = (

@@ -179,3 +179,19 @@ def test_a_disk_that_is_full_or_read_only_is_told_before_anything_fails_of_it(
     assert "can't be written to" in read_only["what"]
     assert read_only["command"] is None
     subprocess.run(["umount", "--lazy", again], check=True)
+
+
+@pytest.mark.parametrize("address", ["sc://127.0.0.1:1", "spark://127.0.0.1:1", "file:/nowhere/spark-address"])
+def test_a_spark_that_is_down_is_told_as_down_and_not_as_a_wrong_setting_or_a_missing_library(
+    keptlog: Run, broken: Patched, address: str
+) -> None:
+    broken.set("KEPTLOG_SPARK_MASTER", address)
+    [found] = [each for check in checks_of(keptlog, 1).values() for each in check["problems"]]
+    assert found["cause"].startswith("the Spark server or cluster is down, or was never started")
+    assert found["todo"].startswith("do what it says; ")
+
+
+def test_an_address_that_is_none_of_sparks_is_told_as_a_setting(keptlog: Run, broken: Patched) -> None:
+    broken.set("KEPTLOG_SPARK_MASTER", "bla")
+    [found] = checks_of(keptlog, 1)["spark"]["problems"]
+    assert "a setting of it is wrong" in found["cause"]
