@@ -299,6 +299,19 @@ def known_settings(topic: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in topic.items() if name in _BY_NAME}
 
 
+def wrong_values(topic: Mapping[str, str]) -> list[str]:
+    """The names of those of a topic's settings that have a meaning here, but not with the value that they have."""
+
+    def is_wrong(name: str) -> bool:
+        try:
+            _BY_NAME[name].parse(topic[name])
+        except InvalidConfig:
+            return True
+        return False
+
+    return sorted(filter(is_wrong, known_settings(topic)))
+
+
 def parse_setting(name: str, text: str) -> Value:
     """The value that a text means for one of a topic's settings.
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.broker import purge_interval_ms
-from keptlog.log.config import TopicConfig, known_settings
+from keptlog.log.config import TopicConfig, known_settings, wrong_values
 from keptlog.log.contradiction import contradiction
 from keptlog.log.counted import counted
 from keptlog.log.declared import About
@@ -171,6 +171,10 @@ def config_of(topic: str, properties: Mapping[str, str], broker_settings: Mappin
         foreign = sorted(config.keys() - known_settings(config).keys())
         options = "".join(f" --delete-config {name}" for name in foreign)
         remedy = f"; another program has set it: keptlog topic alter {topic}{options}" if foreign else ""
+        if not foreign and (wrong := wrong_values(config)):
+            values = "".join(f" --config {name}=VALUE" for name in wrong)
+            command = f"keptlog topic alter {topic}{values}"
+            remedy = f"; another program has set it, or a newer keptlog: give it a value ({command}), or upgrade"
         told = InvalidConfig(f"topic {topic}: {error}{remedy}")
         raise (told.mended_by(f"keptlog topic alter {topic}{options}") if foreign else told) from error
 

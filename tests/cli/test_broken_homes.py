@@ -195,3 +195,23 @@ def test_an_address_that_is_none_of_sparks_is_told_as_a_setting(keptlog: Run, br
     broken.set("KEPTLOG_SPARK_MASTER", "bla")
     [found] = checks_of(keptlog, 1)["spark"]["problems"]
     assert "a setting of it is wrong" in found["cause"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mended"), [("segment.ms", "bogus", "3600000"), ("cleanup.policy", "tidy", "compact")]
+)
+def test_a_value_that_a_setting_can_not_have_is_told_with_the_command_that_gives_it_another(
+    keptlog: Run, broken: Patched, name: str, text: str, mended: str
+) -> None:
+    table_of(broken.home).transaction().set_properties({f"kafka.{name}": text}).commit_transaction()
+    refused = keptlog("explain", f"{TOPIC}-0")
+    assert refused.code == 2
+    command = f"keptlog topic alter {TOPIC} --config {name}=VALUE"
+    assert f"{name}={text!r} " in refused.err
+    assert f"({command})" in refused.err
+    assert "upgrade" in refused.err
+    [found] = checks_of(keptlog, 1)["topics"]["problems"]
+    assert (found["todo"], found["command"]) == ("do what it says", None)
+    assert command in found["what"]
+    carry_out(keptlog, broken, command.replace("VALUE", mended))
+    checks_of(keptlog, 0)
