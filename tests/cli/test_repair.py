@@ -194,3 +194,9 @@ def test_what_can_not_be_adopted_is_refused_with_the_other_way(keptlog: Run, hom
     assert done.code == 1
     assert "another program wrote it; keptlog repair users takes it out again" in done.err
     assert keptlog("repair", "users").code == 0
+
+
+def test_the_help_says_that_an_adoption_alone_asks(keptlog: Run) -> None:
+    told = " ".join(keptlog("repair", "--help").out.split())
+    assert "Do not ask before --adopt. Required there without a terminal." in told
+    assert "Required where there is no terminal" not in told
