@@ -15,7 +15,7 @@ from tests.broken_homes import BROKEN_HOMES
 from tests.broken_topics import cut_in_half, metadata_file
 from tests.cli.conftest import Run
 from tests.patched_home import BrokenHome, Patched
-from tests.table.foreign import insert, table_of
+from tests.table.foreign import insert, roll_back, table_of
 from tests.table.stores import COMPACTED, TOPIC
 
 ORDERS_UNREAD = "orders, until what is wrong with it is mended"
@@ -79,6 +79,14 @@ def test_people_are_told_the_cause_the_next_step_and_the_command_of_each_problem
     assert f"hint: {CLEANER_DISABLED}: take it out to switch it on" in rest
     assert "unless it is named" not in told.out
     assert rest[-1] == f"{broken.home}: 1 problem"
+
+
+def test_doctors_page_shows_what_is_told_of_a_topic_that_was_rolled_back(keptlog: Run, broken: Patched) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text(encoding="utf-8")
+    shown = page.partition("topic users was changed")[2].partition("```")[0].replace("users", TOPIC).splitlines()
+    roll_back(broken.home, table_of(broken.home).metadata.snapshots[0].snapshot_id)
+    told = keptlog("doctor").out.splitlines()
+    assert shown[1:-1] == told[1:-1]
 
 
 def test_one_broken_topic_costs_only_itself(keptlog: Run, broken: Patched) -> None:
