@@ -28,9 +28,9 @@ def unknown_log(name: str, known: Collection[str], partitions: Callable[[str], i
     """The error for ``name`` where a topic or a topic-partition is meant; ``partitions`` says how many a topic has."""
     topic, _, number = name.rpartition("-")
     if number.isdecimal() and topic in known:
-        return UnknownTopic(
-            f"there is no topic-partition {name!r}: those of {topic} are {topic}-0 to {topic}-{partitions(topic) - 1}"
-        )
+        last = partitions(topic) - 1
+        there = f"those of {topic} are {topic}-0 to {topic}-{last}" if last else f"{topic} has only {topic}-0"
+        return UnknownTopic(f"there is no topic-partition {name!r}: {there}")
     partition = plain_number(number)
     logs = [
         f"{each}-{number}" for each in _near(topic, known) if partition is not None and partition < partitions(each)

@@ -112,7 +112,7 @@ def test_what_is_looked_for_elsewhere_is_there() -> None:
         (["read", "users-01"], "those of users are users-0 to users-1"),
         (["status", "users--1"], "did you mean users-1?"),
         (["status", "users--7"], "there is no topic or topic-partition 'users--7': did you mean users?"),
-        (["explain", "events-7-7"], "those of events-7 are events-7-0 to events-7-0"),
+        (["explain", "events-7-7"], "events-7 has only events-7-0"),
         *((command, "keptlog: ") for command in LONG_NUMBERS),
         (["explain", "users"], "users has 2 logs: name one of users-0 to users-1"),
         (["read", "users-0", "--partition", "1"], "leave one of them out"),
