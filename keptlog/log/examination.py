@@ -166,7 +166,7 @@ def _why_held(holder: Holder) -> str:
 
 
 def condition_problems(conditions: Iterable[Condition], broker: BrokerConfig) -> Iterator[Problem]:
-    """What people are told of, but for what is asked of each topic and of the catalog anyhow."""
+    """What people are told of, but for topics, catalog and Spark, which have checks of their own."""
     steps = _NEXT if broker.log_cleaner_enable else {**_NEXT, **_NEXT_IF_OFF}
     for each in conditions:
         if each.level > Level.OPEN and each.matter in steps:
@@ -198,11 +198,6 @@ _NEXT: dict[Matter, tuple[str, str, str | None]] = {
         "what it waits for was not run: a clean, a purge or its verification",
         "run what it needs now; keptlog erasure list says for what it waits",
         "keptlog erasure list",
-    ),
-    Matter.SPARK: (
-        "the server has ended, or its address is an old one",
-        "start it again, or unset KEPTLOG_SPARK_MASTER",
-        "keptlog spark-server",
     ),
     Matter.SENSORS: (
         "Dagster's daemon does not run, or the sensors are switched off",
