@@ -64,7 +64,7 @@ def make_archive(work: Callable[[Spark], None], environment: Mapping[str, str]) 
     It starts a Spark in this process, and ends it: no other may be there.
 
     Raises:
-        InvalidConfig: there is no Java that could write one, its folder can't be written, or it is made already.
+        InvalidConfig: there is no Java that could write or take one, its folder can't be written, or it is made already.
         StorageUnavailable: there is no room, or Java has not written it.
     """
     require_java(environment)
@@ -75,6 +75,11 @@ def make_archive(work: Callable[[Spark], None], environment: Mapping[str, str]) 
         )
     if says_of_archives(environment, {}):
         raise InvalidConfig(f"Java is told about archives in its environment ({OPTIONS} or the like): unset that")
+    if conf := _conf_with_files(environment):
+        raise InvalidConfig(
+            f"Java takes no archive while a folder with files is among its libraries, and {conf} is one: let "
+            "SPARK_CONF_DIR name an empty folder, where an archive is made and where it is taken"
+        )
     with _folder_to_write_in(environment) as folder:
         archive = folder / f"spark{SUFFIX}"
         given = f"{option('ArchiveClassesAtExit', archive)} {QUIET} {environment.get(OPTIONS, '')}".rstrip()
@@ -140,6 +145,15 @@ def _folder_to_write_in(environment: Mapping[str, str]) -> Iterator[Path]:
         os.close(descriptor)
 
 
+def _conf_with_files(environment: Mapping[str, str]) -> Path | None:
+    """Spark's folder of settings, which is always among its libraries; null if it has nothing, or is not there."""
+    folder = Path(environment.get("SPARK_CONF_DIR") or Path(spark_home(), "conf"))
+    try:
+        return folder if any(folder.iterdir()) else None
+    except OSError:
+        return None
+
+
 def _work_until_java_ends(work: Callable[[Spark], None]) -> None:
     java: Java | None = None
     try:
@@ -173,6 +187,6 @@ def _cannot_write(folder: Path, error: OSError) -> str:
 
 def _none_written(pair: JavaAndSpark, folder: Path) -> str:
     return (
-        f"Java {pair.java} has written no archive in {folder}: the disk is full, Spark's folder conf has files "
-        "(SPARK_CONF_DIR), or this Java can't write one; that of apt-get install openjdk-17-jre-headless can"
+        f"Java {pair.java} has written no archive in {folder}: the disk is full, or this Java can't write one; that of "
+        "apt-get install openjdk-17-jre-headless can"
     )

@@ -224,7 +224,7 @@ def _two_paths(folder: Path) -> dict[str, str]:
         (_no_java, "there is no Java where"),
         (_unknown_java, "does not say which one it is"),
         (_no_folder, "can't be written"),
-        (_no_archives_of_folders, "has written no archive"),
+        (_no_archives_of_folders, "conf is one: let SPARK_CONF_DIR name an empty folder"),
         (_two_paths, "Java takes "),
         (_told_already, "Java is told about archives in its environment"),
     ],
