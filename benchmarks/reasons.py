@@ -16,9 +16,9 @@ _REWRITE = (
     "skip pages, nor copy the chunk of a column undecoded"
 )
 _NEW_WORKERS = (
-    f"{_REWRITE}. Most rounds of this case take more than a minute, after which Spark ends idle workers; a run with new "
-    "ones takes 2.3 to 2.8 s on this machine, which takes long to give memory, and with those that are there 1.9 s: "
-    "1.05 of the floor, 0.72 of Polars, 0.49 of DuckDB, as in W2, whose rounds are shorter"
+    f"{_REWRITE}. Most rounds of this case take more than a minute, after which Spark ends idle workers; a run with "
+    "new ones takes 2.3 to 2.8 s on this machine, which takes long to give memory, and with those that are there "
+    "1.9 s: 1.05 of the floor, 0.72 of Polars, 0.49 of DuckDB, as in W2, whose rounds are shorter"
 )
 _MAP = (
     "nearly 80 % of a task's CPU is the decoding and the grouping of all keys, as much each. Of values only row groups "

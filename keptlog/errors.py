@@ -135,6 +135,12 @@ class LogCorrupt(KeptlogError):
     action = Action.FIX_DATA
     contradiction: str | None = None
     """What contradicts what, where files and state of a topic do; without who it was and what to do."""
+    is_of_property = False
+
+    def of_property(self) -> Self:
+        """The same error, where a property of the table is wrong, and no file is damaged."""
+        self.is_of_property = True
+        return self
 
 
 class UnsupportedFormat(KeptlogError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from keptlog.errors import Action, KeptlogError
+from keptlog.errors import Action, KeptlogError, LogCorrupt
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.conditions import TIMELY_CHECKS, Condition, Level, Matter
 from keptlog.log.counted import counted
@@ -50,12 +50,15 @@ class DiskSeen:
 
 def unreadable_problem(topic: str, error: KeptlogError) -> Problem:
     """A topic that can't be read, or must not be written to."""
-    todo = _TODO_BY_ACTION.get(error.action, "do what it says")
     if error.command:
         return Problem(topic, str(error), "another program has changed it", f"run {error.command}", error.command)
+    if isinstance(error, LogCorrupt) and error.is_of_property:
+        return Problem(topic, str(error), "another program has changed a property of its table", _AS_IT_SAYS)
+    todo = _TODO_BY_ACTION.get(error.action, _AS_IT_SAYS)
     return Problem(topic, str(error), _CAUSE_BY_ACTION.get(error.action, "it says so itself"), todo)
 
 
+_AS_IT_SAYS = "do what it says"
 _CAUSE_BY_ACTION = {
     Action.RETRY: "its storage does not answer, is not mounted, or a file was deleted there",
     Action.FIX_DATA: "the file was cut off, written over or deleted by something else than keptlog",

@@ -64,7 +64,8 @@ def make_archive(work: Callable[[Spark], None], environment: Mapping[str, str]) 
     It starts a Spark in this process, and ends it: no other may be there.
 
     Raises:
-        InvalidConfig: there is no Java that could write or take one, its folder can't be written, or it is made already.
+        InvalidConfig: there is no Java that could write one or take it, its folder can't be written, or another makes
+            one.
         StorageUnavailable: there is no room, or Java has not written it.
     """
     require_java(environment)

@@ -58,7 +58,7 @@ def format_of(topic: str, properties: Mapping[str, str]) -> FormatVersion:
     if form is None:
         raise LogCorrupt(
             f"topic {topic}: property {FORMAT_VERSION}={text!r} is no version such as {CURRENT}; {SET_IT_BACK}"
-        )
+        ).of_property()
     found = FormatVersion(int(form[1]), int(form[2]))
     if found.major > CURRENT.major:
         raise UnsupportedFormat(

@@ -22,7 +22,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.table.files import TableFiles
 from keptlog.table.references import comparable_forms
 from keptlog.table.state import CONDEMNED
-from keptlog.table.stored_json import from_json, to_json
+from keptlog.table.stored_json import from_json, from_property, to_json
 from keptlog.whole_file import is_unfinished
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def condemned_names(topic: str, properties: Mapping[str, str]) -> tuple[str, ...
     text = properties.get(CONDEMNED)
     if not text:
         return ()
-    return from_json(tuple[str, ...], text, f"topic {topic}: property {CONDEMNED}", "list of journals", "remove it")
+    return from_property(tuple[str, ...], text, f"topic {topic}: property {CONDEMNED}", "list of journals", "remove it")
 
 
 def condemned_paths(files: TableFiles, table: Table) -> set[str]:

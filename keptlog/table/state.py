@@ -51,7 +51,7 @@ from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
 from keptlog.log.uncleanable import Uncleanable
 from keptlog.table.format import SET_IT_BACK
-from keptlog.table.stored_json import from_json, to_json
+from keptlog.table.stored_json import from_property, to_json
 
 PARTITIONS = "log.partitions"
 SNAPSHOT_ID = "log.snapshot-id"
@@ -133,7 +133,9 @@ class _Property(Generic[_T]):
             LogCorrupt: what is stored is something else.
         """
         text = properties.get(name)
-        return from_json(self.kind, text, f"topic {topic}: property {name}", self.what, self.remedy) if text else None
+        return (
+            from_property(self.kind, text, f"topic {topic}: property {name}", self.what, self.remedy) if text else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +262,7 @@ def read_source_identity(topic: str, text: str | None) -> SourceIdentity | None:
     """
     if text is None:
         return None
-    return from_json(SourceIdentity, text, f"topic {topic}: property {SOURCE}", "source", SET_IT_BACK)
+    return from_property(SourceIdentity, text, f"topic {topic}: property {SOURCE}", "source", SET_IT_BACK)
 
 
 def read_about(properties: Mapping[str, str]) -> About:
@@ -288,7 +290,7 @@ def recorded_snapshot(topic: str, properties: Mapping[str, str]) -> int | None:
         raise LogCorrupt(
             f"topic {topic}: property {SNAPSHOT_ID}={text!r} is no snapshot's id; remove it, and the newest snapshot "
             "that keptlog has made takes its place"
-        )
+        ).of_property()
     return int(text)
 
 
@@ -315,5 +317,5 @@ def _number(topic: str, properties: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     if not text.isdecimal():
-        raise LogCorrupt(f"topic {topic}: property {name}={text!r} is no offset; {SET_IT_BACK}")
+        raise LogCorrupt(f"topic {topic}: property {name}={text!r} is no offset; {SET_IT_BACK}").of_property()
     return int(text)

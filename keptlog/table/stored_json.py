@@ -65,8 +65,20 @@ def from_json(kind: type[_T], text: str, where: str, what: str, remedy: str) -> 
     return read
 
 
+def from_property(kind: type[_T], text: str, where: str, what: str, remedy: str) -> _T:
+    """As ``from_json``, of a property of the table: where it is wrong, no file is damaged.
+
+    Raises:
+        LogCorrupt: as ``from_json``.
+    """
+    try:
+        return from_json(kind, text, where, what, remedy)
+    except LogCorrupt as error:
+        raise error.of_property() from None
+
+
 def from_json_file(kind: type[_T], content: bytes, path: str, what: str, remedy: str) -> _T:
-    """The same of a file; its content is not shown, for it may be long, and anything.
+    """As ``from_json``, of a file; its content is not shown, for it may be long, and anything.
 
     Raises:
         LogCorrupt: it is no JSON, or a field is missing or of another type.

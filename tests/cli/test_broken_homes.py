@@ -223,3 +223,13 @@ def test_a_value_that_a_setting_can_not_have_is_told_with_the_command_that_gives
     assert command in found["what"]
     carry_out(keptlog, broken, command.replace("VALUE", mended))
     checks_of(keptlog, 0)
+
+
+@pytest.mark.parametrize("name", ["log.p0.log-end-offset", "log.p0.truncations", "keptlog.format-version"])
+def test_a_property_that_is_wrong_sends_nobody_to_a_copy_of_the_storage(
+    keptlog: Run, broken: Patched, name: str
+) -> None:
+    table_of(broken.home).transaction().set_properties({name: "many"}).commit_transaction()
+    [found] = checks_of(keptlog, 1)["topics"]["problems"]
+    assert f"{name}='many'" in found["what"]
+    assert (found["cause"], found["todo"]) == ("another program has changed a property of its table", "do what it says")

@@ -66,6 +66,7 @@ def test_a_disk_is_full_of_bytes_or_of_files_or_read_only() -> None:
     [
         (LogCorrupt("changed").mended_by("keptlog repair users"), "keptlog repair users", "run keptlog repair users"),
         (LogCorrupt("cut off"), None, "put the file back from a copy of the storage"),
+        (LogCorrupt("no offset; set it back").of_property(), None, "do what it says"),
         (UnsupportedFormat("newer"), None, "upgrade keptlog here"),
         (StorageUnavailable("away"), None, "mount the storage"),
         (InvalidConfig("odd"), None, "do what it says"),
