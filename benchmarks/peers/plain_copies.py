@@ -14,7 +14,6 @@ import multiprocessing
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,15 +68,12 @@ def _ready() -> None:
 def _encode_again(copies: Sequence[tuple[str, str]]) -> list[str]:
     for source, target in copies:
         # Reading ahead costs a tenth here, as it would keptlog.
-        with pq.ParquetFile(source, pre_buffer=False) as parquet, ExitStack() as open_writer:
-            writer = None
-            for index in range(parquet.num_row_groups):
-                table = parquet.read_row_group(index, use_threads=False)
-                if writer is None:
-                    at_once = batch_rows(table.num_rows, table.nbytes)
-                    options = {"write_batch_size": at_once, **WRITER_OPTIONS}
-                    writer = open_writer.enter_context(pq.ParquetWriter(target, SCHEMA, **options))
-                writer.write_table(table)
+        with pq.ParquetFile(source, pre_buffer=False) as parquet:
+            first = parquet.metadata.row_group(0)
+            options = {"write_batch_size": batch_rows(first.num_rows, first.total_byte_size), **WRITER_OPTIONS}
+            with pq.ParquetWriter(target, SCHEMA, **options) as writer:
+                for index in range(parquet.num_row_groups):
+                    writer.write_table(parquet.read_row_group(index, use_threads=False))
     return [target for _, target in copies]
 
 

@@ -17,11 +17,12 @@ import os
 import re
 import shutil
 import stat
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from keptlog.storage.crc32 import crc32
 
 SUFFIX = ".jsa"
 OPTIONS = "SPARK_SUBMIT_OPTS"
@@ -146,5 +147,5 @@ def _checksum(path: Path) -> int:
     sum_ = 0
     with path.open("rb", buffering=0) as file:
         while chunk := file.read(_CHUNK_BYTES):
-            sum_ = zlib.crc32(chunk, sum_)
+            sum_ = crc32(chunk, sum_)
     return sum_

@@ -6,9 +6,10 @@
     value_views.py      values as views, so that to filter copies none
     versions.py         the version of every record, and the latest of every key by it
     watermark_file.py   the watermarks of a log's deleted keys
+    crc32.py            the checksum of all that is written
     files.py            the protocol ``Files``: open, create, delete, list
     throttle.py         files that bytes pass through no faster than allowed
 
 Appends, ingests and cleans all write the same files, so the format stands below table, engine and sources, and knows
-none of them. It imports pyarrow, numpy and the pure rules, nothing else.
+none of them. It imports pyarrow, numpy and the pure rules, and zlib-ng where that is installed, nothing else.
 """

@@ -10,8 +10,6 @@ void, and every deleted key could come back. A file of before format 1.1 has non
 
 from __future__ import annotations
 
-import zlib
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +17,7 @@ import pyarrow.compute as pc
 from keptlog.errors import LogCorrupt
 from keptlog.log.stored_files import MENDING
 from keptlog.log.strategy import Strategy
+from keptlog.storage.crc32 import crc32
 from keptlog.storage.damage import damaged, decoded
 from keptlog.storage.files import Files
 
@@ -92,13 +91,13 @@ def _whole(source: pa.NativeFile) -> pa.Table:
 
 def _checksum(watermarks: pa.Table, strategy: bytes) -> bytes:
     """Of what is stored, not of how: an Arrow of another version may lay the file out otherwise."""
-    found = zlib.crc32(strategy)
+    found = crc32(strategy)
     keys = watermarks["key"]
     for numbers in (pc.binary_length(keys), watermarks["version"], watermarks["expires_ms"]):
-        found = zlib.crc32(numbers.to_numpy().astype("<i8"), found)
+        found = crc32(numbers.to_numpy().astype("<i8"), found)
     for chunk in keys.chunks:
         # The bytes of all keys one after the other; an array may be a slice of its buffers.
         offsets = np.frombuffer(chunk.buffers()[1], "<i4")[chunk.offset : chunk.offset + len(chunk) + 1]
         if len(chunk):
-            found = zlib.crc32(chunk.buffers()[2].slice(offsets[0], offsets[-1] - offsets[0]), found)
+            found = crc32(chunk.buffers()[2].slice(offsets[0], offsets[-1] - offsets[0]), found)
     return b"%08x" % found

@@ -169,14 +169,14 @@ def config_of(topic: str, properties: Mapping[str, str], broker_settings: Mappin
         return _resolved(tuple(config.items()), tuple(broker_settings.items()), tuple(stored.items()))
     except InvalidConfig as error:
         foreign = sorted(config.keys() - known_settings(config).keys())
-        options = "".join(f" --delete-config {name}" for name in foreign)
-        remedy = f"; another program has set it: keptlog topic alter {topic}{options}" if foreign else ""
-        if not foreign and (wrong := wrong_values(config)):
-            values = "".join(f" --config {name}=VALUE" for name in wrong)
-            command = f"keptlog topic alter {topic}{values}"
-            remedy = f"; another program has set it, or a newer keptlog: give it a value ({command}), or upgrade"
-        told = InvalidConfig(f"topic {topic}: {error}{remedy}")
-        raise (told.mended_by(f"keptlog topic alter {topic}{options}") if foreign else told) from error
+        told = f"topic {topic}: {error}"
+        if foreign:
+            command = f"keptlog topic alter {topic}" + "".join(f" --delete-config {name}" for name in foreign)
+            raise InvalidConfig(f"{told}; another program has set it: {command}").mended_by(command) from error
+        if wrong := wrong_values(config):
+            command = f"keptlog topic alter {topic}" + "".join(f" --config {name}=VALUE" for name in wrong)
+            told += f"; another program has set it, or a newer keptlog: give it a value ({command}), or upgrade"
+        raise InvalidConfig(told) from error
 
 
 @lru_cache(maxsize=64)

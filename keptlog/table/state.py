@@ -133,9 +133,9 @@ class _Property(Generic[_T]):
             LogCorrupt: what is stored is something else.
         """
         text = properties.get(name)
-        return (
-            from_property(self.kind, text, f"topic {topic}: property {name}", self.what, self.remedy) if text else None
-        )
+        if not text:
+            return None
+        return from_property(self.kind, text, f"topic {topic}: property {name}", self.what, self.remedy)
 
 
 @dataclass(frozen=True, slots=True)
