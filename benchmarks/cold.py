@@ -40,7 +40,7 @@ from typing import Any
 from benchmarks.cold_text import BESIDE, HERE, cold_as_text
 from benchmarks.machine import described
 from benchmarks.report import FULL_ROUNDS, keep
-from examples.lake.server_process import free_ports
+from examples.ports import free_port
 from keptlog.resident.place import socket_beside
 
 _BECOME_SUBREAPER = 36
@@ -212,7 +212,7 @@ def make_home(checkout: Checkout, home: Path, file: Path) -> None:
 @contextmanager
 def server(checkout: Checkout, home: Path) -> Iterator[dict[str, str]]:
     """A warm Spark of a checkout; gives the variable that leads to it."""
-    (port,) = free_ports(1)
+    port = free_port()
     address = home.parent / "address"
     environment = _environment(checkout, home)
     command = [sys.executable, "-m", "keptlog", "spark-server", "--port", str(port), "--address-file", str(address)]

@@ -37,7 +37,7 @@ from sqlalchemy import create_engine, text
 
 from benchmarks.many_topics import Shape, make_topics, topic_name
 from examples.lake.postgres import USER, Postgres, postgres
-from examples.lake.server_process import free_ports
+from examples.ports import free_port
 from keptlog.dagster.orchestration.loading import seen_topics
 from keptlog.dagster.orchestration.state_file import StateFile
 from keptlog.dagster.resources.log_store import LogStoreResource
@@ -56,7 +56,7 @@ _DEADLINE_SECONDS = 180
 @contextmanager
 def code_server(folder: Path) -> Iterator[tuple[int, float, float]]:
     """A code server for as long as the block lasts: its port, and the wall and CPU seconds until it answered."""
-    (port,) = free_ports(1)
+    port = free_port()
     where = ("--host", "127.0.0.1", "--port", str(port), "--location-name", "many")
     command = [sys.executable, "-W", "ignore", "-m", "dagster", "api", "grpc", "-m", _MODULE, *where]
     begun = time.monotonic()

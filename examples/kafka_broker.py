@@ -26,6 +26,7 @@ from confluent_kafka.admin import AdminClient
 
 from examples.installed import java
 from examples.kafka_jars import VERSION, WHAT, kafka_jars
+from examples.ports import free_ports
 from keptlog.errors import StorageUnavailable
 
 DEADLINE_SECONDS = 60.0
@@ -132,7 +133,7 @@ def kafka_broker(settings: Mapping[str, str] | None = None, listeners: Sequence[
     with tempfile.TemporaryDirectory(prefix="kafka-broker-") as temporary:
         folder = Path(temporary)
         names = [PLAINTEXT, *listeners, _CONTROLLER]
-        ports = dict(zip(names, _free_ports(len(names)), strict=True))
+        ports = dict(zip(names, free_ports(len(names)), strict=True))
         config = folder / "server.properties"
         config.write_text(_properties(ports, folder / "logs", settings or {}))
         formatting = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _CLUSTER_ID, "-c", str(config)]
@@ -164,11 +165,3 @@ def _properties(ports: Mapping[str, int], folder: Path, settings: Mapping[str, s
         "log.dirs": str(folder),
     }
     return "".join(f"{name}={value}\n" for name, value in (_SETTINGS | dict(settings) | here).items())
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as opened:
-        probes = [opened.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]

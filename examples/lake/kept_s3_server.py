@@ -15,7 +15,8 @@ from pathlib import Path
 from examples import installed
 from examples.installed import MavenJars, java
 from examples.lake.s3_server import S3Server
-from examples.lake.server_process import ServerProcess, free_ports, get, running
+from examples.lake.server_process import ServerProcess, get, running
+from examples.ports import free_port
 
 VERSION = "5.2.0"
 WHAT = f"S3Mock {VERSION}"
@@ -45,7 +46,7 @@ def kept_s3_server() -> Iterator[S3Server]:
     with tempfile.TemporaryDirectory(prefix="keptlog-kept-s3-") as temporary:
         folder = Path(temporary)
         (folder / "store").mkdir()
-        (port,) = free_ports(1)
+        port = free_port()
         endpoint = f"http://127.0.0.1:{port}"
         server = ServerProcess(
             WHAT,

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from examples.installed import NotInstalled
-from examples.lake.server_process import DEADLINE_SECONDS, ServerProcess, free_ports, running
+from examples.lake.server_process import DEADLINE_SECONDS, ServerProcess, running
+from examples.ports import free_port
 from keptlog.errors import StorageUnavailable
 
 USER = "keptlog"
@@ -82,7 +83,7 @@ def postgres(settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
             shutil.chown(data, user)
         making = ["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C", f"--username={USER}"]
         _run([str(binaries / "initdb"), *making, "--pgdata", str(data)], user)
-        (port,) = free_ports(1)
+        port = free_port()
         ours = {
             "listen_addresses": "127.0.0.1",
             "port": port,

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from examples import installed
 from examples.installed import MavenJars, java
-from examples.lake.server_process import ServerProcess, free_ports, get, running
+from examples.lake.server_process import ServerProcess, get, running
+from examples.ports import free_port
 
 VERSION = "1.11.0"
 WHAT = f"Iceberg's REST catalog {VERSION}"
@@ -62,7 +63,7 @@ def rest_catalog(
         settings |= _backend(backend, folder) | _files(warehouse, store or {})
         config = folder / "catalog.properties"
         config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        (port,) = free_ports(1)
+        port = free_port()
         uri = f"http://127.0.0.1:{port}"
         server = ServerProcess(
             WHAT,

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from examples.installed import NotInstalled
-from examples.lake.server_process import ServerProcess, free_ports, get, running
+from examples.lake.server_process import ServerProcess, get, running
+from examples.ports import free_port
 
 KEYS = {"s3.access-key-id": "someone", "s3.secret-access-key": "secret", "s3.region": "us-east-1"}
 
@@ -70,7 +71,7 @@ def s3_server() -> Iterator[S3Server]:
     if importlib.util.find_spec("moto") is None or importlib.util.find_spec("flask") is None:
         raise NotInstalled("a local S3 is moto, and it is not here: pip install 'moto[server]'")
     with tempfile.TemporaryDirectory(prefix="keptlog-s3-") as temporary:
-        (port,) = free_ports(1)
+        port = free_port()
         endpoint = f"http://127.0.0.1:{port}"
         server = ServerProcess(
             "moto's S3",

@@ -23,6 +23,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 
 from keptlog.errors import StorageUnavailable
@@ -41,7 +42,7 @@ class ServerProcess:
     """Name and version, for people."""
     command: Sequence[str]
     answers: Callable[[], bool]
-    """Whether it is ready; an ``OSError`` says no."""
+    """Whether it is ready; an ``OSError`` says no, and so does an answer that is not HTTP where HTTP was asked for."""
     output: Path
     """What it wrote to stdout and stderr since it was started last."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -132,7 +133,7 @@ class ServerProcess:
     def _is_ready(self) -> bool:
         try:
             return self.answers()
-        except OSError:
+        except (OSError, HTTPException):
             return False
 
     def _wait_until_gone(self) -> None:
@@ -160,15 +161,6 @@ def held_folder(prefix: str) -> Iterator[Path]:
     command = [sys.executable, "-I", "-S", str(_LEASH), "--folder", folder]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
         yield Path(folder)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody has now."""
-    with contextlib.ExitStack() as opened:
-        probes = [opened.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
 
 
 def listens(port: int) -> bool:

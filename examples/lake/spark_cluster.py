@@ -19,7 +19,8 @@ from pathlib import Path
 import pyspark
 
 from examples.installed import java
-from examples.lake.server_process import DEADLINE_SECONDS, ServerProcess, free_ports, get, listens, running
+from examples.lake.server_process import DEADLINE_SECONDS, ServerProcess, get, listens, running
+from examples.ports import free_ports
 from keptlog.errors import StorageUnavailable
 
 WHAT = f"Spark {pyspark.__version__}"

@@ -13,7 +13,8 @@ from pathlib import Path
 import requests
 
 from examples.installed import NotInstalled
-from examples.lake.server_process import ServerProcess, free_ports, get, running
+from examples.lake.server_process import ServerProcess, get, running
+from examples.ports import free_port
 from tests.table.buckets import new_bucket
 from tests.table.stores import new_id
 
@@ -47,7 +48,7 @@ def glue_server(kind: str = "versions") -> Iterator[GlueServer]:
     if importlib.util.find_spec("moto") is None or importlib.util.find_spec("flask") is None:
         raise NotInstalled("a local Glue is moto, and it is not here: pip install 'moto[server]'")
     with tempfile.TemporaryDirectory(prefix="keptlog-glue-") as temporary:
-        (port,) = free_ports(1)
+        port = free_port()
         endpoint = f"http://127.0.0.1:{port}"
         server = ServerProcess(
             f"moto's Glue ({new_id()[:4]})",

@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from examples.lake.postgres import USER, Postgres
-from examples.lake.server_process import free_ports
+from examples.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

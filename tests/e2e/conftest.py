@@ -16,7 +16,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from typing import Any, TypeVar
 import pytest
 from playwright.sync_api import Browser, Error, Locator, Page, sync_playwright
 
+from examples.ports import free_port
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.log.record import NewRecord
 from keptlog.log.source import SourceIdentity
@@ -125,9 +125,7 @@ def kafka() -> Iterator[MockBroker]:
 def dagster_dev(tmp_path_factory: pytest.TempPathFactory, kafka: MockBroker) -> Iterator[DagsterDev]:
     folder = tmp_path_factory.mktemp("dagster-dev")
     shutil.copy(ROOT / "dagster.yaml", folder)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     dev = DagsterDev(port, folder / "home", folder / "dagster.log")
     for topic, ratio in (("server.schema.users", "0.5"), ("by-hand", "1")):
         settings = {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS), "min.cleanable.dirty.ratio": ratio}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from examples.lake.kept_s3_server import kept_s3_server
 from examples.lake.postgres import postgres
 from examples.lake.rest_catalog import VERSION, rest_catalog, rest_classpath
 from examples.lake.s3_server import S3Server, s3_server
-from examples.lake.server_process import ServerProcess, running
+from examples.lake.server_process import ServerProcess, get, running
 from examples.lake.spark_cluster import spark_cluster
 from keptlog.errors import StorageUnavailable
 from tests.lake.installed import or_skip
@@ -163,6 +165,31 @@ def test_a_server_that_does_not_start_says_why_and_is_gone(tmp_path: Path) -> No
     nowhere = ServerProcess("a server", [str(tmp_path / "none")], lambda: False, tmp_path / "output")
     with pytest.raises(StorageUnavailable, match=r"^a server can't be started: FileNotFoundError: "), running(nowhere):
         pass
+
+
+def test_a_server_whose_port_somebody_else_has_says_so(tmp_path: Path) -> None:
+    """As Spark's gateway once had it: it answers, and what it says is no HTTP."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+
+        def talk() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = other.accept()
+                    with connection:
+                        connection.recv(1024)
+                        connection.sendall(b"!no HTTP\n")
+
+        threading.Thread(target=talk, daemon=True).start()
+        bind = f"import socket, time\ntime.sleep(0.5)\nsocket.create_server(('127.0.0.1', {port}))"
+        server = ServerProcess(
+            "a server",
+            [sys.executable, "-c", bind],
+            lambda: bool(get(f"http://127.0.0.1:{port}/")),
+            tmp_path / "output",
+        )
+        with pytest.raises(StorageUnavailable, match=r"before it was ready: .*Address already in use"), running(server):
+            pass
 
 
 def test_a_paused_server_goes_on(s3: S3Server) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from examples.ports import free_port
 from keptlog.home import new_id
 from keptlog.log.exposition import reference
 from keptlog.log.record import NewRecord
@@ -218,8 +219,7 @@ def test_a_port_that_is_taken_is_one_line(scene: Scene) -> None:
 def test_a_scrape_gets_what_the_last_look_has_found(scene: Scene) -> None:
     """In a process of its own, as it is run: it sees what others do, and ends when it is told to."""
     scene.topic()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "keptlog", "metrics", "serve", "--port", str(port), "--every", "1"]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:

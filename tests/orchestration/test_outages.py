@@ -14,6 +14,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
+from examples.ports import free_port
 from keptlog.dagster.orchestration.upkeep import retention_interval_seconds
 from keptlog.dagster.resources.spark import spark_resource
 from keptlog.errors import StorageUnavailable
@@ -174,13 +175,11 @@ def test_a_log_that_an_outage_did_not_stop_is_asked_for_meanwhile(dirty: World) 
 def test_no_run_is_asked_for_while_the_spark_server_does_not_answer_and_the_first_tick_after_that_asks(
     dirty: World,
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        dirty.more_resources["spark"] = spark_resource(f"sc://localhost:{port}")
-        server.close()
-        said = dirty.skips(dirty_ratio_sensor)
-        assert f"no Spark Connect server answers at localhost:{port}" in said
-        assert "2 logs will wait" in said
+    port = free_port()
+    dirty.more_resources["spark"] = spark_resource(f"sc://localhost:{port}")
+    said = dirty.skips(dirty_ratio_sensor)
+    assert f"no Spark Connect server answers at localhost:{port}" in said
+    assert "2 logs will wait" in said
     with socket.create_server(("127.0.0.1", port)):
         (request,) = dirty.requests(dirty_ratio_sensor)
     assert sorted(logs_of(request)) == ["orders-0", "users-0"]

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.lake.server_process import free_ports
+from examples.ports import free_ports
 from keptlog.home import open_home, wall_clock_ms
 from keptlog.log.record import NewRecord
 from keptlog.passes.erasure_request import ErasureRequest

@@ -31,7 +31,8 @@ from sqlalchemy import NullPool, create_engine
 
 from examples.installed import NotInstalled
 from examples.lake.postgres import Postgres, postgres
-from examples.lake.server_process import free_ports, listens
+from examples.lake.server_process import listens
+from examples.ports import free_ports
 from keptlog.home import Home, open_home, wall_clock_ms
 from keptlog.log.record import NewRecord
 from tests.table.buckets import new_bucket, s3_server

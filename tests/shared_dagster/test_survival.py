@@ -10,7 +10,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from examples.lake.server_process import free_ports
+from examples.ports import free_port
 from tests.shared_dagster.conftest import SharedDagster, append, runs_of
 
 _AGAIN = """mutation ($params: ReexecutionParams!) {launchRunReexecution(reexecutionParams: $params) {
@@ -45,7 +45,7 @@ def test_cleaning_goes_on_after_kill_9_of_spark_that_comes_back_elsewhere(cleane
 
 def start_spark(shared: SharedDagster) -> None:
     """Start a server, at a new port each time; it answers later."""
-    shared.start("spark", "keptlog", "spark-server", "--port", str(free_ports(1)[0]), location="disk")
+    shared.start("spark", "keptlog", "spark-server", "--port", str(free_port()), location="disk")
 
 
 def server_in(shared: SharedDagster) -> str | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from examples.ports import free_port
 from keptlog.errors import StorageUnavailable
 from keptlog.spark.connect import require_greeting
 from keptlog.spark.server import TOKEN, connect_server, remote_of
@@ -37,10 +38,8 @@ class Server:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Spark's own, whose workers have what tasks import and no keptlog. The last test kills it."""
     python = python_with(tmp_path_factory.mktemp("python"), ("pyarrow", "numpy"))
-    with socket.socket() as probe, pytest.MonkeyPatch.context() as patch:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        probe.close()
+    with pytest.MonkeyPatch.context() as patch:
+        port = free_port()
         patch.setenv("PYSPARK_PYTHON", python)
         patch.delenv("PYTHONPATH", raising=False)
         settings = {"spark.master": "local[2]", "spark.hadoop.fs.s3a.secret.key": _SECRET}

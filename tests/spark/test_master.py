@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from examples.ports import free_port
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.spark.master import require_form, require_way_there
 
@@ -49,10 +50,7 @@ BAD = {
 @pytest.fixture
 def closed_port() -> int:
     """One at which nobody listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+    return free_port()
 
 
 @pytest.mark.parametrize("master", GOOD)

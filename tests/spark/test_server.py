@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from examples.ports import free_port
 from keptlog.home import new_id, open_home
 from keptlog.log.record import NewRecord
 from keptlog.resident.place import is_own_socket, socket_beside
@@ -52,9 +53,7 @@ class Server:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     file = tmp_path_factory.mktemp("spark") / "address"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = {name: value for name, value in os.environ.items() if name != "KEPTLOG_SPARK_MASTER"}
     command = [sys.executable, "-m", "keptlog", "spark-server", "--port", str(port), "--address-file", str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from examples.ports import free_port
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.spark.master import without_secrets
 from keptlog.spark.session import start_session
@@ -87,11 +87,9 @@ def test_a_missing_java_is_told_in_one_line_that_says_what_to_install(tmp_path: 
 
 
 def test_a_connect_server_that_is_not_there_is_told_at_once() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        with pytest.raises(StorageUnavailable, match=f"no Spark Connect server answers at localhost:{port} "):
-            start_session(f"sc://localhost:{port}/;user_id=keptlog")
+    port = free_port()
+    with pytest.raises(StorageUnavailable, match=f"no Spark Connect server answers at localhost:{port} "):
+        start_session(f"sc://localhost:{port}/;user_id=keptlog")
 
 
 def test_settings_go_over_keptlogs_own_one_by_one() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from pyiceberg.table import CommitTableResponse
 from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError
 
+from examples.ports import free_port
 from keptlog.errors import CommitStateUnknown, StorageUnavailable, UnknownTopic
 from keptlog.table.catalog import open_catalog
 from keptlog.table.commit import MAX_OUTAGES
@@ -176,9 +176,7 @@ def test_a_catalog_that_goes_away_before_a_commit_is_sent_leaves_no_doubt(
 
     def gone(commit: Callable[[], CommitTableResponse]) -> CommitTableResponse:
         # From now on nobody listens there.
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            faulty.real.uri = f"http://127.0.0.1:{free.getsockname()[1]}"  # type: ignore[attr-defined]
+        faulty.real.uri = f"http://127.0.0.1:{free_port()}"  # type: ignore[attr-defined]
         return commit()
 
     faulty.faults = [gone]
@@ -205,9 +203,7 @@ def test_a_storage_that_refuses_a_manifest_is_asked_once(tmp_path: Path, pauses:
 
 def test_a_database_that_is_not_there_was_not_asked() -> None:
     pytest.importorskip("psycopg2")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        engine = create_engine(f"postgresql+psycopg2://someone:secret@127.0.0.1:{free.getsockname()[1]}/db")
+    engine = create_engine(f"postgresql+psycopg2://someone:secret@127.0.0.1:{free_port()}/db")
     tell_connections(engine)
     with pytest.raises(NotConnected) as told:
         engine.connect()
