@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from keptlog.settings import broker_settings, home_path
@@ -25,4 +26,8 @@ def unopened_store(*, trusts: bool = True) -> UnopenedStore:
 
         return open_home(home).store
 
-    return UnopenedStore(home, broker_settings(home), open_store, trusts=trusts)
+    return UnopenedStore(home, broker_settings(home), open_store, trusts=trusts, clock_ms=_wall_clock_ms)
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000

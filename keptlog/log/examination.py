@@ -147,7 +147,7 @@ def timestamp_problems(logs: Iterable[Log], now_ms: int) -> Iterator[Problem]:
 def holder_problem(holder: Holder) -> Problem:
     """What keeps superseded bytes past their deadline, or nobody can tell until when."""
     told, _, _ = str(holder).rpartition(f": {holder.remedy}")
-    is_mended = holder.kind in _MENDS_BY_PURGE and not holder.is_purge_refused
+    is_mended = holder.kind in _MENDS_BY_PURGE and not holder.is_purge_refused and not holder.is_post_dated
     command = f"keptlog purge {holder.topic}".strip() if is_mended else None
     if holder.kind is HolderKind.SPARK:
         command = f"rm -r {holder.name}"
@@ -161,7 +161,7 @@ def holder_problem(holder: Holder) -> Problem:
 
 
 def _why_held(holder: Holder) -> str:
-    if holder.kind is HolderKind.POST_DATED:
+    if holder.is_post_dated:
         return "the clock of whoever wrote it is fast, or its time was set"
     if holder.kind in _MENDS_BY_PURGE and holder.is_purge_refused:
         return "a purge deletes nothing of a topic that has lost a live file"

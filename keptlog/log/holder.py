@@ -12,6 +12,8 @@ them, for longer because something keeps them. G8 is the promise that this ends.
 - What nothing refers to is younger than the grace (**staged**: its run may still be under way), or older (**orphan**).
 - A tag or a branch keeps what it shows until somebody drops it; no purge may. Its deadline is that of all others,
   because nobody who was promised that a value goes has agreed to a tag. So it names who must act, and how.
+- What a commit of a clock that was ahead has replaced is **post-dated**, as a file whose time is still to come: nobody
+  can tell since when it is held, so no deadline is believed.
 - What holds no keys and no values, such as old metadata, is told, but promises nothing: it has no deadline.
 - Deleted records that still lie in a live segment, because the log start is inside of it, go with that segment, as in
   Kafka. No time is promised. But they are there, so nobody may say that nothing holds them.
@@ -96,10 +98,7 @@ CLOCKS_DIFFER_MS = 3_600_000
 
 
 def is_told_by_g8(kind: HolderKind) -> bool:
-    """Whether such a holder may hold keys or values.
-
-    What has a deadline may, or would have one if its age were known, and deleted records in a live segment.
-    """
+    """Whether such a holder may hold keys or values: it has a deadline, or one that nobody knows, or is live."""
     return kind in {HolderKind.LIVE_SEGMENT, HolderKind.POST_DATED} or kind not in NEVER_LATE
 
 
@@ -192,6 +191,8 @@ class Holder:
     """How many are past their deadline. Those that are not counted count as one."""
     remedy: str
     """Who must act, and how."""
+    is_post_dated: bool = False
+    """Whether since when it is held lies ahead of the clock: then nobody can tell whether a deadline has passed."""
     is_purge_refused: bool = False
     """Whether a purge deletes nothing of the topic before something else is mended; the remedy says what."""
 
@@ -262,6 +263,11 @@ _DROP = (
     "table.manage_snapshots().remove_{kind}({name!r}).commit(), or agree that what it shows stays; after that keptlog "
     "purge {topic} deletes it"
 )
+_COMMITTED_AHEAD = (
+    "replaced at {since}, which is still to come: the clock of that commit was ahead, so nobody can tell since when "
+    "that is kept, and no purge deletes it before; set that clock right; if no run and no reader is at work, "
+    "KEPTLOG_NOW_MS={due_ms} keptlog purge {topic} deletes it now; else "
+)
 _NO_RECORDS = "names and numbers, no keys and no values; "
 _SWEEP = "keptlog purge {topic} deletes what is older than the grace"
 _REMEDIES = {
@@ -317,6 +323,8 @@ class Holdings:
     not_looked_at: tuple[str, ...] = ()
     """What this storage does not tell, a line each: whether it keeps versions. It never does, so that G8 is judged
     without."""
+    clock_ms: int | None = None
+    """What the clock showed at the look, or the time as of which it was, if later; null: nobody has compared."""
     no_purge: str = ""
     """Why a purge refuses to delete anything, and what to do; empty if it does not, or nobody has looked."""
 
@@ -325,12 +333,12 @@ class Holdings:
 
         What belongs to no log alone is told of each of them.
         """
-        by_holder: dict[tuple[HolderKind, str], list[Held]] = defaultdict(list)
+        by_holder: dict[tuple[HolderKind, str, bool], list[Held]] = defaultdict(list)
         for each in self.held:
             if partition is None or each.partition in {None, partition}:
-                by_holder[each.kind, each.name].append(each)
+                by_holder[each.kind, each.name, self.is_post_dated(each)].append(each)
         found = [_holder(self, of_holder, now_ms, partition) for of_holder in by_holder.values()]
-        return sorted(found, key=lambda each: (not each.is_late, _ORDER[each.kind], each.name))
+        return sorted(found, key=lambda each: (not each.is_late, _ORDER[each.kind], each.name, each.is_post_dated))
 
     def late(self, now_ms: int, partition: int | None = None) -> list[Holder]:
         """Those of which a deadline has passed."""
@@ -341,7 +349,13 @@ class Holdings:
 
     def post_dated(self, now_ms: int) -> list[Holder]:
         """Those of which nobody can tell whether a deadline has passed."""
-        return [each for each in self.holders(now_ms) if each.kind is HolderKind.POST_DATED]
+        return [each for each in self.holders(now_ms) if each.is_post_dated]
+
+    def is_post_dated(self, held: Held) -> bool:
+        """Whether nobody can tell since when it is held: that lies ahead of the clock."""
+        if self.clock_ms is not None and held.kind in AFTER_DELAY:
+            return held.since_ms > self.clock_ms + CLOCKS_DIFFER_MS
+        return held.kind is HolderKind.POST_DATED
 
 
 _ORDER = {kind: number for number, kind in enumerate(HolderKind)}
@@ -350,8 +364,10 @@ _ORDER = {kind: number for number, kind in enumerate(HolderKind)}
 def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: int | None) -> Holder:
     kind, name, topic, terms = held[0].kind, held[0].name, holdings.topic, holdings.terms
     deadlines_ms = [(each.deadline_ms(terms), each.files) for each in held]
-    known_ms = [deadline_ms for deadline_ms, _ in deadlines_ms if deadline_ms is not None]
-    due_ms = [each.kept_until_ms or each.due_ms(terms) or 0 for each in held]
+    due_ms = max(each.kept_until_ms or each.due_ms(terms) or 0 for each in held)
+    since_ms, is_post_dated = min(each.since_ms for each in held), holdings.is_post_dated(held[0])
+    since = _COMMITTED_AHEAD.format(since=iso_time(since_ms), due_ms=due_ms, topic=topic)
+    remedy = _remedy(kind, name, topic, holdings.no_purge)
     return Holder(
         kind=kind,
         name=name,
@@ -359,11 +375,12 @@ def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: in
         partition=partition,
         files=_total(each.files for each in held),
         bytes=_total(each.bytes for each in held),
-        since_ms=min(each.since_ms for each in held),
-        until_ms=max(due_ms) if kind in ENDS_BY_ITSELF else None,
-        deadline_ms=min(known_ms, default=None),
+        since_ms=since_ms,
+        until_ms=due_ms if kind in ENDS_BY_ITSELF else None,
+        deadline_ms=min((each for each, _ in deadlines_ms if each is not None), default=None),
         late_files=sum(1 if files is None else files for late_ms, files in deadlines_ms if _passed(late_ms, now_ms)),
-        remedy=_remedy(kind, name, topic, holdings.no_purge),
+        remedy=since + remedy if is_post_dated and kind is not HolderKind.POST_DATED else remedy,
+        is_post_dated=is_post_dated,
         is_purge_refused=bool(holdings.no_purge),
     )
 

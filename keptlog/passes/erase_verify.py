@@ -99,7 +99,7 @@ class Verification:
         if not clear:
             return list(rows)
         topic_id = self.store.describe_topic(self.topic).id
-        now_ms = self.store.clock_guard.done_ms(self.now_ms)
+        now_ms = self.store.done_ms(self.now_ms)
         seen = looked.findings, looked.snapshots, looked.not_looked_at, self.now_ms
         proofs = [ErasureProof(self.topic, topic_id, each, *seen, _not_before(each, now_ms)) for each in clear]
         why = why_not_sealed(erasure_drafts(proofs, self.store.files), self.store.seal)

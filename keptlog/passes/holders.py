@@ -5,8 +5,8 @@ files that runs left, journals. So it is looked for once a topic, in its table a
 and told of each log by the partition that a file lies in.
 
 A deadline that has passed breaks it, whatever the reason. What could not be listed or read is not looked at. Nor is
-what lies in a home that is a copy: its catalog names the files of the original. Deleted records in a live segment have
-no deadline, and are told.
+what a clock that was ahead has dated, nor what lies in a home that is a copy: its catalog names the files of the
+original. Deleted records in a live segment have no deadline, and are told.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
-from keptlog.log.holder import HolderKind, Holdings, is_told_by_g8
+from keptlog.log.holder import Holdings, is_told_by_g8
 from keptlog.passes.check import Check, CheckResult, sentence
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def look_for_holders(store: LogStore | UnopenedStore, topic: str, now_ms: int) -
         found = held_in(lambda: store.load_table(topic), store.files, terms, now_ms)
     elsewhere = store.read_only
     own = (f"the files of this home itself: {elsewhere}",) if elsewhere else ()
-    return replace(found, unread=(*found.unread, *own))
+    # Whoever looks as of an earlier time finds commits that came later; only those after the clock are of a wrong one.
+    clock_ms = max(now_ms, store.done_ms(now_ms))
+    return replace(found, unread=(*found.unread, *own), clock_ms=clock_ms)
 
 
 def check_gone(
@@ -69,7 +71,7 @@ def judged(holdings: Holdings, now_ms: int, partition: int | None = None) -> Che
     description = GONE_IN_TIME.description
     if holders:
         description = f"nothing is past its deadline; {sentence([str(each) for each in holders])}"
-    unsure = [*holdings.unread, *(str(each) for each in holders if each.kind is HolderKind.POST_DATED)]
+    unsure = [*holdings.unread, *(str(each) for each in holders if each.is_post_dated)]
     if unsure:
         description = f"nothing that was seen is past its deadline; not looked at: {sentence(unsure)}"
     if late:

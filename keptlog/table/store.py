@@ -96,6 +96,7 @@ class LogStore:
         self.seal: Seal | None = None  # takes receipts into their chain
         self.forgets: list[Callable[[str], None]] = [cache.forget] if cache else []  # what forgets a deleted topic
         self.clock_guard = ClockGuard(broker_settings, self.load_table, self.metadata_locations)
+        self.done_ms = self.clock_guard.done_ms
 
     @property
     def files(self) -> TableFiles:
@@ -156,7 +157,7 @@ class LogStore:
 
     def deletion(self, name: str, now_ms: int) -> Deletion:
         """The deletion of a topic, for whoever finishes one that was begun, and begins none."""
-        return Deletion(self._catalog, self.files, name, now_ms, self.seal, self.clock_guard.done_ms, self.forgets)
+        return Deletion(self._catalog, self.files, name, now_ms, self.seal, self.done_ms, self.forgets)
 
     def being_deleted(self) -> list[str]:
         """Topics whose deletion was begun and is not finished, sorted; somebody may be at it just now."""

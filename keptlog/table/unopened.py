@@ -84,7 +84,13 @@ class UnopenedStore:
     """
 
     def __init__(
-        self, home: Path, broker_settings: Mapping[str, str], open_store: Callable[[], LogStore], *, trusts: bool = True
+        self,
+        home: Path,
+        broker_settings: Mapping[str, str],
+        open_store: Callable[[], LogStore],
+        *,
+        trusts: bool = True,
+        clock_ms: Callable[[], int] | None = None,
     ) -> None:
         self._home = home_folder(home)
         self.broker_settings = broker_settings
@@ -94,12 +100,17 @@ class UnopenedStore:
         self.standings = StandingCache(self._cache, broker_settings)
         """How topics stood at the last look, where nothing has changed since."""
         self._trusts = trusts
+        self._clock_ms = clock_ms
         self._embedded = embedded_locations(home)
 
     @property
     def read_only(self) -> str | None:
         """Why nothing may be changed here, in one line: the home is a copy, or was moved. Null if all may be."""
         return self._store.read_only if self._embedded is None else why_elsewhere(self._home)
+
+    def done_ms(self, as_of_ms: int) -> int:
+        """What the clock shows by now, or this time where nobody has given one."""
+        return self._clock_ms() if self._clock_ms else as_of_ms
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""

@@ -1,8 +1,9 @@
-"""A file whose time is still to come has no age that can be told: it is neither taken for young nor for gone."""
+"""What is dated by a time still to come, a file or a commit, has no age that can be told: it is not taken for young."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,13 @@ import pytest
 from keptlog.log.examination import holder_problem
 from keptlog.log.holder import HolderKind, Terms
 from keptlog.passes.check import Outcome
-from keptlog.passes.holders import judged
+from keptlog.passes.holders import check_gone, judged, look_for_holders
 from keptlog.table.held import held_in, held_lines
 from keptlog.table.store import LogStore
 from tests.erasure.world import HOUR_MS, KEY, VALUE, World
 from tests.erasure.world import new_id as erasure_id
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms
-from tests.table.stores import TOPIC
+from tests.table.stores import TOPIC, append_each, clean, create
 
 TERMS = Terms(delete_delay_ms=MINUTE_MS)
 YEAR_MS = 365 * DAY_MS
@@ -94,3 +95,53 @@ def test_an_erasure_waits_for_it_because_it_may_be_as_old_as_can_be(tmp_path: Pa
     assert any("1 post-dated file" in text and local.name in text for text in row.blocked)
     local.unlink()
     assert world.row().erasure.state == "deleted"
+
+
+def cleaned_by_a_clock_ahead(home: Path, ahead_ms: int) -> LogStore:
+    """A log with three retired segments, replaced by a machine whose clock is ahead by so much."""
+    store = create(home)
+    append_each(store, [("a", "1")], [("a", "2")], [("b", "3"), ("a", "4")])
+    store.committer.catalog.now_ms = lambda: clock_ms() + ahead_ms  # type: ignore[attr-defined]
+    clean(store)
+    store.committer.catalog.now_ms = clock_ms  # type: ignore[attr-defined]
+    return store
+
+
+def test_g8_does_not_pass_while_older_snapshots_keep_what_a_clock_ahead_has_replaced(tmp_path: Path) -> None:
+    store, now_ms = cleaned_by_a_clock_ahead(tmp_path, YEAR_MS), clock_ms()
+    result = check_gone(store, TOPIC, [0], now_ms)[0]
+    assert result.outcome is Outcome.NOT_LOOKED_AT
+    assert "keep 3 retired segments until" in result.description
+    assert "which is still to come: the clock of that commit was ahead" in result.description
+    [holder] = look_for_holders(store, TOPIC, now_ms).post_dated(now_ms)
+    problem = holder_problem(holder)
+    assert (problem.cause, problem.command) == ("the clock of whoever wrote it is fast, or its time was set", None)
+
+
+def test_a_purge_as_of_the_time_that_is_told_deletes_that(tmp_path: Path) -> None:
+    store, now_ms = cleaned_by_a_clock_ahead(tmp_path, YEAR_MS), clock_ms()
+    store.purge(TOPIC, now_ms)
+    [holder] = look_for_holders(store, TOPIC, now_ms).post_dated(now_ms)
+    told = re.search(r"KEPTLOG_NOW_MS=(\d+) keptlog purge", holder.remedy)
+    assert told
+    assert len(store.purge(TOPIC, int(told[1])).deleted_files) == 3
+    assert check_gone(store, TOPIC, [0], now_ms)[0].outcome is Outcome.OK
+
+
+def test_what_was_replaced_before_that_keeps_its_deadline(tmp_path: Path) -> None:
+    store = cleaned(tmp_path)
+    store.committer.catalog.now_ms = lambda: clock_ms() + YEAR_MS  # type: ignore[attr-defined]
+    append_each(store, [("b", "5")])
+    clean(store)
+    late_ms = clock_ms() + 2 * DAY_MS
+    result = check_gone(store, TOPIC, [0], late_ms)[0]
+    assert (result.outcome, result.metadata["late_files"]) == (Outcome.BROKEN, 3)
+
+
+@pytest.mark.parametrize(("ahead_ms", "as_of_ms"), [(HOUR_MS // 2, 0), (0, -YEAR_MS)])
+def test_a_commit_of_a_clock_a_little_ahead_and_a_look_as_of_an_earlier_time_pass(
+    tmp_path: Path, ahead_ms: int, as_of_ms: int
+) -> None:
+    store = cleaned_by_a_clock_ahead(tmp_path, ahead_ms)
+    store.clock_guard.clock_ms = clock_ms
+    assert check_gone(store, TOPIC, [0], clock_ms() + as_of_ms)[0].outcome is Outcome.OK

@@ -22,6 +22,8 @@ class HolderRowForm(TypedDict):
     deadline_ms: int | None
     late_files: int
     is_late: bool
+    is_post_dated: bool
+    """Whether `since_ms` lies ahead of the clock, so that nobody can tell when it is late. Asked by `explain` alone."""
     remedy: str
     told: str
 
