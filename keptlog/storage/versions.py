@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import assert_never
 
 import numpy as np
@@ -35,6 +35,8 @@ _END_BYTES = 4
 """Of the number that says where a value ends, in Arrow's ``binary``."""
 _NO_LENGTH = -1
 _Numbers = npt.NDArray[np.int64]
+_FEW_RECORDS, _FEW_KEYS_BYTES = 50_000, 2**24
+"""Of so many records the latest are found without a stream."""
 _KEYS_AND_OFFSETS = pa.schema([("key", pa.binary()), ("offset", pa.int64())])
 
 
@@ -223,10 +225,31 @@ def latest_by_offset(tables: Iterable[pa.Table]) -> pa.Table:
     """Of every key its latest record (``key``, ``offset``), where records have no versions, but as a stream.
 
     Each table is read when its turn comes, and let go of once its keys are hashed: memory is that of distinct keys. One
-    stream may take a lot of keys (``keys``); what is behind it is a stream of its own, and the two are grouped.
+    stream may take a lot of keys (``keys``); what is behind it is a stream of its own, and the two are grouped. Few
+    records are not worth a stream, which takes a millisecond to be set up.
     """
+    read: list[pa.Table] = []
+    read_records, read_bytes = 0, 0
+    keyed = filter(len, map(_with_key, tables))
+    for records in keyed:
+        read.append(records)
+        read_records, read_bytes = read_records + len(records), read_bytes + key_bytes(records["key"])
+        if read_records > _FEW_RECORDS or read_bytes > _FEW_KEYS_BYTES:
+            return _latest_of_stream(chain(read, keyed))
+    return _latest_of_few(read) if read else _KEYS_AND_OFFSETS.empty_table()
+
+
+def _latest_of_few(tables: Sequence[pa.Table]) -> pa.Table:
+    records = pa.concat_tables(tables)
+    distinct = records["key"].combine_chunks().dictionary_encode()
+    highest = np.full(len(distinct.dictionary), -1, np.int64)
+    np.maximum.at(highest, distinct.indices.to_numpy(), records["offset"].to_numpy())
+    return pa.table([distinct.dictionary, highest], schema=_KEYS_AND_OFFSETS)
+
+
+def _latest_of_stream(tables: Iterable[pa.Table]) -> pa.Table:
     latest = _KEYS_AND_OFFSETS.empty_table()
-    for lot, of_lot in groupby(filter(len, map(_with_key, tables)), _Lots()):
+    for lot, of_lot in groupby(tables, _Lots()):
         hashed = _hashed((batch for records in of_lot for batch in records.to_batches()), lot.length)
         if len(latest):
             highest = grouped_by_key(pa.concat_tables([latest, hashed]), [("offset", "max")])

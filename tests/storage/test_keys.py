@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keptlog.storage import keys
+from keptlog.storage import keys, versions
 from keptlog.storage.keys import are_among, grouped_by_key, key_bytes, rows_of
 from keptlog.storage.versions import latest_by_offset
 
@@ -57,9 +57,15 @@ def _known(keys: list[bytes | None]) -> list[bytes]:
     return [key for key in keys if key is not None]
 
 
+@pytest.fixture(params=[0, 3, 50_000])
+def few_records(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All records as a stream, or where there are more than a few, or none."""
+    monkeypatch.setattr(versions, "_FEW_RECORDS", request.param)
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_keys=KEYS)
-def test_each_key_is_one_group(most_key_bytes: int, given_keys: list[bytes]) -> None:
+def test_each_key_is_one_group(most_key_bytes: int, few_records: None, given_keys: list[bytes]) -> None:
     records = pa.table({"key": column(list(given_keys)), "offset": range(len(given_keys))})
     wanted = {key: offset for offset, key in enumerate(given_keys)}
     grouped = grouped_by_key(records, [("offset", "max")])
