@@ -20,6 +20,8 @@ from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.assets.report import topic_and_partition
 from keptlog.dagster.orchestration.in_flight import VERIFY_JOB_NAME
+from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.errors import KeptlogError, first_line
 from keptlog.log.counted import counted
 from keptlog.log.named import named_lines
 from keptlog.log.segment import Log
@@ -82,7 +84,6 @@ def _verify(run: Run, config: VerifyConfig) -> None:
         _tell_attempts(run, looked)
         problems |= {f"{topic}-{number}": problem for number, problem in looked.broken.items()}
         problems |= {f"{topic}-{number}": f"not looked at: {why}" for number, why in looked.unseen.items()}
-    here = judged_here(log_store.holdings_here, now_ms)
     count = counted(len(asked.logs), "log")
     context.log.info("%s there, %d of them broken or not looked at", count, len(problems))
     _fail_if_any(
@@ -90,10 +91,19 @@ def _verify(run: Run, config: VerifyConfig) -> None:
             f"{counted(len(problems), 'log')} broken or not looked at": named_lines(problems),
             # What is no log, or can't be told apart into logs, is not counted among them.
             f"{len(asked.not_looked_at)} not looked at": named_lines(asked.not_looked_at),
-            THIS_MACHINE: [here.description] if here and not here.passed else [],
+            THIS_MACHINE: _wrong_here(log_store, now_ms),
             counted(len(asked.unknown), "unknown name"): named_lines(asked.unknown),
         }
     )
+
+
+def _wrong_here(log_store: LogStoreResource, now_ms: int) -> list[str]:
+    """What is wrong with what lies on this machine; also that nobody knows, because that needs the catalog."""
+    try:
+        here = judged_here(log_store.holdings_here, now_ms)
+    except KeptlogError as error:
+        return [f"not looked at: {first_line(error)}"]
+    return [here.description] if here and not here.passed else []
 
 
 def _tell_attempts(run: Run, looked: TopicFindings) -> None:
