@@ -184,7 +184,6 @@ def _clean_numbers(outcome: RewriteResult, after: Assessment | None, duration_ms
     numbers: Metadata = {
         "trigger": step.trigger.value,
         "dirty_ratio_before": round(step.cleanable_ratio, 4),
-        "dirty_ratio_after": round(after.cleanable_ratio, 4) if after else 0.0,
         "records_in": counts.total,
         "records_out": counts.retained,
         "records_superseded": counts.superseded,
@@ -199,7 +198,8 @@ def _clean_numbers(outcome: RewriteResult, after: Assessment | None, duration_ms
         "files_new": len(outcome.added),
         "run_duration_ms": duration_ms,
     }
-    return numbers | (_lag(after) if after else {})
+    # Where the catalog is away since the commit, nothing is known of the log as it is now: that is no zero.
+    return numbers | ({"dirty_ratio_after": round(after.cleanable_ratio, 4), **_lag(after)} if after else {})
 
 
 def _row_counts(assessment: Assessment | None, after: Overview) -> Metadata:

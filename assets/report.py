@@ -57,7 +57,7 @@ def observe_after(run: Run, cleaned: Pass, names: Sequence[str]) -> tuple[Pass, 
         after = observe(run.log_store.store, names, now_ms=cleaned.plan.now_ms)
     except StorageUnavailable as error:
         run.context.log.warning("what was committed is not looked at: %s", first_line(error))
-        return cleaned, Overview(cleaned.plan.now_ms)
+        return cleaned, Overview(cleaned.plan.now_ms, unreadable=dict.fromkeys(names, error))
     return replace(cleaned, failed=cleaned.failed | dict(after.unreadable)), after
 
 
@@ -139,6 +139,15 @@ def why_uncleaned(cleaned: Pass, after: Overview) -> dict[str, str]:
     logs = [log for log in after.logs if str(log.topic_partition) in off]
     steps = clean_plan(logs, BrokerConfig(), cleaned.plan.now_ms, requested=True).steps
     return {str(step.topic_partition): CLEANER_DISABLED for step in steps}
+
+
+def not_looked_at(cleaned: Pass, after: Overview) -> dict[str, str]:
+    """The names of which nothing is known since the commit, because the catalog is away; those that failed are told."""
+    return {
+        name: f"not looked at since the commit: {first_line(error)}"
+        for name, error in after.unreadable.items()
+        if name not in cleaned.failed
+    }
 
 
 def erasures_after(run: Run, after: Overview, now_ms: int) -> None:

@@ -23,6 +23,7 @@ from keptlog.dagster.assets.report import (
     erasures_after,
     fail_if_any_failed,
     look_after,
+    not_looked_at,
     observe_after,
     run_id_of,
     why_uncleaned,
@@ -120,7 +121,7 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
             context.log.info("%s left alone: %s", *left_alone)
         findings = look_after(run, cleaned, after)
         checks = _all_checks(run, findings, {log.topic_partition.topic for log in after.logs} | {topic.name}, now_ms)
-        wrong = {**why_uncleaned(cleaned, after), **wrong_among(findings)}
+        wrong = {**why_uncleaned(cleaned, after), **wrong_among(findings), **not_looked_at(cleaned, after)}
         own_wrong = {name: why for name, why in wrong.items() if name in names}
         if own.failed or own_wrong:
             tell_checks(run, checks)

@@ -7,14 +7,17 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from pyspark.sql import SparkSession
 
 from keptlog.dagster.orchestration import verify_job
 from keptlog.errors import StorageUnavailable
+from keptlog.passes.clean import Cleaner
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import World
 
 AWAY = "the catalog is away"
 ASKED = ("load_table", "metadata_locations", "topics", "observe", "logs", "describe_topic")
+CLEAN = dg.AssetKey(["users", "clean"])
 
 
 class Catalog:
@@ -61,6 +64,28 @@ def told(result: dg.ExecuteInProcessResult, op: str) -> str:
     assert failure
     assert failure.user_failure_data, "Dagster tells an error of its own"
     return failure.user_failure_data.description or ""
+
+
+def test_materialized_by_hand_what_nobody_could_look_at_after_the_commit_is_not_told_as_whole(
+    world: World, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    job = world.defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection={CLEAN})
+    lose_after(catalog, monkeypatch, Cleaner, "commit")
+    ends = {"dagster/asset_partition_range_start": "users-0", "dagster/asset_partition_range_end": "users-1"}
+    result = job.execute_in_process(instance=world.instance, tags=ends, raise_on_error=False)
+
+    assert not result.success
+    assert f"users-1: not looked at since the commit: {AWAY}" in told(result, "users__clean")
+    assert world.instance.get_materialized_partitions(CLEAN) == {"users-0"}, "that is what has landed"
+
+
+def test_the_dirty_ratio_after_a_clean_is_left_out_where_nobody_could_look(
+    world: World, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    lose_after(catalog, monkeypatch, Cleaner, "commit")
+    (event,) = world.clean().asset_materializations_for_node("commit")
+    assert event.metadata["dirty_ratio_before"].value == 1.0
+    assert "dirty_ratio_after" not in event.metadata
 
 
 def test_a_verify_tells_what_it_has_found_although_the_catalog_is_gone_at_its_end(
