@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
+from dagster._utils.concurrency import get_max_concurrency_limit_value
 
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
@@ -87,8 +88,9 @@ def _names_of(assessment: Assessment) -> tuple[str, str]:
 
 
 def set_pool_size(tick: Tick, threads: int) -> None:
-    """Let as many cleans run at once as ``log.cleaner.threads`` says."""
+    """Let as many cleans run at once as ``log.cleaner.threads`` says, or as a pool of Dagster's takes."""
     storage, pool = tick.context.instance.event_log_storage, tick.mount.pool
+    threads = min(threads, get_max_concurrency_limit_value())
     if storage.supports_global_concurrency_limits:
         sizes = {each.name: each.limit for each in storage.get_pool_limits()}
         if sizes.get(pool) != threads:

@@ -185,14 +185,16 @@ def test_a_cancelled_run_is_asked_for_again_within_the_hour(world: World) -> Non
     assert second.run_key != first.run_key
 
 
-def test_the_pool_is_as_large_as_log_cleaner_threads_says(world: World) -> None:
+@pytest.mark.parametrize(("threads", "limit"), [(3, 3), (5000, 1000)], ids=["few", "more than Dagster has slots"])
+def test_the_pool_is_as_large_as_log_cleaner_threads_says(world: World, threads: int, limit: int) -> None:
     world.topic("users")
     world.append("users", ("a", "1"), ("a", "2"))
-    (world.path / "server.properties").write_text("log.cleaner.threads=3")
+    buffers = f"log.cleaner.dedupe.buffer.size={2**40}"
+    (world.path / "server.properties").write_text(f"log.cleaner.threads={threads}\n{buffers}")
     world.reopen()
-    world.requests(dirty_ratio_sensor)
+    assert world.requests(dirty_ratio_sensor)
     assert [(pool.name, pool.limit) for pool in world.instance.event_log_storage.get_pool_limits()] == [
-        ("log_cleaner", 3)
+        ("log_cleaner", limit)
     ]
 
 
