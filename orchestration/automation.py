@@ -11,6 +11,8 @@ from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.orchestration.jobs import HomeJobs
 from keptlog.errors import InvalidConfig
 
+LONGEST_SECONDS = 2**31 - 1
+"""Between two ticks: Dagster's pages show no sensor of a code location of which one has a longer time."""
 Intervals = Mapping[str, int | str]
 """By sensor the seconds between two ticks, by schedule its cron expression."""
 
@@ -36,8 +38,10 @@ class Automation:
             InvalidConfig: what is given is no such time.
         """
         given = self.intervals.get(sensor, default)
-        if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-            raise InvalidConfig(f"intervals[{sensor!r}]={given!r}: give a sensor whole seconds, 1 or more")
+        if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= LONGEST_SECONDS:
+            raise InvalidConfig(
+                f"intervals[{sensor!r}]={given!r}: give a sensor whole seconds, from 1 to {LONGEST_SECONDS}"
+            )
         return given
 
     def cron(self, schedule: str, default: str) -> str:

@@ -15,7 +15,7 @@ from collections import Counter
 import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
-from keptlog.dagster.orchestration.automation import Automation
+from keptlog.dagster.orchestration.automation import LONGEST_SECONDS, Automation
 from keptlog.dagster.orchestration.in_flight import (
     RETENTION_JOB_NAME,
     logs_in_flight,
@@ -41,13 +41,13 @@ _TOLD = 3
 
 
 def retention_interval_seconds(log_store: LogStoreResource) -> int:
-    """``log.retention.check.interval.ms``, Kafka's default while the home can't be read."""
+    """``log.retention.check.interval.ms`` as far as Dagster takes it, Kafka's default while the home can't be read."""
     try:
         # Not the resource's: that opens the catalog, and every run loads this.
         broker = BrokerConfig.of(broker_settings(log_store.path))
     except (KeptlogError, OSError):
         broker = BrokerConfig()
-    return max(1, broker.log_retention_check_interval_ms // 1000)
+    return min(max(1, broker.log_retention_check_interval_ms // 1000), LONGEST_SECONDS)
 
 
 def retention_sensor(automation: Automation, interval_seconds: int) -> dg.SensorDefinition:

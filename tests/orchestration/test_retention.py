@@ -131,3 +131,6 @@ def test_the_sensor_looks_as_often_as_the_broker_setting_says(world: World, even
     world.reopen()
     assert interval(world.defs) == 90
     assert interval(build_defs(LogStoreResource(home=str(world.path / "server.properties")))) == 300
+    (world.path / "server.properties").write_text(f"log.retention.check.interval.ms={2**63 - 1}")
+    world.reopen()
+    assert interval(world.defs) == 2**31 - 1, "a longer time makes Dagster's pages of sensors fail"
