@@ -111,7 +111,8 @@ def broken_before(run: Run, topic: str) -> set[int]:
     """The partitions of a topic whose logs were last found broken: a quick look can't find them whole."""
     described = _described(run.log_store.store, topic)
     keys = [dg.AssetCheckKey(run.keys.clean(topic), _name(check)) for check in CHECKS if not check.warns_only]
-    known = [last_results(run.context.instance, key, described.id if described else None) for key in keys]
+    topic_id, now_ms = described.id if described else None, run.now_ms()
+    known = [last_results(run.context.instance, key, topic_id, now_ms) for key in keys]
     return {number for results in known for number, each in results.items() if each.problem is not None}
 
 
@@ -210,7 +211,7 @@ def _result(run: Run, name: str, topic: Topic | None, check: Check, seen: _Seen)
     if not (seen.results or seen.unseen):
         return
     key = dg.AssetCheckKey(run.keys.clean(name), _name(check))
-    before = last_results(run.context.instance, key, topic.id if topic else None)
+    before = last_results(run.context.instance, key, topic.id if topic else None, run.now_ms())
     now = merged(before, seen.results, topic.partitions if topic else None)
     broken = {number: each for number, each in now.items() if each.problem is not None}
     metadata: Metadata = {"checked": len(seen.results), "broken": len(broken), TABLE: as_table(now)}

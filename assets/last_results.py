@@ -27,6 +27,7 @@ import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
 from keptlog.log.iso_time import iso_time
+from keptlog.log.past import is_past
 
 ROWS = 50
 TABLE, TOPIC_ID = "last_results", "topic_id"
@@ -56,20 +57,27 @@ LastResults = Mapping[int, LastResult]
 """By partition."""
 
 
-def last_results(instance: dg.DagsterInstance, check: dg.AssetCheckKey, topic_id: str | None) -> dict[int, LastResult]:
-    """What the evaluations of a check tell; nothing of those of an earlier topic of the same name."""
+def last_results(
+    instance: dg.DagsterInstance, check: dg.AssetCheckKey, topic_id: str | None, now_ms: int
+) -> dict[int, LastResult]:
+    """What the evaluations of a check tell; nothing of those of an earlier topic of the same name.
+
+    A time that is still to come was given by a clock that was ahead. It counts as the time of the evaluation, or no
+    later look would be newer.
+    """
     # One that is only planned tells nothing, and there may be any number: of the run that asks, of those that wait.
     records = instance.event_log_storage.get_asset_check_execution_history(check, limit=_READ_BACK, status=_EVALUATED)
     evaluations = [
-        record.event.dagster_event.asset_check_evaluation_data
+        (record.event.dagster_event.asset_check_evaluation_data, round(record.create_timestamp * 1000))
         for record in records
         if record.event and record.event.dagster_event
     ]
     found: dict[int, LastResult] = {}
-    for evaluation in reversed(evaluations):
+    for evaluation, made_ms in reversed(evaluations):
         told_id, table = evaluation.metadata.get(TOPIC_ID), evaluation.metadata.get(TABLE)
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
-            for partition, result in _from_rows(table.records):
+            for partition, told in _from_rows(table.records):
+                result = told if is_past(told.at_ms, now_ms) else LastResult(made_ms, told.problem)
                 if partition not in found or found[partition].at_ms <= result.at_ms:
                     found[partition] = result
     return found

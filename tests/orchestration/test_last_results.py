@@ -78,5 +78,5 @@ def test_evaluations_that_were_planned_and_not_made_push_none_out(world: World) 
             DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value, "materialize", event_specific_data=planned
         )
         world.instance.report_dagster_event(event, f"run-{number}")
-    found = last_results(world.instance, check, None)
+    found = last_results(world.instance, check, None, world.now_ms)
     assert found[0].problem is not None
