@@ -76,11 +76,19 @@ def last_results(
     for evaluation, made_ms in reversed(evaluations):
         told_id, table = evaluation.metadata.get(TOPIC_ID), evaluation.metadata.get(TABLE)
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
-            for partition, told in _from_rows(table.records):
+            for partition, told in _understood(table.records).items():
                 result = told if is_past(told.at_ms, now_ms) else LastResult(made_ms, told.problem)
                 if partition not in found or found[partition].at_ms <= result.at_ms:
                     found[partition] = result
     return found
+
+
+def _understood(records: Iterable[dg.TableRecord]) -> dict[int, LastResult]:
+    """What a table tells; nothing if it is of another keptlog: that must not keep a check from ever being made."""
+    try:
+        return dict(_from_rows(records))
+    except (ValueError, LookupError):
+        return {}
 
 
 def merged(before: LastResults, now: LastResults, partitions: int | None) -> dict[int, LastResult]:

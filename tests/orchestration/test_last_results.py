@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from keptlog.dagster.assets.last_results import (
     ROWS,
+    TABLE,
     WHOLE_TOPIC,
     LastResult,
     _from_rows,
@@ -80,3 +81,21 @@ def test_evaluations_that_were_planned_and_not_made_push_none_out(world: World) 
         world.instance.report_dagster_event(event, f"run-{number}")
     found = last_results(world.instance, check, None, world.now_ms)
     assert found[0].problem is not None
+
+
+def test_an_evaluation_that_can_not_be_understood_tells_nothing_and_breaks_no_check(world: World) -> None:
+    world.topic("users")
+    check = dg.AssetCheckKey(dg.AssetKey(["users", "clean"]), "G1_one_record_a_key")
+    rows = [
+        {"partitions": "0", "result": "broken", "looked_at": "after the year 9999", "problem": "gone"},
+        {"logs": "0"},
+    ]
+    for row in rows:
+        table = dg.MetadataValue.table([dg.TableRecord(row)])
+        evaluation = dg.AssetCheckEvaluation(
+            asset_key=check.asset_key, check_name=check.name, passed=False, metadata={TABLE: table}
+        )
+        world.instance.report_runless_asset_event(evaluation)
+
+    assert last_results(world.instance, check, None, world.now_ms) == {}
+    assert world.run_job("verify", dg.RunRequest()).success
