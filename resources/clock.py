@@ -10,7 +10,7 @@ import time
 import dagster as dg
 from pydantic import Field
 
-from keptlog.log.given_time import NOW_MS, as_of, given_now_ms
+from keptlog.log.given_time import NOW_MS, as_of, given_now_ms, meant_now_ms
 
 _logger = logging.getLogger(__name__)
 
@@ -21,9 +21,13 @@ class ClockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     now_ms: int | None = Field(default=None, description="Fixes the clock, in ms since 1970 UTC; for tests and demos.")
 
     def read_ms(self) -> int:
-        """The time now."""
+        """The time now.
+
+        Raises:
+            InvalidConfig: what is given for it is no time that can have been meant.
+        """
         if self.now_ms is not None:
-            return self.now_ms
+            return meant_now_ms("now_ms", self.now_ms)
         given_ms = given_now_ms(os.environ.get(NOW_MS))
         if given_ms is None:
             return time.time_ns() // 1_000_000

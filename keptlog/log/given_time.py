@@ -27,14 +27,22 @@ def given_now_ms(text: str | None) -> int | None:
         return None
     if not re.fullmatch(r"-?[0-9]{1,30}", text):
         raise InvalidConfig(f"{NOW_MS}={text!r} is not a whole number of milliseconds since 1970: {_MEANT}")
-    time_ms = int(text)
+    return meant_now_ms(NOW_MS, int(text))
+
+
+def meant_now_ms(name: str, time_ms: int) -> int:
+    """The time that is given as now under this name.
+
+    Raises:
+        InvalidConfig: it is no time that can have been meant.
+    """
     if time_ms < 0:
-        raise InvalidConfig(f"{NOW_MS}={text} is before 1970: {_MEANT}")
+        raise InvalidConfig(f"{name}={time_ms} is before 1970: {_MEANT}")
     if time_ms < _FIRST_MS:
-        raise InvalidConfig(f"{NOW_MS}={text} would be {iso_time(time_ms)}, are these seconds? {_MEANT.capitalize()}")
+        raise InvalidConfig(f"{name}={time_ms} would be {iso_time(time_ms)}, are these seconds? {_MEANT.capitalize()}")
     if not has_date(time_ms):
         raise InvalidConfig(
-            f"{NOW_MS}={text} is after the year 9999, is it finer than milliseconds? {_MEANT.capitalize()}"
+            f"{name}={time_ms} is after the year 9999, is it finer than milliseconds? {_MEANT.capitalize()}"
         )
     return time_ms
 

@@ -13,6 +13,7 @@ from dagster._core.snap.snap_to_yaml import default_values_yaml_from_type_snap
 from dagster_shared.yaml_utils import load_run_config_yaml
 
 from keptlog.dagster import build_defs
+from tests.orchestration.conftest import World
 from tests.orchestration.shipped import DEFS
 
 FIELDS = {
@@ -76,3 +77,25 @@ def test_no_run_is_pointed_to_another_home_by_its_configuration(tmp_path: Path) 
     assert not [
         path for path, _ in fields(schema, key) if path[:2] == ("resources", "log_store") and path[-1] == "home"
     ]
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "why"),
+    [(1_800_000_000, "are these seconds?"), (1_800_000_000_000_000, "is it finer than milliseconds?")],
+    ids=["seconds", "microseconds"],
+)
+def test_a_clock_that_can_not_have_been_meant_is_refused_before_anything_is_judged(
+    world: World, now_ms: int, why: str
+) -> None:
+    world.topic("users")
+    config = {"resources": {"clock": {"config": {"now_ms": now_ms}}}}
+    job = build_defs(world.log_store).get_job_def("verify")
+
+    result = job.execute_in_process(run_config=config, instance=world.instance, raise_on_error=False)
+
+    failure = result.failure_data_for_node("verify_logs")
+    assert failure
+    assert failure.error
+    assert failure.error.cause
+    assert why in failure.error.cause.message
+    assert result.get_asset_check_evaluations() == []
