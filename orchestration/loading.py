@@ -67,9 +67,9 @@ def seen_topics(log_store: LogStoreResource, state: StateFile | None) -> Seen:
 
 def _loaded(log_store: LogStoreResource, state: StateFile | None) -> Seen:
     stored = state.read() if state else None
-    if stored and stored.is_fresh(ClockResource().read_ms()):
-        return stored.seen
     try:
+        if stored and stored.is_fresh(ClockResource().read_ms()):
+            return stored.seen
         return _looked(log_store)
     except (KeptlogError, OSError) as error:
         if state and stored:

@@ -200,3 +200,14 @@ def at(path: Path, time_ms: int) -> None:
 
 def broken(self: LogStoreResource) -> Any:
     raise OSError("the disk is gone")
+
+
+def test_a_fixed_time_that_is_none_is_told_by_an_asset_and_hides_no_topic(
+    kept: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEPTLOG_NOW_MS", "yesterday")
+
+    specs = {spec.key.to_user_string(): spec for spec in kept.defs.resolve_all_asset_specs()}
+
+    assert "KEPTLOG_NOW_MS='yesterday' is not a whole number" in (specs["home_unreachable"].description or "")
+    assert len(specs) == 2 * TOPICS + OF_HOME + 1
