@@ -20,7 +20,7 @@ from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
-from keptlog.dagster.assets.outage import FAILED_TAG, Context, outage_among, tag_outage
+from keptlog.dagster.assets.outage import FAILED_TAG, Context, outage_among, tag_outage, tell_in_tags
 from keptlog.dagster.assets.report import run_id_of
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.counted import counted
@@ -148,7 +148,7 @@ def _fail_if_any_failed(context: Context, plans: IngestPlans, result: IngestResu
     else:
         failed_at = {"at_ms": now_ms, "positions": _positions(plans, result)}
         tags = as_tags(FAILED_TAG, ",".join(names)) | as_tags(FAILED_AT_TAG, json.dumps(failed_at))
-    context.instance.add_run_tags(context.run.run_id, tags)
+    tell_in_tags(context.instance, context.run.run_id, tags)
     raise dg.Failure(
         f"{len(names)} not ingested, {len(result.committed)} ingested: "
         + "; ".join(by_reason({name: str(result.failed[name]) for name in names})),

@@ -19,15 +19,22 @@ FAILED_TAG = "keptlog/failed"
 cleaned, and found not as they should be."""
 OUTAGE_TAG = "keptlog/outage"
 """On a run that an outage has stopped: JSON with the time, and what was down."""
+TOLD_BY_TAG = "keptlog/told_by"
+"""On a run of which such a tag tells: its own id. One that is executed again begins with the tags of the one before."""
 _LONGEST_REASON = 500
 
 Context = dg.OpExecutionContext | dg.AssetExecutionContext
 
 
+def tell_in_tags(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str]) -> None:
+    """Say something of a run in its tags, in a way that nobody takes for what was said of another one."""
+    instance.add_run_tags(run_id, {**tags, TOLD_BY_TAG: run_id})
+
+
 def tag_outage(context: Context, outage: KeptlogError, now_ms: int) -> None:
     """Say in the run's tags that it was stopped."""
     told = {"at_ms": now_ms, "reason": first_line(outage)[:_LONGEST_REASON]}
-    context.instance.add_run_tags(context.run.run_id, {OUTAGE_TAG: json.dumps(told)})
+    tell_in_tags(context.instance, context.run.run_id, {OUTAGE_TAG: json.dumps(told)})
 
 
 def outage_among(failed: Mapping[str, KeptlogError], *, is_any_done: bool) -> KeptlogError | None:

@@ -20,7 +20,7 @@ from keptlog.dagster.assets.last_results import WHOLE_TOPIC
 from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import Metadata, materializations
-from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage
+from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage, tell_in_tags
 from keptlog.dagster.assets.outlook import outlook_of
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic, first_line
 from keptlog.log.assessment import assess
@@ -175,7 +175,7 @@ def fail_if_any_failed(run: Run, cleaned: Pass, names: Collection[str], wrong: M
     # What has landed of them was told as made, and is not to look whole.
     begin_attempts(run, [TopicPartition.parse(name) for name in cleaned_names(cleaned) if name in others])
     # A run without this tag would be taken for one that has died. What has landed was not stopped by anything.
-    context.instance.add_run_tags(context.run.run_id, as_tags(FAILED_TAG, ",".join(reasons or others)))
+    tell_in_tags(context.instance, context.run.run_id, as_tags(FAILED_TAG, ",".join(reasons or others)))
     told = []
     if reasons:
         told.append(f"{len(reasons)} not cleaned, {len(cleaned.committed)} cleaned: {'; '.join(named_lines(reasons))}")

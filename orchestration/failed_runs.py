@@ -22,20 +22,16 @@ from dagster import DagsterEventType
 
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG
+from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, tell_in_tags
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.in_flight import configured_logs
-from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
+from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
 from keptlog.dagster.orchestration.requests import some_of
 from keptlog.errors import first_line
 from keptlog.log.topic_partition import possible_topics
 from keptlog.passes.clean import Death, Marked
 
 FAILED_RUN_SENSOR = "failed_run_sensor"
-MARKED_TAG = "keptlog/marked"
-"""On a run that failed: that its logs need no more marks, in words."""
-UNMARKED_TAG = "keptlog/unmarked"
-"""On a run that died: those of its logs that could not be marked yet."""
 _RUNS = 100
 """So many failed runs are looked back at."""
 _REMEMBERED_MS = 86_400_000
@@ -93,7 +89,7 @@ def _settled(tick: Tick, record: dg.RunRecord, out_of_reach: set[str]) -> str:
         if left:
             told = "; ".join([*([told] if marked.names else []), *_unmarked(marked)])
     tags = {UNMARKED_TAG: ",".join(left)} if left else {MARKED_TAG: told}
-    tick.context.instance.add_run_tags(record.dagster_run.run_id, tags)
+    tell_in_tags(tick.context.instance, record.dagster_run.run_id, tags)
     return told
 
 

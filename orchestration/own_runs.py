@@ -4,6 +4,8 @@ Dagster stores with each run where its job was defined, as ``<repository>@<code 
 assets have different names. So what is asked for, what is under way and what has failed is read from runs of our own
 place, of jobs that are called as our mount calls them. A tick or run that does not know its place, as in a test, sees
 all places.
+
+Dagster gives a run that is executed again the tags of the one before. What those say of that one is left out here.
 """
 
 from __future__ import annotations
@@ -13,9 +15,17 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
+from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.mount import Mount, Run, Tick
+from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, TOLD_BY_TAG
 from keptlog.log.past import is_past
 
+MARKED_TAG = "keptlog/marked"
+"""On a run that failed: that its logs need no more marks, in words."""
+UNMARKED_TAG = "keptlog/unmarked"
+"""On a run that died: those of its logs that could not be marked yet."""
+_TOLD_TAGS = (FAILED_TAG, OUTAGE_TAG, FAILED_AT_TAG, MARKED_TAG, UNMARKED_TAG)
+"""What is said of one run; a long text is in pieces (``long_tags``)."""
 _PLACE_TAG = ".dagster/repository"
 
 
@@ -58,7 +68,7 @@ class OwnRuns:
         place = {_PLACE_TAG: self.place} if self.place else {}
         name = None if job_name is None else self.mount.name(job_name)
         filters = dg.RunsFilter(job_name=name, statuses=list(statuses), tags={**(tags or {}), **place})
-        return self.instance.get_run_records(filters, limit=limit)
+        return [_of_itself(record) for record in self.instance.get_run_records(filters, limit=limit)]
 
     def runs(
         self,
@@ -73,3 +83,12 @@ class OwnRuns:
     def is_of(self, run: dg.DagsterRun, job_name: str) -> bool:
         """Whether it is a run of this job of ours."""
         return run.job_name == self.mount.name(job_name)
+
+
+def _of_itself(record: dg.RunRecord) -> dg.RunRecord:
+    """A run without what its tags say of the one that it executes again."""
+    run = record.dagster_run
+    if run.parent_run_id is None or run.tags.get(TOLD_BY_TAG) == run.run_id:
+        return record
+    own = {name: text for name, text in run.tags.items() if not name.startswith(_TOLD_TAGS)}
+    return record._replace(dagster_run=run.with_tags(own))

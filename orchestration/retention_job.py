@@ -6,7 +6,7 @@ from pydantic import Field
 from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.numbers import retention_observation
-from keptlog.dagster.assets.outage import FAILED_TAG, outage_among, tag_outage, telling_outages
+from keptlog.dagster.assets.outage import FAILED_TAG, outage_among, tag_outage, tell_in_tags, telling_outages
 from keptlog.dagster.assets.report import fail_if_any, run_id_of
 from keptlog.dagster.orchestration.in_flight import RETENTION_JOB_NAME, logs_in_flight
 from keptlog.dagster.orchestration.own_runs import OwnRuns
@@ -61,5 +61,5 @@ def _retain(run: Run, config: RetentionConfig) -> None:
     if outage := outage_among(result.failed, is_any_done=bool(result.committed)):
         tag_outage(context, outage, now_ms)
     if result.failed:
-        context.instance.add_run_tags(context.run.run_id, as_tags(FAILED_TAG, ",".join(sorted(result.failed))))
+        tell_in_tags(context.instance, context.run.run_id, as_tags(FAILED_TAG, ",".join(sorted(result.failed))))
     fail_if_any(result.failed, "not retained")

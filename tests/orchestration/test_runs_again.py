@@ -1,0 +1,66 @@
+"""A run that is executed again has the tags of the one before: what they say of that one is not said of this one."""
+
+from __future__ import annotations
+
+import time
+
+import dagster as dg
+import pytest
+
+from keptlog.dagster.assets.outage import tell_in_tags
+from tests.orchestration.conftest import World
+from tests.orchestration.shipped import clean_logs, dirty_ratio_sensor, failed_run_sensor
+
+OUTAGE = '{"at_ms": 0, "reason": "the cluster is gone"}'
+
+
+@pytest.fixture
+def first(world: World) -> dg.DagsterRun:
+    """A run that has died, and that the sensor has looked at."""
+    world.now_ms = time.time_ns() // 1_000_000
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (request,) = world.requests(dirty_ratio_sensor)
+    run = world.instance.create_run_for_job(clean_logs, run_config=request.run_config)
+    world.instance.report_run_failed(run, "out of memory")
+    return run
+
+
+def again(world: World, first: dg.DagsterRun) -> dg.DagsterRun:
+    """The same with the tags that the first has by now, as Dagster's page makes it."""
+    parent = world.instance.get_run_by_id(first.run_id)
+    assert parent
+    return world.instance.create_run_for_job(
+        clean_logs, run_config=parent.run_config, tags=parent.tags, parent_run_id=first.run_id, root_run_id=first.run_id
+    )
+
+
+def attempts(world: World) -> int:
+    mark = world.store.logs("users")[0].uncleanable
+    return mark.attempts if mark else 0
+
+
+@pytest.mark.parametrize("said", [{"keptlog/failed": "users-0"}, {"keptlog/outage": OUTAGE}], ids=str)
+def test_a_run_again_that_dies_marks_its_logs_whatever_was_said_of_the_one_before(
+    world: World, first: dg.DagsterRun, said: dict[str, str]
+) -> None:
+    tell_in_tags(world.instance, first.run_id, said)
+    world.tick(failed_run_sensor)
+    assert attempts(world) == 0
+
+    second = again(world, first)
+    world.instance.report_run_failed(second, "out of memory")
+
+    assert f"run {second.run_id}: marked as uncleanable: users-0" in world.skips(failed_run_sensor)
+    assert attempts(world) == 1
+    assert "no run has died" in world.skips(failed_run_sensor)
+
+
+def test_what_is_said_of_a_run_again_itself_counts(world: World, first: dg.DagsterRun) -> None:
+    tell_in_tags(world.instance, first.run_id, {"keptlog/failed": "users-0"})
+    second = again(world, first)
+    tell_in_tags(world.instance, second.run_id, {"keptlog/outage": OUTAGE})
+    world.instance.report_run_failed(second, "out of memory")
+
+    assert f"run {second.run_id}: it was stopped by the cluster is gone" in world.skips(failed_run_sensor)
+    assert attempts(world) == 0
