@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 from keptlog.log.given import whole_number
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_all, require_topics, unknown_topics
@@ -97,10 +97,10 @@ class Purger:
 
         Raises:
             UnknownTopic: there is no such topic; nothing was purged.
-            InvalidConfig: the home is a copy, or was moved.
+            InvalidConfig: the home is a copy, or was moved; or the grace is none.
             StorageUnavailable: the catalog can't be reached.
         """
-        now_ms = whole_number(now_ms, "now_ms")
+        now_ms, orphan_grace_ms = whole_number(now_ms, "now_ms"), _grace(orphan_grace_ms)
         self.store.require_writable()
         named = list(dict.fromkeys(topics))
         known: Collection[str]
@@ -148,7 +148,7 @@ class Purger:
             InvalidConfig: a purge would refuse, too: the home is a copy, or was moved.
             StorageUnavailable: the catalog can't be reached.
         """
-        now_ms = whole_number(now_ms, "now_ms")
+        now_ms, orphan_grace_ms = whole_number(now_ms, "now_ms"), _grace(orphan_grace_ms)
         self.store.require_writable()
         from keptlog.table import purge_preview  # noqa: PLC0415  # it imports PyIceberg, and no purge needs it
 
@@ -187,6 +187,20 @@ class Purger:
         """A topic that was made anew meanwhile is not deleted."""
         outcome.deletion = self.store.deletion(topic, now_ms).finish()
         outcome.failure = outcome.deletion.unfinished
+
+
+def _grace(given_ms: int) -> int:
+    """How old a file must be that nothing refers to.
+
+    Raises:
+        InvalidConfig: less than nothing, which every file is.
+    """
+    grace_ms = whole_number(given_ms, "orphan_grace_ms")
+    if grace_ms < 0:
+        raise InvalidConfig(
+            f"orphan_grace_ms is {grace_ms}: even what a run has yet to write would be old enough; give 0 or more"
+        )
+    return grace_ms
 
 
 def _result(done: dict[str, _Outcome], idle: Collection[str]) -> PurgeResult:

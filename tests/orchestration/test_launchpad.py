@@ -99,3 +99,14 @@ def test_a_clock_that_can_not_have_been_meant_is_refused_before_anything_is_judg
     assert failure.error.cause
     assert why in failure.error.cause.message
     assert result.get_asset_check_evaluations() == []
+
+
+def test_a_purge_with_a_grace_below_nothing_is_refused_in_one_line(world: World) -> None:
+    world.topic("users")
+    config = {"ops": {"delete_retired_files": {"config": {"orphan_grace_ms": -1}}}}
+
+    failure = world.run_job("purge", dg.RunRequest(run_config=config)).failure_data_for_node("delete_retired_files")
+
+    assert failure
+    assert failure.user_failure_data, "Dagster tells an error of its own"
+    assert "orphan_grace_ms is -1: " in (failure.user_failure_data.description or "")
