@@ -147,17 +147,24 @@ def _mount(shown: MountOptions) -> Mount:
     names = [*SENSORS, *SCHEDULES]
     _require_known("intervals", shown.get("intervals", ()), names)
     on = shown.get("sensors_on")
+    if isinstance(on, str):
+        raise InvalidConfig(f"sensors_on={on!r}: give a list of names, or True or False for all")
     _require_known("sensors_on", on if isinstance(on, Collection) else (), names)
     prefix = shown.get("name_prefix", "")
     if not re.fullmatch(r"[A-Za-z0-9_]*", prefix):
         raise InvalidConfig(f"name_prefix={prefix!r}: Dagster's names have letters, digits and _ only")
+    for part in (key_prefix := _listed(shown.get("key_prefix", ()))):
+        if not re.fullmatch(r"[A-Za-z0-9._-]+", part):
+            raise InvalidConfig(
+                f"key_prefix has the part {part!r}: give letters, digits, '.', '_' and '-', at least one"
+            )
     group_by = shown.get("group_by", "name")
     if isinstance(group_by, str):
         _require_known("group_by", [group_by], list(_GROUP_BY))
         group_by = _GROUP_BY[group_by]
     return Mount(
         f"{prefix.rstrip('_')}_" if prefix else "",
-        AssetKeys(_listed(shown.get("key_prefix", ())), shown.get("translator") or AS_DELIVERED),
+        AssetKeys(key_prefix, shown.get("translator") or AS_DELIVERED),
         group_by,
         shown.get("owners", ()),
     )

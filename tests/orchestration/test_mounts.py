@@ -281,6 +281,9 @@ WRONG: dict[str, tuple[MountOptions, str]] = {
     "a misspelt parameter": ({"topic": "crm.*"}, "build_defs knows no 'topic': did you mean topics?"),  # type: ignore[typeddict-unknown-key]
     "a misspelt sensor": ({"intervals": {"dirty_sensor": 5}}, "did you mean dirty_ratio_sensor?"),
     "a time that is none": ({"intervals": {"dirty_ratio_sensor": "often"}}, "give a sensor whole seconds"),
+    "no key prefix": ({"key_prefix": ""}, "key_prefix has the part ''"),
+    "a key prefix with a slash": ({"key_prefix": ["crm/eu"]}, "key_prefix has the part 'crm/eu'"),
+    "one name and no list": ({"sensors_on": "purge_schedule"}, "sensors_on='purge_schedule': give a list of names"),
     "a time that Dagster can't show": ({"intervals": {"dirty_ratio_sensor": 2**31}}, "from 1 to 2147483647"),
     "a cron that is a number": ({"intervals": {"purge_schedule": 5}}, "give a schedule a cron expression"),
     "a name that Dagster refuses": ({"name_prefix": "crm-"}, "letters, digits and _ only"),
