@@ -20,7 +20,8 @@ cleaned, and found not as they should be."""
 OUTAGE_TAG = "keptlog/outage"
 """On a run that an outage has stopped: JSON with the time, and what was down."""
 TOLD_BY_TAG = "keptlog/told_by"
-"""On a run of which such a tag tells: its own id. One that is executed again begins with the tags of the one before."""
+"""On a run of which tags tell: its own id, and their names. One that is executed again begins with those of the one
+before."""
 _LONGEST_REASON = 500
 
 Context = dg.OpExecutionContext | dg.AssetExecutionContext
@@ -28,7 +29,15 @@ Context = dg.OpExecutionContext | dg.AssetExecutionContext
 
 def tell_in_tags(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str]) -> None:
     """Say something of a run in its tags, in a way that nobody takes for what was said of another one."""
-    instance.add_run_tags(run_id, {**tags, TOLD_BY_TAG: run_id})
+    run = instance.get_run_by_id(run_id)
+    told = sorted(tags.keys() | (told_of_itself(run) if run else set()))
+    instance.add_run_tags(run_id, {**tags, TOLD_BY_TAG: " ".join([run_id, *told])})
+
+
+def told_of_itself(run: dg.DagsterRun) -> set[str]:
+    """The names of the tags that tell of this run, and not of one that it executes again."""
+    run_id, *names = run.tags.get(TOLD_BY_TAG, "").split() or [""]
+    return set(names) if run_id == run.run_id else set()
 
 
 def tag_outage(context: Context, outage: KeptlogError, now_ms: int) -> None:

@@ -17,7 +17,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.mount import Mount, Run, Tick
-from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, TOLD_BY_TAG
+from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, told_of_itself
 from keptlog.log.past import is_past
 
 MARKED_TAG = "keptlog/marked"
@@ -88,7 +88,8 @@ class OwnRuns:
 def _of_itself(record: dg.RunRecord) -> dg.RunRecord:
     """A run without what its tags say of the one that it executes again."""
     run = record.dagster_run
-    if run.parent_run_id is None or run.tags.get(TOLD_BY_TAG) == run.run_id:
+    if run.parent_run_id is None:
         return record
-    own = {name: text for name, text in run.tags.items() if not name.startswith(_TOLD_TAGS)}
+    told = told_of_itself(run)
+    own = {name: text for name, text in run.tags.items() if name in told or not name.startswith(_TOLD_TAGS)}
     return record._replace(dagster_run=run.with_tags(own))

@@ -7,7 +7,9 @@ import time
 import dagster as dg
 import pytest
 
-from keptlog.dagster.assets.outage import tell_in_tags
+from keptlog.dagster.assets.long_tags import as_tags, tag_text
+from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from tests.orchestration.conftest import World
 from tests.orchestration.shipped import clean_logs, dirty_ratio_sensor, failed_run_sensor
 
@@ -64,3 +66,19 @@ def test_what_is_said_of_a_run_again_itself_counts(world: World, first: dg.Dagst
 
     assert f"run {second.run_id}: it was stopped by the cluster is gone" in world.skips(failed_run_sensor)
     assert attempts(world) == 0
+
+
+def test_each_thing_that_is_said_is_of_one_run(world: World, first: dg.DagsterRun) -> None:
+    """Long ones are in pieces, of which the one before may have had more."""
+    tell_in_tags(world.instance, first.run_id, as_tags(FAILED_TAG, "users-0," * 600))
+    second = again(world, first)
+    tell_in_tags(world.instance, second.run_id, {"keptlog/outage": OUTAGE})
+    assert tag_text(as_it_is(world, second).tags, FAILED_TAG) is None
+    tell_in_tags(world.instance, second.run_id, as_tags(FAILED_TAG, "users-0"))
+    tags = as_it_is(world, second).tags
+    assert (tag_text(tags, FAILED_TAG), tags["keptlog/outage"]) == ("users-0", OUTAGE)
+
+
+def as_it_is(world: World, run: dg.DagsterRun) -> dg.DagsterRun:
+    """A run as the sensors see it."""
+    return next(each for each in OwnRuns(world.instance).runs() if each.run_id == run.run_id)
