@@ -1,0 +1,48 @@
+"""The schedule of purges asks for one at a time: where each takes long, they would take all places of runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+
+from keptlog.dagster.orchestration.definitions import build_defs
+from keptlog.dagster.orchestration.schedules import LONGEST_PURGE
+from tests.orchestration.conftest import World
+
+NAME = "purge_schedule"
+
+
+def under_way(world: World, status: dg.DagsterRunStatus, schedule: str = NAME) -> dg.DagsterRun:
+    purge = build_defs(world.path).get_job_def("purge")
+    return world.instance.create_run_for_job(purge, status=status, tags={"dagster/schedule_name": schedule})
+
+
+def asked(world: World, later: timedelta = timedelta()) -> list[dg.RunRequest] | str | None:
+    """The runs that a tick asks for, or why it asks for none."""
+    schedule = build_defs(world.path).get_repository_def().get_schedule_def(NAME)
+    at = datetime.now(UTC) + later
+    with dg.build_schedule_context(instance=world.instance, scheduled_execution_time=at) as context:
+        tick = schedule.evaluate_tick(context)
+    return tick.skip_message or list(tick.run_requests or ())
+
+
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED])
+def test_none_is_asked_for_while_its_last_is_under_way(world: World, status: dg.DagsterRunStatus) -> None:
+    run = under_way(world, status)
+    assert asked(world) == f"run {run.run_id} is still under way; the next tick asks again"
+    world.instance.report_run_canceled(run)
+    assert isinstance(asked(world), list)
+
+
+def test_one_that_died_and_nobody_has_told_holds_up_none_for_long(world: World) -> None:
+    under_way(world, dg.DagsterRunStatus.STARTED)
+    requests = asked(world, LONGEST_PURGE + timedelta(minutes=1))
+    assert isinstance(requests, list)
+    assert len(requests) == 1
+
+
+def test_a_purge_of_another_schedule_is_another_matter(world: World) -> None:
+    under_way(world, dg.DagsterRunStatus.STARTED, "crm_purge_schedule")
+    assert isinstance(asked(world), list)
