@@ -41,6 +41,11 @@ def require_own_folder(catalog: Catalog, topic: str, table: Table, paths: Iterab
         )
 
 
+def folders_of(table: Table) -> set[str]:
+    """Where a table lies and, if another program has moved it, where it lay: most of its files are there still."""
+    return {table.location(), *(path.rpartition("/metadata/")[0] for path in _earlier(table))}
+
+
 def table_in(catalog: Catalog, location: str) -> str | None:
     """A table of the catalog, in whatever namespace, that has its files in a folder; null if none is known to."""
     is_below = below(location)
@@ -76,9 +81,13 @@ def _other_table(location: str, paths: Iterable[str]) -> str | None:
 def _elsewhere_before(table: Table) -> str | None:
     own = [f"{table.location()}/metadata", table.properties.get(TableProperties.WRITE_METADATA_PATH)]
     places = [below(folder) for folder in own if folder]
-    earlier = [entry.metadata_file for entry in table.metadata.metadata_log]
-    lists = [snapshot.manifest_list for snapshot in table.metadata.snapshots if snapshot.manifest_list]
-    for path, form in comparable_forms([*earlier, *lists]).items():
+    for path, form in comparable_forms(_earlier(table)).items():
         if not any(is_below(form) for is_below in places):
             return f"is not where the topic lay before ({path})"
     return None
+
+
+def _earlier(table: Table) -> list[str]:
+    """Its earlier metadata, and that of its snapshots."""
+    lists = [snapshot.manifest_list for snapshot in table.metadata.snapshots if snapshot.manifest_list]
+    return [*(entry.metadata_file for entry in table.metadata.metadata_log), *lists]

@@ -5,6 +5,7 @@ catalog is put back to a time before the topic was made; or a run staged files a
 
     warehouse/keptlog/users     a table of ``keptlog`` lies there           a topic
     warehouse/keptlog/stock     a table of ``keptlog_deleting`` does        a topic that is being deleted
+    warehouse/keptlog/moved     a table that lies elsewhere now began here   a topic, whose records are here
     warehouse/keptlog/orders    metadata alone                              a creation or a deletion that was killed
     warehouse/keptlog/cust      no table, and other files                   **unowned**
 
@@ -81,7 +82,7 @@ class _Tables(Protocol):
         """The folder below which it puts them; null if it has no rule."""
 
     def folders(self) -> Collection[str]:
-        """Where they lie now, also those of topics that are being deleted."""
+        """Where they lie and have lain, also those of topics that are being deleted."""
 
 
 def unowned_folders(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
@@ -96,7 +97,10 @@ def unowned_folders(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
         if not isinstance(store, UnopenedStore):
             return _in_store(store)
         embedded = store.embedded_tables()
-        return _in_store(store.opened) if embedded is None else _found(store.files, embedded)
+        if embedded is not None and not _found(store.files, embedded):
+            return []
+        # Where a table lay before it was moved, its metadata alone tells.
+        return _in_store(store.opened)
 
 
 def left_behind(location: str, paths: Iterable[str]) -> list[str]:
@@ -181,14 +185,15 @@ class _OfCatalog:
         # In this order: a topic whose deletion begins meanwhile is in both.
         names = [(NAMESPACE, name) for name in topic_names(self.catalog)]
         names += [(DELETING, name) for name in being_deleted(self.catalog)]
-        return [self._folder(*name) for name in names]
+        return [folder for name in names for folder in self._folders(*name)]
 
-    def _folder(self, namespace: str, name: str) -> str:
-        from keptlog.table.topics import load_topic_table  # noqa: PLC0415  # see above
+    def _folders(self, namespace: str, name: str) -> set[str]:
+        from keptlog.table.own_folder import folders_of  # noqa: PLC0415  # see above
+        from keptlog.table.topics import load_topic_table  # noqa: PLC0415
 
         try:
             with reaching(f"topic {name} can't be loaded"):
-                return load_topic_table(self.catalog, name, namespace).location()
+                return folders_of(load_topic_table(self.catalog, name, namespace))
         except KeptlogError:
             # It was deleted just now, or is told by itself: where it mostly lies is not called unowned.
-            return f"{self.parent}/{name}"
+            return {f"{self.parent}/{name}"}

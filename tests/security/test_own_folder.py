@@ -7,13 +7,13 @@ import zlib
 from pathlib import Path
 
 import pytest
-from pyiceberg.table.update import SetLocationUpdate
 
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.home import Home, open_home
 from keptlog.log.record import NewRecord
 from keptlog.table.catalog import open_catalog
 from keptlog.table.erasure_register import read_erasures
+from tests.table.foreign import set_location
 
 NOW_MS = 1_900_000_000_000
 COMPACTED = {"cleanup.policy": "compact"}
@@ -31,10 +31,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def move(home: Home, folder: Path) -> None:
-    """What ``ALTER TABLE users SET LOCATION`` does."""
-    table = open_catalog(home.path).load_table(("keptlog", "users"))
-    update = SetLocationUpdate(location=f"file://{folder}")
-    table.catalog.commit_table(table, (), (update,))
+    set_location(home.path, folder, "users")
 
 
 def files_of(home: Home) -> set[Path]:

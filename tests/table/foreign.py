@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.update import RemoveSnapshotRefUpdate, RemoveSnapshotsUpdate
+from pyiceberg.table.update import RemoveSnapshotRefUpdate, RemoveSnapshotsUpdate, SetLocationUpdate
 
 from keptlog.log.record import Record
 from keptlog.storage.schema import to_arrow
@@ -46,6 +46,12 @@ def expire(home: Path, *snapshot_ids: int, topic: str = TOPIC) -> None:
     table = table_of(home, topic)
     update = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(snapshot_ids)})
     table.catalog.commit_table(table, (), (update,))
+
+
+def set_location(home: Path, folder: Path, topic: str = TOPIC) -> None:
+    """What ``ALTER TABLE … SET LOCATION`` does."""
+    table = table_of(home, topic)
+    table.catalog.commit_table(table, (), (SetLocationUpdate(location=f"file://{folder}"),))
 
 
 def insert(home: Path, *offsets: int, partition: int = 0, branch: str = MAIN_BRANCH, topic: str = TOPIC) -> int:

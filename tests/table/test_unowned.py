@@ -17,7 +17,7 @@ from keptlog.table.unopened import UnopenedStore
 from keptlog.table.unowned import unowned_folders
 from tests.storage_errors import unlisted
 from tests.table.buckets import ABucket
-from tests.table.foreign import table_of
+from tests.table.foreign import set_location, table_of
 from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, create, new_id, new_records, store_at, store_over
 
 
@@ -96,6 +96,17 @@ def test_a_topic_whose_metadata_lies_elsewhere_has_its_folder(store: LogStore, t
     assert "/elsewhere/" in table_of(tmp_path).metadata_location
     append_each(store, [("b", "1")])
     assert found(tmp_path) == []
+
+
+@pytest.mark.parametrize("where", ["elsewhere", "warehouse/keptlog/elsewhere"])
+def test_the_folder_in_which_a_topic_lay_before_it_was_moved_has_its_records(
+    store: LogStore, tmp_path: Path, where: str
+) -> None:
+    set_location(tmp_path, tmp_path / where)
+    append_each(store, [("b", "1")])
+    assert found(tmp_path) == []
+    drop(tmp_path)
+    assert TOPIC in found(tmp_path)
 
 
 def test_a_topic_whose_metadata_can_not_be_read_is_not_called_unowned(store: LogStore, tmp_path: Path) -> None:
