@@ -61,7 +61,14 @@ def _with_property(name: str, value: str) -> Callable[[LogStore, str], None]:
     return set_it
 
 
-def _foreign_table(store: LogStore, topic: str) -> None:
+def _without_property(name: str) -> Callable[[LogStore, str], None]:
+    def remove_it(store: LogStore, topic: str) -> None:
+        load_topic_table(store._catalog, topic).transaction().remove_properties(name).commit_transaction()
+
+    return remove_it
+
+
+def foreign_table(store: LogStore, topic: str) -> None:
     """Another program's table takes the topic's place."""
     store._catalog.drop_table(("keptlog", topic))
     schema = Schema(NestedField(1, "id", LongType()))
@@ -86,10 +93,11 @@ BREAKAGES = (
     Breakage("the manifest list is gone", lambda s, t: manifest_list(s, t).unlink(), "snap-"),
     Breakage("a manifest is cut off", lambda s, t: cut_in_half(first_manifest(s, t)), "-m0.avro"),
     Breakage("a manifest is gone", lambda s, t: first_manifest(s, t).unlink(), "-m0.avro"),
-    Breakage("it is a foreign table", _foreign_table, "keptlog did not create it"),
+    Breakage("it is a foreign table", foreign_table, "keptlog did not create it"),
     Breakage("a foreign setting", _with_property("kafka.compression.codec.of.mine", "x"), "of.mine"),
     Breakage("a foreign value of a setting", _with_property("kafka.cleanup.policy", "shred"), "shred"),
     Breakage("a damaged property", _with_property("log.p0.log-end-offset", "many"), "log.p0.log-end-offset"),
     Breakage("a damaged number of partitions", _with_property("log.partitions", "many"), "log.partitions"),
+    Breakage("no number of partitions", _without_property("log.partitions"), "property log.partitions is gone"),
     Breakage("a newer format", _with_property("keptlog.format-version", "2.0"), "upgrade keptlog"),
 )

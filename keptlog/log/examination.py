@@ -54,6 +54,8 @@ def unreadable_problem(topic: str, error: KeptlogError) -> Problem:
         return Problem(topic, str(error), "another program has changed it", f"run {error.command}", error.command)
     if isinstance(error, LogCorrupt) and error.is_of_property:
         return Problem(topic, str(error), "another program has changed a property of its table", _AS_IT_SAYS)
+    if isinstance(error, LogCorrupt) and error.action is Action.FIX_CONFIG:
+        return Problem(topic, str(error), "another program has made its table, or changed it", _AS_IT_SAYS)
     todo = _TODO_BY_ACTION.get(error.action, _AS_IT_SAYS)
     return Problem(topic, str(error), _CAUSE_BY_ACTION.get(error.action, "it says so itself"), todo)
 

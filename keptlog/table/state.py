@@ -43,7 +43,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import Action, LogCorrupt
 from keptlog.log.declared import About
 from keptlog.log.metrics import LastPass
 from keptlog.log.open_erasures import OpenErasures
@@ -304,12 +304,19 @@ def partition_count(topic: str, properties: Mapping[str, str]) -> int:
     """How many partitions a topic has.
 
     Raises:
-        LogCorrupt: the table is none of ours.
+        LogCorrupt: the table is none of ours, or another program has changed the number.
     """
-    count = _number(topic, properties, PARTITIONS)
-    if not count:
-        raise LogCorrupt(f"table {topic!r} has no property {PARTITIONS}: keptlog did not create it; move it elsewhere")
-    return count
+    text = properties.get(PARTITIONS)
+    if text is not None and text.isdecimal() and int(text):
+        return int(text)
+    if text is None and not any(name.startswith((STATE_PREFIX, CONFIG_PREFIX)) for name in properties):
+        error = LogCorrupt(
+            f"table {topic!r} has no property {PARTITIONS}: keptlog did not create it; move it elsewhere"
+        )
+        error.action = Action.FIX_CONFIG  # no file is wrong
+        raise error
+    wrong = f"{PARTITIONS} is gone" if text is None else f"{PARTITIONS}={text!r} is no number of partitions"
+    raise LogCorrupt(f"topic {topic}: property {wrong}; {SET_IT_BACK}").of_property()
 
 
 def _number(topic: str, properties: Mapping[str, str], name: str) -> int | None:

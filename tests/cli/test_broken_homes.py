@@ -12,11 +12,11 @@ import pytest
 
 from keptlog.log.broker import CLEANER_DISABLED
 from tests.broken_homes import BROKEN_HOMES
-from tests.broken_topics import cut_in_half, metadata_file
+from tests.broken_topics import cut_in_half, foreign_table, metadata_file
 from tests.cli.conftest import Run
 from tests.patched_home import BrokenHome, Patched
 from tests.table.foreign import insert, roll_back, table_of
-from tests.table.stores import COMPACTED, TOPIC
+from tests.table.stores import COMPACTED, TOPIC, store_at
 
 ORDERS_UNREAD = "orders, until what is wrong with it is mended"
 
@@ -225,7 +225,18 @@ def test_a_value_that_a_setting_can_not_have_is_told_with_the_command_that_gives
     checks_of(keptlog, 0)
 
 
-@pytest.mark.parametrize("name", ["log.p0.log-end-offset", "log.p0.truncations", "keptlog.format-version"])
+def test_a_table_that_another_program_has_made_sends_nobody_to_a_copy_of_the_storage(
+    keptlog: Run, broken: Patched
+) -> None:
+    foreign_table(store_at(broken.home), TOPIC)
+    [found] = checks_of(keptlog, 1)["topics"]["problems"]
+    assert "keptlog did not create it; move it elsewhere" in found["what"]
+    assert (found["cause"], found["todo"]) == ("another program has made its table, or changed it", "do what it says")
+
+
+@pytest.mark.parametrize(
+    "name", ["log.p0.log-end-offset", "log.p0.truncations", "keptlog.format-version", "log.partitions"]
+)
 def test_a_property_that_is_wrong_sends_nobody_to_a_copy_of_the_storage(
     keptlog: Run, broken: Patched, name: str
 ) -> None:
