@@ -149,10 +149,13 @@ def why_refused(error: BaseException, master: str | None) -> str | None:
     code, _ = grpc_status(error) or ("", "")
     if not master or code not in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
         return None
-    return (
-        f"the Spark Connect server at {place_of(master)} wants another token: let SPARK_CONNECT_AUTHENTICATE_TOKEN be "
-        "the one that it was started with"
-    )
+    wants = f"the Spark Connect server at {place_of(master)} wants another token"
+    if ";token=" in master or "/token=" in master:  # then the variable is not looked at
+        return (
+            f"{wants} than its address has: let KEPTLOG_SPARK_MASTER be what the server printed when it was started, "
+            "or give the address its token"
+        )
+    return f"{wants}: let SPARK_CONNECT_AUTHENTICATE_TOKEN be the one that it was started with"
 
 
 def place_of(master: str) -> str:

@@ -70,6 +70,19 @@ def test_a_client_with_another_token_is_told_so_in_one_line(server: Server, tmp_
     assert home.marks() == [None] * len(TOPICS)
 
 
+def test_a_client_whose_address_has_another_token_is_not_sent_to_a_variable_that_is_not_looked_at(
+    server: Server, tmp_path: Path
+) -> None:
+    file = tmp_path / "address"
+    file.touch(mode=0o600)
+    file.write_text(f"{server.remote};token=guessed")
+    done = ClusterHome(tmp_path, {}, {"KEPTLOG_SPARK_MASTER": f"file:{file}", TOKEN: _SECRET}).clean()
+    assert done.returncode == 1
+    assert "wants another token than its address has: let KEPTLOG_SPARK_MASTER be what" in told(done.stderr)
+    assert TOKEN not in done.stderr
+    assert "guessed" not in done.stderr
+
+
 def test_it_is_reached_over_tls_with_an_authority_of_ones_own(
     server: Server, certificate: Path, tmp_path: Path
 ) -> None:
