@@ -263,8 +263,9 @@ class _Check:
         last = max(self.links, default=0)
         end = max((head.sequence for _, head in self.heads), default=None)
         if end is None:
-            text = f"no signed head ({HEAD_FILE}) is here: whether receipts are missing at the end can't be told"
-            yield Finding(Flaw.NO_END, text)
+            is_unknown = any(not number for signed in self.unknown.values() for number, _ in signed)
+            why = "the key of the head is not known" if is_unknown else f"no signed head ({HEAD_FILE}) is here"
+            yield Finding(Flaw.NO_END, f"{why}: whether receipts are missing at the end can't be told")
         elif last > end:
             text = (
                 f"the head ends with receipt {end} and is older than {_of_ranges([(end + 1, last)])}: "

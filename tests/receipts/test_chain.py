@@ -157,6 +157,8 @@ def test_a_head_of_a_foreign_key_tells_no_end() -> None:
     chain = receipts()
     found = verified(files_of(chain, with_head=False) | {HEAD_FILE: signed_head(chain[-1], OTHER_KEY).to_bytes()})
     assert flaws(found) == {Flaw.UNKNOWN_KEY, Flaw.NO_END}
+    assert "the key of the head is not known: whether receipts are missing at the end can't be told" in texts(found)
+    assert "head.json" not in texts(found)
 
 
 def test_two_chains_that_are_mixed_are_told_by_their_numbers() -> None:
