@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from pyiceberg.catalog import Catalog, MetastoreCatalog, load_catalog
+from pyiceberg.catalog import WAREHOUSE_LOCATION, Catalog, MetastoreCatalog, load_catalog
 from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
@@ -254,6 +254,7 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
             with connecting():
                 catalog = _loaded({"py-io-impl": _FILE_IO} | _with_own_class(properties))
             if isinstance(catalog, SqlCatalog):
+                _require_warehouse(catalog)
                 # PyIceberg's name for it has underscores, which a variable of the environment can't say.
                 catalog.properties.setdefault(_PRE_PING, properties.get(_PRE_PING.replace("_", "-"), "true"))
             catalog = forward_in_time(catalog, now_ms)
@@ -269,6 +270,15 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
         # PyIceberg gives what is below it to whoever signs in, as it is.
         why = f"its auth can't be used ({one_line(error)}): give auth.type, and the settings below that name"
         raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r}: {why}") from error
+
+
+def _require_warehouse(catalog: SqlCatalog) -> None:
+    """A database does not know where tables are to lie, and PyIceberg finds that out when the first is made."""
+    if not catalog.properties.get(WAREHOUSE_LOCATION):
+        raise InvalidConfig(
+            f"the configured catalog {CATALOG_NAME!r} has no warehouse, below which topics are to lie: set "
+            "PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE, or warehouse beside its uri, to a place such as s3://BUCKET/PREFIX"
+        )
 
 
 def _loaded(properties: dict[str, Any]) -> Catalog:

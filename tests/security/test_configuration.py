@@ -20,7 +20,7 @@ from tests.security.test_errors import CATALOG, refusing_server, said_by
 
 SECRET = "planted-secret"  # noqa: S105  # nobody's
 SECRETS = {"the secret": SECRET}
-GOOD = "catalog:\n  keptlog:\n    type: sql\n    uri: sqlite://\n"
+GOOD = "catalog:\n  keptlog:\n    type: sql\n    uri: sqlite://\n    warehouse: /lake\n"
 NO_YAML = {
     "a tab": (f"catalog:\n  keptlog:\n\turi: postgresql://u:{SECRET}@h/db\n", "line 3 can't be read as YAML"),
     "in braces": (f"catalog: {{keptlog: {{token: {SECRET}}}}}\n", "line 1 can't be read as YAML"),

@@ -106,6 +106,15 @@ def test_a_configured_catalog_that_makes_no_sense_is_refused(tmp_path: Path, mon
         open_catalog(tmp_path)
 
 
+def test_a_database_without_a_warehouse_is_refused_before_anything_is_made_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "sql")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    with pytest.raises(InvalidConfig, match="has no warehouse, below which topics are to lie: set PYICEBERG_CATALOG__"):
+        open_catalog(tmp_path)
+
+
 def test_two_stores_over_one_home_see_each_others_topics(tmp_path: Path) -> None:
     first, second = store_at(tmp_path), store_at(tmp_path)
     first.create_topic("a", 1, COMPACTED)
@@ -119,6 +128,7 @@ def test_a_connection_to_a_database_is_tried_before_it_is_used_unless_told_other
 ) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "sql")
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path / 'lake'}")
     if said:
         monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__POOL_PRE_PING", said)
     catalog = open_catalog(tmp_path)
