@@ -31,7 +31,7 @@ from keptlog.log.problem import CheckUp, Problem
 from keptlog.passes.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
 from keptlog.passes.proof_doctor import erasure_problems, receipt_problems
 from keptlog.passes.this_machine import held_here
-from keptlog.table.embedded import DATABASE, HELD, unfinished_deletion
+from keptlog.table.embedded import CONFIGURED, DATABASE, HELD, unfinished_deletion
 from keptlog.table.format import CURRENT
 from keptlog.table.home_folder import RESTORE
 from keptlog.table.home_location import Elsewhere
@@ -40,6 +40,10 @@ from keptlog.table.unowned import unowned_folders
 
 _UNREAD_SETTINGS = "its settings can't be read"
 _SPARK_IS_DOWN = "the Spark server or cluster is down, or was never started, or its address or token is an old one"
+_CATALOG_IS_DOWN = (
+    "its database or server is down or damaged, or refuses this user; or PyIceberg's configuration (.pyiceberg.yaml, "
+    "PYICEBERG_*) is wrong"
+)
 _SPARK_IS_WRONG = "Spark, Java or a library is missing, or another version than here, or a setting of it is wrong"
 _MEND_SPARK = "do what it says; keptlog plan, verify and purge need no Spark"
 _NAMED = 10
@@ -109,7 +113,9 @@ def _home(patient: Patient) -> Iterator[Problem]:
             raise NotLookedAt(_UNREAD_SETTINGS) from error
         cause = "the path is another one than you mean, its disk is not mounted, or somebody deleted or damaged it"
         todo = "set KEPTLOG_HOME, mount the disk, or put back what is missing"
-        if HELD in str(error):
+        if str(error).startswith(CONFIGURED):
+            cause, todo = _CATALOG_IS_DOWN, "start it or put it back, or correct the configuration"
+        elif HELD in str(error):
             cause, todo = "a backup, or a program that hangs, has locked it", "do what it says"
         yield Problem(str(home), str(error), cause, todo)
 

@@ -37,7 +37,7 @@ from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
 from keptlog.table.configuration import catalog_settings, kind_of
 from keptlog.table.database_file import FileIdentity, follow_file, identity_of, is_blank
-from keptlog.table.embedded import CATALOG_NAME, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE, warehouse_of
+from keptlog.table.embedded import CATALOG_NAME, CONFIGURED, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE, warehouse_of
 from keptlog.table.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.home_folder import RESTORE, lost_since, require_catalog_not_lost, require_folder
@@ -250,7 +250,7 @@ def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog
 
 def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) -> Catalog:
     try:
-        with reaching(f"the configured catalog {CATALOG_NAME!r} can't be opened"):
+        with reaching(f"{CONFIGURED} can't be opened"):
             with connecting():
                 catalog = _loaded({"py-io-impl": _FILE_IO} | _with_own_class(properties))
             if isinstance(catalog, SqlCatalog):
@@ -263,20 +263,20 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
             return one_at_a_time(catalog, fit=(TellsLocations,))
     except (ValueError, NoSuchPropertyException, NotInstalledError) as error:
         why = missing_extra(error.__cause__) or one_line(error)
-        raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r} is not usable: {why}") from error
+        raise InvalidConfig(f"{CONFIGURED} is not usable: {why}") from error
     except (TypeError, AttributeError) as error:
         if "auth" not in properties:
             raise
         # PyIceberg gives what is below it to whoever signs in, as it is.
         why = f"its auth can't be used ({one_line(error)}): give auth.type, and the settings below that name"
-        raise InvalidConfig(f"the configured catalog {CATALOG_NAME!r}: {why}") from error
+        raise InvalidConfig(f"{CONFIGURED}: {why}") from error
 
 
 def _require_warehouse(catalog: SqlCatalog) -> None:
     """A database does not know where tables are to lie, and PyIceberg finds that out when the first is made."""
     if not catalog.properties.get(WAREHOUSE_LOCATION):
         raise InvalidConfig(
-            f"the configured catalog {CATALOG_NAME!r} has no warehouse, below which topics are to lie: set "
+            f"{CONFIGURED} has no warehouse, below which topics are to lie: set "
             "PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE, or warehouse beside its uri, to a place such as s3://BUCKET/PREFIX"
         )
 

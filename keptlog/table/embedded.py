@@ -16,6 +16,8 @@ from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
 from keptlog.settings import home_folder
 
 CATALOG_NAME = "keptlog"
+CONFIGURED = f"the configured catalog {CATALOG_NAME!r}"
+"""How errors begin that are of another catalog than a home's own."""
 NAMESPACE = "keptlog"
 DELETING = "keptlog_deleting"
 """Where topics are until their files are deleted."""

@@ -225,6 +225,14 @@ def test_a_value_that_a_setting_can_not_have_is_told_with_the_command_that_gives
     checks_of(keptlog, 0)
 
 
+def test_a_configured_catalog_that_is_out_of_reach_sends_nobody_to_the_home(keptlog: Run, broken: Patched) -> None:
+    broken.set("PYICEBERG_CATALOG__KEPTLOG__URI", "http://127.0.0.1:1")
+    [found] = checks_of(keptlog, 1)["home"]["problems"]
+    assert found["what"].startswith("the configured catalog 'keptlog' can't be opened")
+    assert "its database or server is down" in found["cause"]
+    assert found["todo"] == "start it or put it back, or correct the configuration"
+
+
 def test_a_table_that_another_program_has_made_sends_nobody_to_a_copy_of_the_storage(
     keptlog: Run, broken: Patched
 ) -> None:
