@@ -8,6 +8,7 @@ A home that is not there reads as one without topics, and is made with the first
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable
 from importlib import import_module
@@ -43,6 +44,7 @@ from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.home_folder import RESTORE, lost_since, require_catalog_not_lost, require_folder
 from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
 from keptlog.table.one_at_a_time import is_rest, one_at_a_time
+from keptlog.table.patience import CONNECT_SECONDS
 from keptlog.table.reach import connecting, tell_connections
 from keptlog.table.reaching import one_line, reaching
 from keptlog.table.vending import VENDED
@@ -51,6 +53,7 @@ from keptlog.whole_file import sync
 _FILE_IO = "keptlog.table.file_io.DurableFileIO"
 _OWN = {"rest": "keptlog.table.rest.PatientRestCatalog", "glue": "keptlog.table.glue.PatientGlueCatalog"}
 """Types of PyIceberg's for which keptlog has a class of its own."""
+_BY_LIBPQ = ("postgresql://", "postgresql+psycopg2://", "postgresql+psycopg://")
 _PRE_PING = "pool_pre_ping"
 """Whether a connection is tried before it is used: after a restart of the database the first call finds a new one."""
 
@@ -252,7 +255,7 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
     try:
         with reaching(f"{CONFIGURED} can't be opened"):
             with connecting():
-                catalog = _loaded({"py-io-impl": _FILE_IO} | _with_own_class(properties))
+                catalog = _loaded({"py-io-impl": _FILE_IO} | _with_own_class(_in_time(properties)))
             if isinstance(catalog, SqlCatalog):
                 _require_warehouse(catalog)
                 # PyIceberg's name for it has underscores, which a variable of the environment can't say.
@@ -270,6 +273,14 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
         # PyIceberg gives what is below it to whoever signs in, as it is.
         why = f"its auth can't be used ({one_line(error)}): give auth.type, and the settings below that name"
         raise InvalidConfig(f"{CONFIGURED}: {why}") from error
+
+
+def _in_time(properties: dict[str, Any]) -> dict[str, Any]:
+    """The same settings, but libpq, which waits for ever where nobody answers, is told how long to wait."""
+    uri = str(properties.get("uri", ""))
+    if not uri.startswith(_BY_LIBPQ) or "connect_timeout" in uri or "PGCONNECT_TIMEOUT" in os.environ:
+        return properties
+    return properties | {"uri": f"{uri}{'&' if '?' in uri else '?'}connect_timeout={CONNECT_SECONDS:.0f}"}
 
 
 def _require_warehouse(catalog: SqlCatalog) -> None:

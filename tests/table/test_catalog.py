@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -134,6 +135,17 @@ def test_a_connection_to_a_database_is_tried_before_it_is_used_unless_told_other
     catalog = open_catalog(tmp_path)
     assert isinstance(catalog, SqlCatalog)
     assert catalog.engine.pool._pre_ping is is_tried  # SQLAlchemy does not say it otherwise
+
+
+def test_a_postgres_that_hangs_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keptlog.table.catalog.CONNECT_SECONDS", 2)
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path / 'lake'}")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"postgresql+psycopg2://user:planted-secret@127.0.0.1:{silent.getsockname()[1]}/lake"
+        monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", address)
+        with pytest.raises(StorageUnavailable, match="timeout expired") as told:
+            open_catalog(tmp_path)
+    assert "planted-secret" not in str(told.value)
 
 
 def test_a_rest_catalog_that_hangs_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
