@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from pyiceberg.catalog import WAREHOUSE_LOCATION, Catalog, MetastoreCatalog, load_catalog
+from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog, MetastoreCatalog, load_catalog
 from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
@@ -285,11 +286,15 @@ def _in_time(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _require_warehouse(catalog: SqlCatalog) -> None:
     """A database does not know where tables are to lie, and PyIceberg finds that out when the first is made."""
-    if not catalog.properties.get(WAREHOUSE_LOCATION):
-        raise InvalidConfig(
-            f"{CONFIGURED} has no warehouse, below which topics are to lie: set "
-            "PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE, or warehouse beside its uri, to a place such as s3://BUCKET/PREFIX"
-        )
+    if catalog.properties.get(WAREHOUSE_LOCATION):
+        return
+    with suppress(NoSuchNamespaceError):
+        if catalog.load_namespace_properties(NAMESPACE).get(LOCATION):
+            return
+    raise InvalidConfig(
+        f"{CONFIGURED} has no warehouse, below which topics are to lie: set PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE, or "
+        "warehouse beside its uri, to a place such as s3://BUCKET/PREFIX"
+    )
 
 
 def _loaded(properties: dict[str, Any]) -> Catalog:

@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.table.catalog import open_catalog
 from tests.table.rest_server import rest_server
-from tests.table.stores import COMPACTED, TOPIC, append_each, create, store_at, values
+from tests.table.stores import COMPACTED, TOPIC, append_each, create, store_at, store_over, values
 
 
 def test_a_home_that_does_not_exist_reads_as_empty_and_stays_away(tmp_path: Path) -> None:
@@ -114,6 +115,21 @@ def test_a_database_without_a_warehouse_is_refused_before_anything_is_made_there
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
     with pytest.raises(InvalidConfig, match="has no warehouse, below which topics are to lie: set PYICEBERG_CATALOG__"):
         open_catalog(tmp_path)
+
+
+def test_a_namespace_with_a_place_of_its_own_needs_no_warehouse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = (tmp_path / "lake").as_uri()
+    settings = {"type": "sql", "uri": f"sqlite:///{tmp_path / 'shared.db'}"}
+    load_catalog("keptlog", **settings).create_namespace("keptlog", {"location": place})
+    for name, text in settings.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__KEPTLOG__{name.upper()}", text)
+    store = store_over(open_catalog(tmp_path))
+    store.create_topic(TOPIC, 1, COMPACTED)
+    append_each(store, [("a", "1")])
+    assert store.describe_topic(TOPIC).location.startswith(place)
+    assert values(store) == [(0, 0, b"1")]
 
 
 def test_two_stores_over_one_home_see_each_others_topics(tmp_path: Path) -> None:
