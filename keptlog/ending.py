@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from keptlog.streams import NotPrinted
 
@@ -32,6 +33,7 @@ def exit_code_of(run: Callable[[], object]) -> int:
         sys.excepthook(type(error), error, error.__traceback__)
         code = 1
     try:
+        _shut_pools()
         threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  # as Python does, and multiprocessing
     except KeyboardInterrupt:
         # The answer is there. A thread may wait for a store that does not answer.
@@ -46,3 +48,18 @@ def exit_code_of(run: Callable[[], object]) -> int:
     except (OSError, NotPrinted):
         code = code or _STREAMS_FAILED
     return code & 0xFF
+
+
+def _shut_pools() -> None:
+    """Tell all pools that there is no more to do, as Python does at the end with those of whose threads it knows.
+
+    Ctrl-C may come while a pool starts its first thread; then neither Python nor the pool hears of it. It would wait
+    for work, and the process for it, for ever: PyIceberg has a pool that nobody closes.
+    """
+    pools: Any = sys.modules.get("concurrent.futures.thread")
+    for thread in threading.enumerate() if pools else ():
+        if getattr(thread, "_target", None) is pools._worker:  # noqa: SLF001  # no public name tells it
+            # It has none any more if it ended just now.
+            for pool_of in getattr(thread, "_args", ())[:1]:
+                if pool := pool_of():
+                    pool.shutdown(wait=False)

@@ -83,3 +83,34 @@ def test_ctrl_c_ends_the_waiting_for_a_thread(tmp_path: Path) -> None:
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
         assert (process.wait(60), process.stderr.read()) == (130, "")
+
+
+@pytest.mark.parametrize("begins_after_seconds", [0, 0.5])
+def test_ctrl_c_while_a_pool_starts_its_first_thread_leaves_nobody_waiting_for_that_thread(
+    begins_after_seconds: float,
+) -> None:
+    # Neither Python nor the pool gets to know of it, so nobody tells it that there is no more to do.
+    program = f"""{_HEAD}
+start, begin = threading.Thread.start, threading.Thread._bootstrap
+def begin_later(thread):
+    time.sleep({begins_after_seconds})
+    begin(thread)
+def interrupted():
+    raise KeyboardInterrupt
+def start_interrupted(thread):
+    thread._started.wait = interrupted
+    start(thread)
+def run():
+    folder.append(ThreadPoolExecutor(2))
+    threading.Thread.start, threading.Thread._bootstrap = start_interrupted, begin_later
+    try:
+        folder[0].submit(print, "what was begun", flush=True)
+    except KeyboardInterrupt:
+        sys.exit(130)
+{_AT_ONCE}"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            out, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert (process.returncode, out) in {(130, "what was begun\n"), (130, "")}
