@@ -8,6 +8,9 @@ Python goes by the very class, and makes no such note of a class that is derived
 
 And it may be lost. What is raised while something is collected (the callback of a weak reference, ``__del__``) goes to
 nobody: Python tells of it and goes on. Then the signal comes again, a moment later.
+
+Or it becomes another error. Who calls Python from another language may tell of its own failure instead: pydantic, of a
+document that it could not write.
 """
 
 from __future__ import annotations
@@ -33,8 +36,21 @@ _COLLECTED_BY_SECONDS = 0.05
 _Handler = Callable[[int, FrameType | None], Any]
 
 
+_raised: list[str] = []
+"""Not empty once an interruption was."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Somebody wants this process to end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        _raised.append(STOPPED)
+
+
+def was_interrupted() -> bool:
+    """Whether what fails now may be an interruption that a library has made a failure of its own of."""
+    return bool(_raised)
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -126,3 +127,41 @@ def test_a_command_that_still_imports_ends_with_130_and_one_line(tmp_path: Path,
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr.strip() == "keptlog: stopped; nothing is lost, uncommitted work will be swept by a purge"
+
+
+_WRITTEN_BY_PYDANTIC = """
+import os, signal, sys
+import keptlog.cli
+from pydantic import BaseModel, model_serializer
+from keptlog.ending import exit_code_of
+from keptlog.interrupted import watch_ctrl_c
+
+class Metadata(BaseModel):
+    @model_serializer
+    def written(self):
+        if sys.argv[2] == "ctrl-c":
+            os.kill(os.getpid(), signal.SIGINT)
+        raise LookupError("as ever")
+
+watch_ctrl_c()
+keptlog.cli.cli.main = lambda **_: Metadata().model_dump_json()
+os._exit(exit_code_of(keptlog.cli.run))
+"""
+
+
+def _written_by_pydantic(why: str) -> tuple[int, str, str]:
+    command = [sys.executable, "-c", _WRITTEN_BY_PYDANTIC, "--json", why]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_ctrl_c_that_a_library_tells_as_a_failure_of_its_own_is_ctrl_c() -> None:
+    code, out, err = _written_by_pydantic("ctrl-c")
+    assert (code, err) == (130, "keptlog: stopped; nothing is lost, uncommitted work will be swept by a purge\n")
+    [told] = json.loads(out)["errors"]
+    assert (told["kind"], told["action"]) == ("KeyboardInterrupt", "retry")
+
+
+def test_a_failure_of_a_library_without_ctrl_c_is_told_as_ever() -> None:
+    code, _, err = _written_by_pydantic("as ever")
+    assert (code, err.startswith("Traceback"), "LookupError: as ever" in err) == (1, True, True)

@@ -32,7 +32,7 @@ from keptlog.cli.output import (
 from keptlog.cli.own_process import begin_command, begin_own_process
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
-from keptlog.interrupted import EXIT_STOPPED, STOPPED
+from keptlog.interrupted import EXIT_STOPPED, STOPPED, Interrupted, was_interrupted
 from keptlog.log.given_time import NOW_MS, given_now_ms
 from keptlog.streams import NotPrinted
 
@@ -136,10 +136,8 @@ def main() -> None:
         _fail(error.format_message() + _see_help(error), EXIT_BAD_INPUT, error)
     except (click.Abort, KeyboardInterrupt) as error:
         _fail(STOPPED, EXIT_STOPPED, error, Action.RETRY)
-    except UnknownTopic as error:
-        _refuse((None if error.is_elsewhere else _without_home()) or error)
     except KeptlogError as error:
-        _refuse(error)
+        _refuse(_without_home(error) or error)
     except ModuleNotFoundError as error:
         told = missing_extra(error)
         if told is None:
@@ -150,14 +148,20 @@ def main() -> None:
     except OSError as error:
         # A disk that is full, say; whatever could be told better has been.
         _fail(_told(error), EXIT_FAILED, error)
+    except Exception:
+        if not was_interrupted():
+            raise
+        _fail(STOPPED, EXIT_STOPPED, Interrupted(), Action.RETRY)
 
 
-def _without_home() -> KeptlogError | None:
-    """Why no topic is known here, if the home is not there at all."""
+def _without_home(error: KeptlogError) -> KeptlogError | None:
+    """Why a topic is not known here, if the home is not there at all."""
+    if not isinstance(error, UnknownTopic) or error.is_elsewhere:
+        return None
     try:
         require_topics_here()
-    except KeptlogError as error:
-        return error
+    except KeptlogError as why:
+        return why
     return None
 
 
@@ -196,7 +200,8 @@ def _told(error: OSError) -> str:
 
 def _kind_of(error: BaseException) -> str:
     """What docs/json.md calls it: libraries have more names for it, and others with each version."""
-    kinds = {click.ClickException: "UsageError", OSError: "OSError", click.Abort: KeyboardInterrupt.__name__}
+    stopped = KeyboardInterrupt.__name__
+    kinds = {click.ClickException: "UsageError", OSError: "OSError", click.Abort: stopped, KeyboardInterrupt: stopped}
     return next((name for kind, name in kinds.items() if isinstance(error, kind)), type(error).__name__)
 
 
