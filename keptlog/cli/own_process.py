@@ -32,6 +32,7 @@ def begin_own_process() -> None:
     """This process is that of one command."""
     _own.add("process")
     guard_output()
+    silence_ctrl_c_without_handler()
 
 
 def begin_command(name: str | None) -> None:
@@ -69,6 +70,12 @@ def silence_ctrl_c() -> None:
     """Calls to Java that Ctrl-C has interrupted are not logged; the gateway does so with several stack traces."""
     for name in _GATEWAYS_LOGGERS:
         logging.getLogger(name).addFilter(_is_news)
+
+
+def silence_ctrl_c_without_handler() -> None:
+    """What libraries log of Ctrl-C is not shown; SQLAlchemy does so where it comes while a connection is given back."""
+    if logging.lastResort:
+        logging.lastResort.addFilter(_is_news)
 
 
 def _is_news(record: logging.LogRecord) -> bool:

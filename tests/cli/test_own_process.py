@@ -1,9 +1,11 @@
-"""What Spark's gateway logs of Ctrl-C is not told, and all else that it logs is."""
+"""What libraries log of Ctrl-C is not told, and all else that they log is."""
 
 from __future__ import annotations
 
 import importlib
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -51,3 +53,34 @@ def test_only_what_came_of_ctrl_c_is_left_out(logger: logging.Logger, caplog: py
 def test_a_call_that_was_interrupted_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     logging.exception("KeyboardInterrupt while sending command.")  # noqa: LOG015, LOG004
     assert caplog.messages == []
+
+
+_GIVEN_BACK = """
+import sys
+from keptlog.cli.own_process import begin_own_process
+from keptlog.interrupted import Interrupted
+from sqlalchemy import create_engine, event
+begin_own_process()
+engine = create_engine("sqlite://")
+def interrupt(*_):
+    raise Interrupted if sys.argv[1] == "ctrl-c" else LookupError("as ever")
+event.listen(engine, "reset", interrupt)
+try:
+    engine.connect().close()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def _told_while_a_connection_is_given_back(why: str) -> tuple[int, str]:
+    done = subprocess.run([sys.executable, "-c", _GIVEN_BACK, why], capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+def test_ctrl_c_while_a_connection_to_the_catalog_is_given_back_is_not_logged() -> None:
+    assert _told_while_a_connection_is_given_back("ctrl-c") == (130, "")
+
+
+def test_another_failure_while_a_connection_is_given_back_is_logged_as_ever() -> None:
+    code, told = _told_while_a_connection_is_given_back("as ever")
+    assert (code, told.startswith("Exception during reset or similar\n")) == (0, True)
