@@ -94,7 +94,7 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """The home's folder, also where it is named by an environment variable (``dg.EnvVar``).
 
         Raises:
-            InvalidConfig: that variable is not set.
+            InvalidConfig: that variable is not set, or the home is named and has no name.
         """
         home = self.home
         if isinstance(home, dg.EnvVar):
@@ -104,6 +104,11 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                     f"the home is to be where the variable {variable} says, and that is not set: set it, or another "
                     "home (KEPTLOG_HOME, or ./.keptlog) would be cleaned and purged in its place"
                 )
+        if home == "":
+            raise InvalidConfig(
+                "home='' names no folder: give one, or leave it out for that of KEPTLOG_HOME, which would be cleaned "
+                "and purged in its place"
+            )
         return Path(home).absolute() if home else home_path()
 
     @property

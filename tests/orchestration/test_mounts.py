@@ -300,6 +300,13 @@ def test_what_is_wrong_is_one_line_that_says_what_to_do(tmp_path: Path, what: st
     assert "\n" not in str(error.value)
 
 
+def test_a_home_without_a_name_is_not_taken_for_the_usual_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a variable of a program gives it that was never set."""
+    monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path))
+    with pytest.raises(Exception, match="home='' names no folder: give one, or leave it out for that of KEPTLOG_HOME"):
+        build_defs("")
+
+
 def test_resources_that_are_unknown_or_contradict_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="did you mean spark"):
         build_defs(tmp_path, {"sprak": 1})
