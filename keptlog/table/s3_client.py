@@ -2,17 +2,22 @@
 
 The properties are PyIceberg's, read as its ``PyArrowFileIO`` reads them: ``s3.…`` first, then ``client.…``, and where
 neither says anything, what the environment says (``AWS_…``, ``AWS_PROFILE``, the machine's role), as Arrow does.
+
+A store that takes a connection and never answers is given up only after minutes. Meanwhile each try is told.
 """
 
 from __future__ import annotations
 
+import logging
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from pyiceberg.io import (
     AWS_ACCESS_KEY_ID,
     AWS_REGION,
@@ -39,6 +44,8 @@ from keptlog.errors import InvalidConfig
 from keptlog.table.files import Properties
 from keptlog.table.side_by_side import AT_ONCE
 
+_logger = logging.getLogger(__name__)
+
 _ATTEMPTS = 6
 """A busy store answers 503 to every few requests; with more, an outage would be told minutes later."""
 _CONNECT_SECONDS = 5.0
@@ -62,7 +69,16 @@ def s3_client(properties: Properties) -> Any:
     role = get_first_property_value(known, S3_ROLE_ARN, AWS_ROLE_ARN)
     if role:
         _take_role(session, role, get_first_property_value(known, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME))
-    return session.client("s3", endpoint_url=_endpoint(known), config=_config(known))
+    client = session.client("s3", endpoint_url=_endpoint(known), config=_config(known))
+    client.meta.events.register("needs-retry.s3", _tell_silence)
+    return client
+
+
+def _tell_silence(caught_exception: Exception | None, attempts: int, request_dict: dict[str, Any], **_: object) -> None:
+    """Say that a store does not answer. To give back nothing leaves it to botocore whether it is asked again."""
+    if isinstance(caught_exception, ConnectTimeoutError | ReadTimeoutError) and attempts < _ATTEMPTS:
+        where = urlsplit(request_dict["url"]).netloc
+        _logger.warning("the storage at %s does not answer: try %d of %d", where, attempts + 1, _ATTEMPTS)
 
 
 def _endpoint(known: dict[str, Any]) -> str | None:
