@@ -12,8 +12,7 @@ them, for longer because something keeps them. G8 is the promise that this ends.
 - What nothing refers to is younger than the grace (**staged**: its run may still be under way), or older (**orphan**).
 - A tag or a branch keeps what it shows until somebody drops it; no purge may. Its deadline is that of all others,
   because nobody who was promised that a value goes has agreed to a tag. So it names who must act, and how.
-- What a commit of a clock that was ahead has replaced is **post-dated**, as a file whose time is still to come: nobody
-  can tell since when it is held, so no deadline is believed.
+- What a clock that was ahead has dated is **post-dated**: nobody can tell since when it is held, nor its deadline.
 - What holds no keys and no values, such as old metadata, is told, but promises nothing: it has no deadline.
 - Deleted records that still lie in a live segment, because the log start is inside of it, go with that segment, as in
   Kafka. No time is promised. But they are there, so nobody may say that nothing holds them.
@@ -265,8 +264,7 @@ _DROP = (
 )
 _COMMITTED_AHEAD = (
     "replaced at {since}, which is still to come: the clock of that commit was ahead, so nobody can tell since when "
-    "that is kept, and no purge deletes it before; set that clock right; if no run and no reader is at work, "
-    "KEPTLOG_NOW_MS={due_ms} keptlog purge {topic} deletes it now; else "
+    "that is kept, and no purge deletes it before; set that clock right, and once no run and no reader is at work: "
 )
 _NO_RECORDS = "names and numbers, no keys and no values; "
 _SWEEP = "keptlog purge {topic} deletes what is older than the grace"
@@ -366,8 +364,10 @@ def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: in
     deadlines_ms = [(each.deadline_ms(terms), each.files) for each in held]
     due_ms = max(each.kept_until_ms or each.due_ms(terms) or 0 for each in held)
     since_ms, is_post_dated = min(each.since_ms for each in held), holdings.is_post_dated(held[0])
-    since = _COMMITTED_AHEAD.format(since=iso_time(since_ms), due_ms=due_ms, topic=topic)
     remedy = _remedy(kind, name, topic, holdings.no_purge)
+    if is_post_dated and kind is not HolderKind.POST_DATED:
+        remedy = remedy.replace(purge := f"keptlog purge {topic}", f"KEPTLOG_NOW_MS={due_ms} {purge}")
+        remedy = _COMMITTED_AHEAD.format(since=iso_time(since_ms)) + remedy
     return Holder(
         kind=kind,
         name=name,
@@ -379,7 +379,7 @@ def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: in
         until_ms=due_ms if kind in ENDS_BY_ITSELF else None,
         deadline_ms=min((each for each, _ in deadlines_ms if each is not None), default=None),
         late_files=sum(1 if files is None else files for late_ms, files in deadlines_ms if _passed(late_ms, now_ms)),
-        remedy=since + remedy if is_post_dated and kind is not HolderKind.POST_DATED else remedy,
+        remedy=remedy,
         is_post_dated=is_post_dated,
         is_purge_refused=bool(holdings.no_purge),
     )

@@ -97,10 +97,13 @@ def test_an_erasure_waits_for_it_because_it_may_be_as_old_as_can_be(tmp_path: Pa
     assert world.row().erasure.state == "deleted"
 
 
-def cleaned_by_a_clock_ahead(home: Path, ahead_ms: int) -> LogStore:
+def cleaned_by_a_clock_ahead(home: Path, ahead_ms: int, tag: str | None = None) -> LogStore:
     """A log with three retired segments, replaced by a machine whose clock is ahead by so much."""
     store = create(home)
     append_each(store, [("a", "1")], [("a", "2")], [("b", "3"), ("a", "4")])
+    table = store.load_table(TOPIC)
+    if tag:
+        table.manage_snapshots().create_tag(table.metadata.current_snapshot_id or 0, tag).commit()
     store.committer.catalog.now_ms = lambda: clock_ms() + ahead_ms  # type: ignore[attr-defined]
     clean(store)
     store.committer.catalog.now_ms = clock_ms  # type: ignore[attr-defined]
@@ -126,6 +129,18 @@ def test_a_purge_as_of_the_time_that_is_told_deletes_that(tmp_path: Path) -> Non
     assert told
     assert len(store.purge(TOPIC, int(told[1])).deleted_files) == 3
     assert check_gone(store, TOPIC, [0], now_ms)[0].outcome is Outcome.OK
+
+
+def test_what_a_tag_keeps_of_that_goes_once_the_tag_is_dropped(tmp_path: Path) -> None:
+    store = cleaned_by_a_clock_ahead(tmp_path, YEAR_MS, tag="audit")
+    now_ms = clock_ms()
+    [holder] = look_for_holders(store, TOPIC, now_ms).post_dated(now_ms)
+    assert (holder.kind, "once no run and no reader is at work: drop the tag" in holder.remedy) == ("tag", True)
+    told = re.search(r"; after that KEPTLOG_NOW_MS=(\d+) keptlog purge", holder.remedy)
+    assert told
+    assert not store.purge(TOPIC, int(told[1])).deleted_files
+    store.load_table(TOPIC).manage_snapshots().remove_tag("audit").commit()
+    assert len(store.purge(TOPIC, int(told[1])).deleted_files) == 3
 
 
 def test_what_was_replaced_before_that_keeps_its_deadline(tmp_path: Path) -> None:
