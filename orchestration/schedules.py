@@ -8,8 +8,10 @@ from datetime import timedelta
 import dagster as dg
 from dagster._core.storage.tags import SCHEDULE_NAME_TAG
 
+from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.orchestration.automation import Automation
-from keptlog.dagster.orchestration.in_flight import UNDER_WAY
+from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, UNDER_WAY
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import TRIGGER_TAG
 
 PURGE_SCHEDULE = "purge_schedule"
@@ -28,7 +30,7 @@ def schedules(automation: Automation) -> list[dg.ScheduleDefinition]:
         name=name(PURGE_SCHEDULE),
         job=jobs.purge,
         cron_schedule=automation.cron(PURGE_SCHEDULE, "*/10 * * * *"),
-        execution_fn=_unless_under_way(jobs.purge.name, name(PURGE_SCHEDULE)),
+        execution_fn=_unless_under_way(automation.mount),
         default_status=automation.schedule_status(PURGE_SCHEDULE, is_on=True),
         description=(
             "Deletes replaced files: file.delete.delay.ms after a clean, and the time to the next run of this. While a "
@@ -69,20 +71,16 @@ def schedules(automation: Automation) -> list[dg.ScheduleDefinition]:
     return [purge, verify, full_clean, ingest]
 
 
-def _unless_under_way(
-    job_name: str, schedule_name: str
-) -> Callable[[dg.ScheduleEvaluationContext], dg.RunRequest | dg.SkipReason]:
-    """Asks for a run unless the schedule's last one is under way: a slow storage's would take all places of runs."""
+def _unless_under_way(mount: Mount) -> Callable[[dg.ScheduleEvaluationContext], dg.RunRequest | dg.SkipReason]:
+    """Asks for a purge unless the schedule's last one is under way: a slow storage's would take all places of runs."""
 
     def evaluate(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        recent = dg.RunsFilter(
-            job_name=job_name,
-            statuses=UNDER_WAY,
-            tags={SCHEDULE_NAME_TAG: schedule_name},
-            created_after=context.scheduled_execution_time - LONGEST_PURGE,
-        )
-        for run in context.instance.get_runs(recent, limit=1):
-            return dg.SkipReason(f"run {run.run_id} is still under way; the next tick asks again")
+        # A schedule does not know its place; the tag tells its own runs.
+        own, tags = OwnRuns(context.instance, mount=mount), {SCHEDULE_NAME_TAG: mount.name(PURGE_SCHEDULE)}
+        for record in own.records(*UNDER_WAY, job_name=PURGE_JOB_NAME, tags=tags, limit=1):
+            if record.create_timestamp > context.scheduled_execution_time - LONGEST_PURGE:
+                told = f"run {record.dagster_run.run_id} is still under way; the next tick asks again"
+                return dg.SkipReason(told)
         return dg.RunRequest()
 
     return evaluate

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 
 import click
 
-from keptlog.cli.output import clock_ms, json_option, print_json, print_table
+from keptlog.cli.output import clock_ms, json_option, print_json, print_table, wall_clock_ms
 from keptlog.cli.unopened import unopened_store
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.history import OTHERS, DayCost, HistoryEntry, cost_by_day
@@ -36,7 +35,7 @@ def history(topic: str, *, per_day: bool, last: int, is_all: bool, as_json: bool
     store = unopened_store()
     retention_ms = BrokerConfig.of(store.broker_settings).keptlog_history_retention_ms
     # Snapshots are made at the machine's time, whatever time logs are judged as of.
-    now_ms = max(clock_ms(), time.time_ns() // 1_000_000)
+    now_ms = max(clock_ms(), wall_clock_ms())
     with reaching(f"the history of topic {topic} can't be read"):
         remembered = history_of(store.files, store.load_table(topic), now_ms, retention_ms)
     entries = [each for each in remembered if each.moves_records]

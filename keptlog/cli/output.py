@@ -40,6 +40,11 @@ run_id_option = click.option(
 )
 
 
+def wall_clock_ms() -> int:
+    """Now, whatever time is given."""
+    return time.time_ns() // 1_000_000
+
+
 def clock_ms() -> int:
     """Now, or ``KEPTLOG_NOW_MS``, which is then told once on stderr.
 
@@ -48,7 +53,7 @@ def clock_ms() -> int:
     """
     given_ms = given_now_ms(os.environ.get(NOW_MS))
     if given_ms is None:
-        return time.time_ns() // 1_000_000
+        return wall_clock_ms()
     context = click.get_current_context(silent=True)
     told: set[int] = context.find_root().meta.setdefault(NOW_MS, set()) if context else set()
     if given_ms not in told:

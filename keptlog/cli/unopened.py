@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
+from keptlog.cli.output import wall_clock_ms
 from keptlog.settings import broker_settings, home_path
 from keptlog.table.unopened import UnopenedStore
 
@@ -26,8 +26,4 @@ def unopened_store(*, trusts: bool = True) -> UnopenedStore:
 
         return open_home(home).store
 
-    return UnopenedStore(home, broker_settings(home), open_store, trusts=trusts, clock_ms=_wall_clock_ms)
-
-
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return UnopenedStore(home, broker_settings(home), open_store, trusts=trusts, clock_ms=wall_clock_ms)

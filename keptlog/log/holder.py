@@ -259,28 +259,28 @@ _NOUNS = {
 }
 _DROP = (
     "drop the {kind}, in Spark SQL ALTER TABLE <catalog>.keptlog.`{topic}` DROP {word} `{name}`, or in PyIceberg "
-    "table.manage_snapshots().remove_{kind}({name!r}).commit(), or agree that what it shows stays; after that keptlog "
-    "purge {topic} deletes it"
+    "table.manage_snapshots().remove_{kind}({name!r}).commit(), or agree that what it shows stays; after that "
+    "{purge} deletes it"
 )
 _COMMITTED_AHEAD = (
     "replaced at {since}, which is still to come: the clock of that commit was ahead, so nobody can tell since when "
     "that is kept, and no purge deletes it before; set that clock right, and once no run and no reader is at work: "
 )
 _NO_RECORDS = "names and numbers, no keys and no values; "
-_SWEEP = "keptlog purge {topic} deletes what is older than the grace"
+_SWEEP = "{purge} deletes what is older than the grace"
 _REMEDIES = {
     HolderKind.TAG: _DROP,
     HolderKind.BRANCH: _DROP,
-    HolderKind.RETIRED: "keptlog purge {topic} deletes what was replaced file.delete.delay.ms ago",
+    HolderKind.RETIRED: "{purge} deletes what was replaced file.delete.delay.ms ago",
     HolderKind.STAGED: _SWEEP,
     HolderKind.ORPHAN: _SWEEP,
     HolderKind.POST_DATED: (
         "its time is still to come, so nobody can tell how old it is, and no purge deletes it; if no run is under way, "
-        "delete it, or give it the time of now (touch), and keptlog purge {topic} deletes it after the grace; see to "
+        "delete it, or give it the time of now (touch), and {purge} deletes it after the grace; see to "
         "the clock of whoever wrote it"
     ),
     HolderKind.WATERMARKS: _SWEEP,
-    HolderKind.JOURNAL: "keptlog purge {topic} finishes them; what lies in receipts/unreadable is yours to delete",
+    HolderKind.JOURNAL: "{purge} finishes them; what lies in receipts/unreadable is yours to delete",
     HolderKind.STATISTICS: (
         "let them write no bounds of key, value and headers; a manifest goes with the next clean that touches it, a "
         "file of statistics with PyIceberg's table.update_statistics().remove_statistics(SNAPSHOT).commit()"
@@ -288,7 +288,7 @@ _REMEDIES = {
     HolderKind.METADATA: _NO_RECORDS + "later commits and purges delete them",
     HolderKind.CACHE: _NO_RECORDS + "the next look writes them anew, and the folder cache may be deleted at any time",
     HolderKind.OBJECT_VERSION: (
-        "somebody deleted the file and not its versions; keptlog purge {topic} deletes what is older than the grace"
+        "somebody deleted the file and not its versions; {purge} deletes what is older than the grace"
     ),
     HolderKind.REPLACED_VERSION: (
         "somebody wrote the file again; what was there before goes with the file, or by its version id, which whoever "
@@ -297,11 +297,10 @@ _REMEDIES = {
     HolderKind.LIVE_SEGMENT: "they go with that segment",
     HolderKind.DELETE_MARKER: "it has no bytes, and goes with its file",
     HolderKind.OBJECT_LOCK: (
-        "nobody can delete it before that, but who may bypass governance retention; after that keptlog purge {topic} "
-        "deletes it"
+        "nobody can delete it before that, but who may bypass governance retention; after that {purge} deletes it"
     ),
     HolderKind.LEGAL_HOLD: (
-        "whoever put it on must take it off (s3:PutObjectLegalHold); after that keptlog purge {topic} deletes it"
+        "whoever put it on must take it off (s3:PutObjectLegalHold); after that {purge} deletes it"
     ),
     HolderKind.RUNNING_SPARK: "it may be in use, and goes when its process ends",
     HolderKind.SPARK: "its process is gone, and nobody comes back for it: rm -r {name}",
@@ -364,10 +363,9 @@ def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: in
     deadlines_ms = [(each.deadline_ms(terms), each.files) for each in held]
     due_ms = max(each.kept_until_ms or each.due_ms(terms) or 0 for each in held)
     since_ms, is_post_dated = min(each.since_ms for each in held), holdings.is_post_dated(held[0])
-    remedy = _remedy(kind, name, topic, holdings.no_purge)
+    why, purge = "", f"keptlog purge {topic}"
     if is_post_dated and kind is not HolderKind.POST_DATED:
-        remedy = remedy.replace(purge := f"keptlog purge {topic}", f"KEPTLOG_NOW_MS={due_ms} {purge}")
-        remedy = _COMMITTED_AHEAD.format(since=iso_time(since_ms)) + remedy
+        why, purge = _COMMITTED_AHEAD.format(since=iso_time(since_ms)), f"KEPTLOG_NOW_MS={due_ms} {purge}"
     return Holder(
         kind=kind,
         name=name,
@@ -379,7 +377,7 @@ def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: in
         until_ms=due_ms if kind in ENDS_BY_ITSELF else None,
         deadline_ms=min((each for each, _ in deadlines_ms if each is not None), default=None),
         late_files=sum(1 if files is None else files for late_ms, files in deadlines_ms if _passed(late_ms, now_ms)),
-        remedy=remedy,
+        remedy=why + _remedy(kind, name, topic, purge, holdings.no_purge),
         is_post_dated=is_post_dated,
         is_purge_refused=bool(holdings.no_purge),
     )
@@ -394,7 +392,7 @@ def _total(numbers: Iterable[int | None]) -> int | None:
     return None if None in known else sum(each for each in known if each is not None)
 
 
-def _remedy(kind: HolderKind, name: str, topic: str, no_purge: str) -> str:
-    told = _REMEDIES[kind].format(kind=kind, word=kind.upper(), name=name, topic=topic)
+def _remedy(kind: HolderKind, name: str, topic: str, purge: str, no_purge: str) -> str:
+    told = _REMEDIES[kind].format(kind=kind, word=kind.upper(), name=name, topic=topic, purge=purge)
     # Nobody is to be sent to a command that refuses.
-    return f"{no_purge}; after that {told}" if no_purge and f"keptlog purge {topic}" in told else told
+    return f"{no_purge}; after that {told}" if no_purge and purge in told else told
