@@ -143,7 +143,10 @@ def _write_part(path: Path, content: bytes, mode: int | None = None) -> Path:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-    except BaseException:
+    except BaseException as error:
         part.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            # Of a full disk there is no name in it, and the part's says nothing to anybody.
+            error.filename = str(path)
         raise
     return part

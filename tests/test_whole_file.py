@@ -76,6 +76,21 @@ def test_a_write_that_fails_leaves_the_file_as_it_was_and_nothing_beside_it(
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [OLD]
 
 
+@pytest.mark.parametrize("write", [replace_file, lambda path, content: create_file(path, content, 0o600)])
+def test_a_write_that_fails_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], None]
+) -> None:
+    """Of a full disk the system tells no name."""
+
+    def no_room(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_room)
+    with pytest.raises(OSError, match="No space left") as raised:
+        write(tmp_path / "file", NEW)
+    assert raised.value.filename == str(tmp_path / "file")
+
+
 def test_a_part_that_a_purge_without_grace_took_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,10 @@ PRIVATE_FILE, PUBLIC_FILE = "receipts.key", "receipts.pub"
 _Key = TypeVar("_Key")
 _OF_OTHERS = 0o077
 _PRIVATE_MODE, _PUBLIC_MODE = 0o600, 0o644
+_OWN_REMEDY = (
+    f"put it back from a backup, or move it away: the next receipt leaves the public half of {PRIVATE_FILE} there"
+)
+"""Whoever is told it owns it."""
 
 
 def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
@@ -62,7 +66,7 @@ def require_signing_key(home: Path, environment: Mapping[str, str]) -> SigningKe
     """
     path, variable = _private_place(home, environment)
     try:
-        if path.exists():
+        if path.is_file():  # what else may be there in its place is told as a damaged key
             path.open("rb").close()
     except PermissionError as error:
         told = f"signing key {path} can't be read by this user ({error.strerror}): whoever purges must be able to"
@@ -85,8 +89,8 @@ def trusted_keys(home: Path) -> list[PublicKey]:
             f"home {home} can't be listed by this user ({error.strerror}), and public keys may lie there: see to its "
             "permissions, or name the keys with --public-key"
         ).for_good() from error
-    own = [name for name in names if name == PUBLIC_FILE]
-    return public_keys([home / name for name in [*own, *fnmatch.filter(names, "receipts-*.pub")]])
+    own = [_read(home / name, PublicKey.of_pem, "public key", _OWN_REMEDY) for name in names if name == PUBLIC_FILE]
+    return [*own, *public_keys(home / name for name in fnmatch.filter(names, "receipts-*.pub"))]
 
 
 def public_keys(paths: Iterable[Path]) -> list[PublicKey]:

@@ -8,6 +8,7 @@ pool only while the file at the path is still the one that it was opened with.
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,12 @@ def is_blank(database: Path) -> bool:
 
 
 def _stat(database: Path) -> os.stat_result | None:
+    """What is told of a file; null if there is none, as where a folder is in its place."""
     try:
-        return database.stat()
+        there = database.stat()
     except NOT_THERE:
         return None
+    return None if stat.S_ISDIR(there.st_mode) else there
 
 
 def follow_file(engine: Engine, database: Path) -> None:

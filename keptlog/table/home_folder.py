@@ -68,21 +68,39 @@ def require_catalog_not_lost(home: Path) -> None:
 
     Raises:
         StorageUnavailable: naming the file and the topics.
+        InvalidConfig: there are none, but none can be made: a folder is in the catalog's place.
     """
     topics = topics_with_files(home)
     if topics:
         more = f" and {len(topics) - _SHOWN} more" if len(topics) > _SHOWN else ""
-        is_what = "is empty" if (home / DATABASE).exists() else "is not there"
+        is_what = _in_its_place(home) or "is not there"
         raise StorageUnavailable(
             f"home {home} has lost its catalog: {home / DATABASE} {is_what}, and the files of "
             f"{counted(len(topics), 'topic')} are ({', '.join(topics[:_SHOWN])}{more}): {RESTORE}; nothing was changed"
         ).of_damage()
+    if (home / DATABASE).is_dir():
+        raise InvalidConfig(
+            f"home {home} can't be opened: {home / DATABASE} is a folder, and a catalog is a file: move it away, or "
+            "set KEPTLOG_HOME to the home that you mean"
+        )
 
 
 def lost_since(home: Path) -> str:
     """What is said of a home whose catalog was there when it was opened, and is not there now."""
-    is_what = "is empty now" if (home / DATABASE).exists() else "is not there any more"
+    there = _in_its_place(home)
+    is_what = f"{there} now" if there else "is not there any more"
     return f"home {home} has lost its catalog: {home / DATABASE} {is_what}: mount its disk again, {RESTORE}"
+
+
+def _in_its_place(home: Path) -> str | None:
+    """What is said of the path of a catalog that is lost; null if nothing is there.
+
+    A folder is what a container engine makes there, if it is to bind a file that is not there.
+    """
+    database = home / DATABASE
+    if not database.exists():
+        return None
+    return "is a folder" if database.is_dir() else "is empty"
 
 
 def require_home(home: Path, environment: Mapping[str, str] = os.environ) -> None:

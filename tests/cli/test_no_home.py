@@ -41,6 +41,12 @@ def _topic(home: Path) -> Path:
     return home / "catalog.db"
 
 
+def _folder_for_the_catalog(home: Path) -> None:
+    """As a container engine makes one, if it is to bind a file that is not there."""
+    _topic(home).unlink()
+    (home / "catalog.db").mkdir()
+
+
 @pytest.mark.parametrize(
     ("broken", "code", "said"),
     [
@@ -59,6 +65,12 @@ def _topic(home: Path) -> Path:
             LOST,
             "home {home} has lost its catalog: {home}/catalog.db is empty,",
             id="its catalog is empty",
+        ),
+        pytest.param(
+            _folder_for_the_catalog,
+            LOST,
+            "home {home} has lost its catalog: {home}/catalog.db is a folder,",
+            id="a folder is in the place of its catalog",
         ),
         pytest.param(
             lambda home: _topic(home).write_bytes(b"no database" * 1000),
@@ -129,6 +141,30 @@ def test_no_second_catalog_is_begun_above_the_files_of_the_first(keptlog: Run, h
     assert refused.code == 1
     assert "has lost its catalog" in refused.err
     assert not (home / "catalog.db").exists()
+
+
+def test_where_a_folder_is_in_the_place_of_the_catalog_nothing_is_appended_or_made_and_that_is_told(
+    keptlog: Run, home: Path, tmp_path: Path
+) -> None:
+    records = tmp_path / "records.jsonl"
+    records.write_text('{"key": "a", "value": "1"}\n')
+    _folder_for_the_catalog(home)
+    for command in (f"append users --file {records}", "topic create orders", "purge users"):
+        told = keptlog(*command.split())
+        assert (told.code, told.out) == (1, ""), command
+        assert told.err.startswith(f"keptlog: home {home} has lost its catalog: {home}/catalog.db is a folder,"), (
+            command
+        )
+
+
+def test_a_new_home_with_a_folder_in_the_place_of_its_catalog_says_so(keptlog: Run, home: Path) -> None:
+    (home / "catalog.db").mkdir(parents=True)
+    told = keptlog("topic", "create", "orders")
+    assert told.code == 2
+    assert told.err == (
+        f"keptlog: home {home} can't be opened: {home}/catalog.db is a folder, and a catalog is a file: move it away, "
+        "or set KEPTLOG_HOME to the home that you mean\n"
+    )
 
 
 @pytest.mark.parametrize(

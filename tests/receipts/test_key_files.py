@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,13 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.receipts.key_files import KEY_FILE_VARIABLE, public_keys, signing_key, trusted_keys
+from keptlog.receipts.key_files import (
+    KEY_FILE_VARIABLE,
+    public_keys,
+    require_signing_key,
+    signing_key,
+    trusted_keys,
+)
 from keptlog.receipts.signing import PublicKey, SigningKey
 from tests.receipts.chains import KEY, OTHER_KEY
 
@@ -69,6 +76,17 @@ def test_a_damaged_key_is_named_and_not_replaced(tmp_path: Path, change: object)
     assert path.read_bytes() == damaged
 
 
+@pytest.mark.parametrize("use", [signing_key, require_signing_key])
+def test_a_folder_in_the_place_of_a_key_is_named_by_who_looks_and_by_who_signs(
+    tmp_path: Path, use: Callable[[Path, dict[str, str]], object]
+) -> None:
+    (tmp_path / "receipts.key").mkdir()
+    with pytest.raises(
+        InvalidConfig, match=r"receipts.key can't be read \(Is a directory\): put it back from a backup"
+    ):
+        use(tmp_path, {})
+
+
 def test_a_key_of_another_kind_or_with_a_password_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
     rsa = generate_private_key(65537, 2048)
@@ -120,6 +138,18 @@ def test_a_public_key_that_is_none_is_named(tmp_path: Path) -> None:
         public_keys([path])
     with pytest.raises(InvalidConfig, match=r"public key .*gone.pub can't be read \(No such file"):
         public_keys([tmp_path / "gone.pub"])
+
+
+def test_nobody_is_sent_to_ask_for_the_public_key_of_his_own_home(tmp_path: Path) -> None:
+    """The home that signs is its owner: what the advice says is enough to have it back."""
+    key = signing_key(tmp_path, {})
+    path = tmp_path / "receipts.pub"
+    path.write_bytes(b"")
+    with pytest.raises(InvalidConfig, match=r"receipts.pub is not usable, .*: put it back from .*, or move it away"):
+        trusted_keys(tmp_path)
+    path.rename(tmp_path / "away")
+    assert signing_key(tmp_path, {}) == key
+    assert trusted_keys(tmp_path) == [key.public]
 
 
 def test_where_no_key_can_be_made_that_is_an_outage(tmp_path: Path) -> None:
