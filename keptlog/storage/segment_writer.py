@@ -204,7 +204,7 @@ class SegmentWriter:
     def _create(self, first_group: pa.Table) -> _OpenSegment:
         base_offset = first_group["offset"][0].as_py()
         path = self.path_for(base_offset)
-        with ExitStack() as opening:
+        with _naming(path), ExitStack() as opening:  # a file begins with bytes of its own
             sink = opening.enter_context(self.files.open_output(path))
             checksums = ChecksumSink(sink)
             file, at_once = pa.PythonFile(checksums, mode="w"), batch_rows(first_group.num_rows, bytes_of(first_group))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -246,3 +248,26 @@ def test_an_error_of_the_storage_is_not_swallowed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left"):
         writer.finish()
     assert list(tmp_path.iterdir()) == []
+
+
+class NoRoom(TableFiles):
+    """A disk that is full before anything is written, as Arrow tells of it: without a name."""
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
+        del path
+
+        class Full(io.BytesIO):
+            def write(self, _content: object) -> int:
+                raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
+
+        yield pa.PythonFile(Full(), mode="w")
+
+
+def test_a_disk_that_is_full_at_the_first_byte_of_a_segment_is_told_with_its_path(tmp_path: Path) -> None:
+    """Whoever tells the error has nothing else to say where there is no room."""
+    writer = SegmentWriter(NoRoom(), lambda base: str(tmp_path / f"{base}.parquet"), target_bytes=10)
+    writer.write(to_arrow(0, records(range(3))))
+    with pytest.raises(OSError, match="No space left") as raised:
+        writer.finish()
+    assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, str(tmp_path / "0.parquet"))
