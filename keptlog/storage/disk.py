@@ -1,4 +1,4 @@
-"""What a disk refuses for good: it is full, no quota is left, it can't be written to.
+"""What a disk refuses for good: it is full, no quota is left, a file is too large, it can't be written to.
 
 To try again would not help, and would leave one more unfinished file each time. So whoever writes says so at once, and
 takes back what is there already.
@@ -25,6 +25,7 @@ FULL = DiskRefusal("is full", _FULL)
 _REFUSALS = {
     errno.ENOSPC: FULL,
     errno.EDQUOT: DiskRefusal("has no quota left", f"{_FULL}, or raise the quota"),
+    errno.EFBIG: DiskRefusal("takes no file as large as that", "raise the limit (ulimit -f), or take another disk"),
     errno.EROFS: DiskRefusal("can't be written to", "mount it for writing"),
 }
 

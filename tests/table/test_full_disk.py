@@ -150,6 +150,10 @@ def read_only(commit: Commit) -> CommitTableResponse:
     raise OSError(errno.EROFS, "Read-only file system")
 
 
+def too_large(commit: Commit) -> CommitTableResponse:
+    raise OSError(errno.EFBIG, "File too large")
+
+
 @pytest.fixture
 def faulty(tmp_path: Path) -> FaultyCatalog:
     create(tmp_path)
@@ -164,6 +168,7 @@ def faulty(tmp_path: Path) -> FaultyCatalog:
         (full, "is full"),
         (no_quota, "has no quota left"),
         (read_only, "can't be written to"),
+        (too_large, "takes no file as large as that"),
     ],
 )
 def test_a_commit_that_the_catalogs_disk_refuses_is_sent_once_and_leaves_no_file(
