@@ -37,6 +37,7 @@ from keptlog.log.counted import counted
 from keptlog.log.explain import due_if_off
 from keptlog.log.iso_time import iso_time
 from keptlog.log.open_erasures import OpenErasures
+from keptlog.log.past import is_past
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
@@ -340,10 +341,20 @@ def outage_condition(matter: Matter, reason: str) -> Condition:
 def silence_condition(
     sensors: str, last_ms: int, interval_ms: int, now_ms: int, limits: Thresholds
 ) -> Condition | None:
-    """Sensors that have not ticked for too long; null if they have. Slow ones may miss two ticks."""
-    if now_ms - last_ms <= max(limits.silence_ms, 3 * interval_ms):
+    """Sensors that have not ticked for too long; null if they have. Slow ones may miss two ticks.
+
+    A tick that is as far ahead of now was dated by a clock that was ahead, and there was none since that clock was
+    mended. Who waited for the time of that tick would not miss them for as long as the clock was ahead.
+    """
+    age_ms = now_ms - last_ms
+    if abs(age_ms) <= max(limits.silence_ms, 3 * interval_ms):
         return None
-    minutes = counted((now_ms - last_ms) // _MINUTE_MS, "minute")
+    minutes = counted(abs(age_ms) // _MINUTE_MS, "minute")
+    if not is_past(last_ms, now_ms):
+        when = f"the last tick of {sensors} is dated {iso_time(last_ms)}, {minutes} ahead of now"
+        text = f"{when}: see that Dagster's daemon runs, and that its machine's clock is right"
+        # A daemon that lives ticks again as soon as its clock is right.
+        return Condition(Matter.SENSORS, sensors, text, is_sure=False)
     text = f"{sensors} did not tick for {minutes}, last at {iso_time(last_ms)}: see that Dagster's daemon runs"
     return Condition(Matter.SENSORS, sensors, text)
 

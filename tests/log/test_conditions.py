@@ -304,3 +304,13 @@ def test_sensors_are_silent_after_a_while_and_slow_ones_after_a_longer_one() -> 
     assert silence_condition("s", NOW_MS - silent_ms, 30_000, NOW_MS, LIMITS)
     assert silence_condition("s", NOW_MS - silent_ms + 1, 30_000, NOW_MS, LIMITS) is None
     assert silence_condition("s", NOW_MS - silent_ms, HOUR_MS, NOW_MS, LIMITS) is None
+
+
+def test_a_tick_of_a_clock_that_was_ahead_does_not_stand_for_those_that_are_missing() -> None:
+    ahead_ms = LIMITS.silence_ms + 1
+    found = silence_condition("s", NOW_MS + ahead_ms, 30_000, NOW_MS, LIMITS)
+    assert found
+    assert "10 minutes ahead of now" in found.text
+    assert not found.is_sure
+    assert silence_condition("s", NOW_MS + ahead_ms - 1, 30_000, NOW_MS, LIMITS) is None
+    assert silence_condition("s", NOW_MS + ahead_ms, HOUR_MS, NOW_MS, LIMITS) is None
