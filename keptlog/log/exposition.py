@@ -95,7 +95,6 @@ def exposition(look: Look, max_series: int = DEFAULT_MAX_SERIES) -> list[Family]
     families = [*_of_the_look(look), *_of_conditions(look.sighting, max_series)]
     if look.logs is None:
         return families
-    detail = detail_for(look.logs.assessments, max_series)
     now_ms = look.sighting.now_ms
     logs = [
         LogFacts(each, now_ms, look.logs.last_passes.get(name), look.lags.get(name))
@@ -106,6 +105,7 @@ def exposition(look: Look, max_series: int = DEFAULT_MAX_SERIES) -> list[Family]
         topic: TopicFacts(now_ms, look.logs.erasures.get(topic), look.logs.holdings.get(topic))
         for topic in sorted({*look.logs.erasures, *look.logs.holdings})
     }
+    detail = detail_for(look.logs.assessments, topics, max_series)
     return [
         *families,
         *_of_the_home(look, look.logs, detail),

@@ -273,12 +273,15 @@ def _first_purge_ms(holdings: Holdings) -> int | None:
     return min((deadline_ms for deadline_ms in known_ms if deadline_ms is not None), default=None)
 
 
-def detail_for(logs: Collection[Assessment], max_series: int) -> Detail:
-    """As much detail as gives no name more series than that."""
-    if len(logs) <= max_series:
-        return Detail.LOG
-    topics = {each.log.topic_partition.topic for each in logs}
-    return Detail.TOPIC if len(topics) <= max_series else Detail.TOTAL
+def detail_for(logs: Collection[Assessment], more_topics: Iterable[str], max_series: int) -> Detail:
+    """As much detail as gives no name more series than that; of ``more_topics`` there are numbers, and perhaps no log.
+
+    Where no topic can be read, there are still their erasures.
+    """
+    topics = {*more_topics, *(each.log.topic_partition.topic for each in logs)}
+    if len(topics) > max_series:
+        return Detail.TOTAL
+    return Detail.LOG if len(logs) <= max_series else Detail.TOPIC
 
 
 def log_families(logs: Iterable[LogFacts], detail: Detail) -> list[Family]:

@@ -103,6 +103,20 @@ def test_with_more_logs_than_there_may_be_series_only_topics_or_totals_are_told(
     assert scraped(scene).by_name["keptlog_detail"].keys() == by_topic.by_name["keptlog_detail"].keys()
 
 
+def test_erasures_of_topics_that_cant_be_read_are_no_more_series_than_there_may_be(scene: Scene) -> None:
+    """They are told as long as a table tells of them, so there are topics of which no log is counted."""
+    for topic in ("orders", "users"):
+        scene.topic(topic)
+        assert scene.keptlog("erase", topic, "--key", "key-of-a-person", "--by", "1h", "--yes").code == 0
+        table = scene.store.load_table(topic)
+        table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    for most, told in ((2, {labels(topic="orders"): 1, labels(topic="users"): 1}), (1, {labels(): 2})):
+        seen = scraped(scene, "--max-series", str(most))
+        assert seen.by_name["keptlog_topics_not_looked_at"][labels(reason="unreadable")] == 2
+        assert seen.by_name["keptlog_erasures_open"] == told
+    assert list(seen.by_name["keptlog_detail"]) == [labels(detail="total")]
+
+
 HOME_WIDE = {"keptlog_conditions", "keptlog_topics_not_looked_at"}
 """Names with a series for each of a few words."""
 
