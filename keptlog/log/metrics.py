@@ -143,7 +143,8 @@ def metrics_of(tally: Tally, still_open: Collection[OpenErasures], now_ms: int) 
         cleaner_recopy_percent=100 * tally.written_bytes // max(tally.read_bytes, 1),
         max_buffer_utilization_percent=tally.largest_utilization_percent,
         max_clean_time_secs=tally.longest_ms // 1000,
-        time_since_last_run_ms=None if tally.last_ended_ms is None else now_ms - tally.last_ended_ms,
+        # One that a clock ahead has dated has ended by now.
+        time_since_last_run_ms=None if tally.last_ended_ms is None else max(now_ms - tally.last_ended_ms, 0),
         erasure_delay_secs=max((each.delay_ms(now_ms) for each in still_open), default=0) // 1000,
         erasures_open_count=sum(each.count for each in still_open),
         erasures_overdue_count=sum(each.overdue_count(now_ms) for each in still_open),

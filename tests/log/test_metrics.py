@@ -72,6 +72,11 @@ def test_passes_add_up_to_what_was_copied_and_count_by_their_largest() -> None:
     assert metrics.time_since_last_run_ms == 50
 
 
+def test_a_pass_that_a_clock_ahead_has_dated_was_just_now() -> None:
+    ahead = replace(PASS, ended_ms=NOW_MS + HOUR_MS)
+    assert cleaner_metrics([judged("a-0")], {TopicPartition("a", 0): ahead}, {}, NOW_MS).time_since_last_run_ms == 0
+
+
 def test_passes_over_next_to_nothing_have_percentages_too() -> None:
     least = replace(PASS, duration_ms=4000, bytes_read=1, bytes_written=1, map_keys=1, map_slots=1)
     metrics = cleaner_metrics([judged("a-0")], {TopicPartition("a", 0): least}, {}, NOW_MS)
