@@ -6,6 +6,7 @@ answered at once, also while a catalog or a broker is waited for. ``keptlog_look
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -33,6 +34,7 @@ from keptlog.log.conditions import Sighting, Thresholds
 from keptlog.log.exposition import DEFAULT_MAX_SERIES, Logs, Look, Tick, exposition
 from keptlog.log.gauges import Family, SourceLag
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.notify.settings import notify_thresholds
 from keptlog.notify.ticks import last_ticks
 from keptlog.passes.observer import Observer, Overview, observe
 from keptlog.settings import broker_settings, home_path
@@ -184,7 +186,7 @@ class _Looks:
 
     @cached_property
     def _looking(self) -> HomeLook:
-        return HomeLook(home_path(), Thresholds(), self.observe)
+        return HomeLook(home_path(), _thresholds(), self.observe)
 
 
 def _one_look(max_series: int) -> _Looks:
@@ -193,6 +195,15 @@ def _one_look(max_series: int) -> _Looks:
     with suppress(StorageUnavailable):
         settings = broker_settings(home_path())
     return _Looks(settings, lambda now_ms: observe(unopened_store(), now_ms=now_ms), max_series)
+
+
+def _thresholds() -> Thresholds:
+    """Those of ``keptlog notify``: an alert and a message are to mean the same."""
+    try:
+        return notify_thresholds(os.environ)
+    except InvalidConfig as error:
+        click.echo(f"keptlog: {error}; until then the usual times count", err=True)
+        return Thresholds()
 
 
 def _logs(overview: Overview) -> Logs:

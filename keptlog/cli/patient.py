@@ -12,7 +12,7 @@ from keptlog.cli.home_look import Brokers
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.conditions import Sighting, Thresholds
-from keptlog.notify.settings import PREFIX, notify_settings
+from keptlog.notify.settings import PREFIX, notify_settings, notify_thresholds
 from keptlog.passes.home_patient import Patient
 from keptlog.passes.observer import Overview
 from keptlog.passes.proof_doctor import Proofs
@@ -66,7 +66,7 @@ def _certificate(home: Path, now_ms: int, progress: Progress) -> Certificate:
 
 def _sighting(home: Path, seen: Overview) -> Sighting:
     try:
-        limits = notify_settings(os.environ).thresholds
+        limits = notify_thresholds(os.environ)
     except InvalidConfig:  # which is told of the settings
         limits = Thresholds()
     sighting = home_sighting(home, seen, limits, lambda: Brokers(home).ask(seen.now_ms)[1])

@@ -102,7 +102,7 @@ def notify_settings(environment: Mapping[str, str]) -> NotifySettings:
     Raises:
         InvalidConfig: a variable is unknown, or its value can't be meant. A value is shown only where it is no secret.
     """
-    given = {name.removeprefix(PREFIX): text for name, text in environment.items() if name.startswith(PREFIX) and text}
+    given = _given(environment)
     for name in given:
         if name not in _NAMES:
             close = get_close_matches(name, _NAMES, n=1)
@@ -117,6 +117,19 @@ def notify_settings(environment: Mapping[str, str]) -> NotifySettings:
         _read(given, "TIMEOUT_SECONDS", _seconds, "a number of seconds from 1 to 60", default=10.0),
         _thresholds(given),
     )
+
+
+def notify_thresholds(environment: Mapping[str, str]) -> Thresholds:
+    """From when on people are told of something, whatever the ways to them are.
+
+    Raises:
+        InvalidConfig: a value can't be meant.
+    """
+    return _thresholds(_given(environment))
+
+
+def _given(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name.removeprefix(PREFIX): text for name, text in environment.items() if name.startswith(PREFIX) and text}
 
 
 def _thresholds(given: Mapping[str, str]) -> Thresholds:

@@ -152,6 +152,21 @@ def test_what_could_not_be_looked_at_has_no_number(scene: Scene) -> None:
     assert 'keptlog_conditions{condition="uncleanable"' not in outcome.out
 
 
+def test_a_condition_begins_when_it_is_told_of(scene: Scene) -> None:
+    """Alerts and messages mean the same; a way to people that is misspelt is nothing to a scrape."""
+    scene.topic(max_compaction_lag_ms=str(DAY_MS - 60 * 60_000))
+    broken = 'sum(keptlog_conditions{condition="compaction deadline",level="broken"})'
+    assert scraped(scene).value(broken) == {labels(): 1}
+    scene.environment.setenv("KEPTLOG_NOTIFY_LATE", "2h")
+    scene.environment.setenv("KEPTLOG_NOTIFY_SMTP_HOST", "mail.example.org")
+    assert scraped(scene).value(broken) == {labels(): 0}
+    scene.environment.setenv("KEPTLOG_NOTIFY_LATE", "soon")
+    outcome = scene.keptlog("metrics", "write", "-")
+    assert "KEPTLOG_NOTIFY_LATE=soon: give a time such as 10m; until then" in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert 'keptlog_conditions{condition="compaction deadline",level="broken"} 1.0' in outcome.out
+
+
 def test_a_home_without_topics_is_looked_at_and_one_that_has_lost_its_catalog_is_not_taken_for_it(scene: Scene) -> None:
     scene.topic()
     scene.store.delete_topic("users", scene.now_ms)
