@@ -189,7 +189,7 @@ def health_event(keys: AssetKeys, health: Health, *, in_full: bool) -> dg.AssetM
 
 
 def _numbers(health: Health) -> Metadata:
-    numbers: Metadata = {"topics_not_looked_at": health.topics_unseen}
+    numbers: Metadata = {}
     if health.totals:
         totals = health.totals
         topics = {each.log.topic_partition.topic for each in health.assessments or ()}
@@ -202,7 +202,7 @@ def _numbers(health: Health) -> Metadata:
             "largest_late_ms": totals.largest_late_ms,
             "cleanable_bytes": totals.cleanable_bytes,
             "waiting_bytes": totals.waiting_bytes,
-            **numbers,
+            "topics_not_looked_at": health.topics_unseen,
         }
     if health.consumer_lag is not None:
         numbers["consumer_lag"] = health.consumer_lag
