@@ -55,6 +55,8 @@ class TopicFindings:
     """Partition to the results of the checks, of the logs that were read back."""
     reasons: Mapping[int, str | None] = field(default_factory=dict)
     """Partition to the reason why its last clean did not land, null if it did; ``WHOLE_TOPIC`` for all its logs."""
+    in_full: frozenset[int] = frozenset()
+    """The partitions of which every byte was read that the checks look at: what passes there is whole."""
 
     @property
     def broken(self) -> dict[int, str]:
@@ -130,15 +132,16 @@ def look_at(store: LogStore, looked: TopicFindings, logs: Sequence[Log], *, ever
     # A log says itself whether its last clean failed.
     marks = {log.topic_partition.partition: log.uncleanable for log in logs}
     reasons = {number: mark.reason if mark else None for number, mark in marks.items()}
-    return replace(looked, found={**looked.found, **found}, reasons={**reasons, **looked.reasons})
+    in_full = looked.in_full | found.keys() if every_byte else looked.in_full
+    return replace(looked, found={**looked.found, **found}, reasons={**reasons, **looked.reasons}, in_full=in_full)
 
 
-def check_results(run: Run, looked: TopicFindings, *, is_full: bool = False) -> Iterator[dg.AssetCheckResult]:
+def check_results(run: Run, looked: TopicFindings) -> Iterator[dg.AssetCheckResult]:
     """A result for each check that something was learnt for.
 
-    What is broken is left in the home for ``keptlog notify`` too; after a full look, what is whole as well.
+    What is broken is left in the home for ``keptlog notify`` too, and what is whole of logs that were read in full.
     """
-    leave_checks(run.log_store.path, _left(looked, is_full=is_full))
+    leave_checks(run.log_store.path, _left(looked))
     topic = _described(run.log_store.store, looked.topic)
     for check in _OF_LOGS:
         found = [(number, each) for number, results in looked.found.items() for each in results]
@@ -148,10 +151,14 @@ def check_results(run: Run, looked: TopicFindings, *, is_full: bool = False) -> 
     yield from _result(run, looked.topic, topic, _CLEANED, _Seen(cleaned))
 
 
-def _left(looked: TopicFindings, *, is_full: bool) -> dict[str, dict[str, str | None]]:
-    found = {f"{looked.topic}-{number}": what_broke(results) for number, results in looked.found.items()}
+def _left(looked: TopicFindings) -> dict[str, dict[str, str | None]]:
     # Who has not read every byte may find a log whole in which a value has rotted.
-    return {name: {check: why for check, why in of_log.items() if why or is_full} for name, of_log in found.items()}
+    return {
+        f"{looked.topic}-{number}": {
+            check: why for check, why in what_broke(results).items() if why or number in looked.in_full
+        }
+        for number, results in looked.found.items()
+    }
 
 
 def gone_results(run: Run, topic: str, now_ms: int) -> Iterator[dg.AssetCheckResult]:
@@ -161,7 +168,7 @@ def gone_results(run: Run, topic: str, now_ms: int) -> Iterator[dg.AssetCheckRes
     if described:
         gone = check_gone(store, topic, list(range(described.partitions)), now_ms)
         found = {number: [result] for number, result in gone.items()}
-        yield from check_results(run, TopicFindings(topic, now_ms, found), is_full=True)
+        yield from check_results(run, TopicFindings(topic, now_ms, found, in_full=frozenset(found)))
 
 
 def as_evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:

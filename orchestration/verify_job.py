@@ -79,7 +79,7 @@ def _verify(run: Run, config: VerifyConfig) -> None:
     problems: dict[str, str] = {}
     for topic in sorted({*logs, *unreadable}):
         looked = look_at(store, TopicFindings(topic, now_ms, reasons=unreadable[topic]), logs[topic], every_byte=True)
-        for result in check_results(run, looked, is_full=True):
+        for result in check_results(run, looked):
             context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
         _tell_attempts(run, looked)
         problems |= {f"{topic}-{number}": problem for number, problem in looked.broken.items()}
