@@ -113,7 +113,7 @@ def build_defs(
                 *sensors_of(automation, retention_interval_seconds(log_store)),
                 topics_sensor(automation, Loaded(seen, state)),
             ],
-            schedules=schedules(automation),
+            schedules=schedules(automation, log_store.identity),
             resources={mount.name(name): each for name, each in {**bound, **_fixed(mount, log_store)}.items()},
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -20,17 +21,19 @@ FULL_CLEAN_SCHEDULE = "full_clean_schedule"
 INGEST_SCHEDULE = "ingest_schedule"
 LONGEST_PURGE = timedelta(hours=6)
 """A run of the schedule that is older has died, though nobody has told: it holds up no other. Deadlines are later."""
+HOME_TAG = "keptlog/home"
+"""On a run of the schedule: whose home it purges, as a digest."""
 SCHEDULES = (PURGE_SCHEDULE, VERIFY_SCHEDULE, FULL_CLEAN_SCHEDULE, INGEST_SCHEDULE)
 
 
-def schedules(automation: Automation) -> list[dg.ScheduleDefinition]:
-    """The schedules of a home."""
+def schedules(automation: Automation, home: str) -> list[dg.ScheduleDefinition]:
+    """The schedules of a home; ``home`` tells it from others (``LogStoreResource.identity``)."""
     name, jobs = automation.mount.name, automation.jobs
     purge = dg.ScheduleDefinition(
         name=name(PURGE_SCHEDULE),
         job=jobs.purge,
         cron_schedule=automation.cron(PURGE_SCHEDULE, "*/10 * * * *"),
-        execution_fn=_unless_under_way(automation.mount),
+        execution_fn=_unless_under_way(automation.mount, home),
         default_status=automation.schedule_status(PURGE_SCHEDULE, is_on=True),
         description=(
             "Deletes replaced files: file.delete.delay.ms after a clean, and the time to the next run of this. While a "
@@ -71,16 +74,20 @@ def schedules(automation: Automation) -> list[dg.ScheduleDefinition]:
     return [purge, verify, full_clean, ingest]
 
 
-def _unless_under_way(mount: Mount) -> Callable[[dg.ScheduleEvaluationContext], dg.RunRequest | dg.SkipReason]:
+def _unless_under_way(
+    mount: Mount, home: str
+) -> Callable[[dg.ScheduleEvaluationContext], dg.RunRequest | dg.SkipReason]:
     """Asks for a purge unless the schedule's last one is under way: a slow storage's would take all places of runs."""
+    # A schedule does not know its place, and that of another code location may have its name: at each tick the purge of
+    # the one could keep the other's from ever being asked for.
+    of_home = {HOME_TAG: hashlib.sha256(home.encode()).hexdigest()[:16]}
 
     def evaluate(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        # A schedule does not know its place; the tag tells its own runs.
-        own, tags = OwnRuns(context.instance, mount=mount), {SCHEDULE_NAME_TAG: mount.name(PURGE_SCHEDULE)}
+        own, tags = OwnRuns(context.instance, mount=mount), {SCHEDULE_NAME_TAG: mount.name(PURGE_SCHEDULE), **of_home}
         for record in own.records(*UNDER_WAY, job_name=PURGE_JOB_NAME, tags=tags, limit=1):
             if record.create_timestamp > context.scheduled_execution_time - LONGEST_PURGE:
                 told = f"run {record.dagster_run.run_id} is still under way; the next tick asks again"
                 return dg.SkipReason(told)
-        return dg.RunRequest()
+        return dg.RunRequest(tags=of_home)
 
     return evaluate

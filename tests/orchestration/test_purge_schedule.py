@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -14,14 +15,20 @@ from tests.orchestration.conftest import World
 NAME = "purge_schedule"
 
 
-def under_way(world: World, status: dg.DagsterRunStatus, schedule: str = NAME) -> dg.DagsterRun:
-    purge = build_defs(world.path).get_job_def("purge")
-    return world.instance.create_run_for_job(purge, status=status, tags={"dagster/schedule_name": schedule})
+def under_way(
+    world: World, status: dg.DagsterRunStatus, schedule: str = NAME, home: Path | None = None
+) -> dg.DagsterRun:
+    """A run that a tick over this home has asked for, as Dagster makes it."""
+    requests = asked(world, home=home)
+    assert isinstance(requests, list)
+    purge = build_defs(home or world.path).get_job_def("purge")
+    tags = {**requests[0].tags, "dagster/schedule_name": schedule}
+    return world.instance.create_run_for_job(purge, status=status, tags=tags)
 
 
-def asked(world: World, later: timedelta = timedelta()) -> list[dg.RunRequest] | str | None:
+def asked(world: World, later: timedelta = timedelta(), home: Path | None = None) -> list[dg.RunRequest] | str:
     """The runs that a tick asks for, or why it asks for none."""
-    schedule = build_defs(world.path).get_repository_def().get_schedule_def(NAME)
+    schedule = build_defs(home or world.path).get_repository_def().get_schedule_def(NAME)
     at = datetime.now(UTC) + later
     with dg.build_schedule_context(instance=world.instance, scheduled_execution_time=at) as context:
         tick = schedule.evaluate_tick(context)
@@ -45,4 +52,12 @@ def test_one_that_died_and_nobody_has_told_holds_up_none_for_long(world: World) 
 
 def test_a_purge_of_another_schedule_is_another_matter(world: World) -> None:
     under_way(world, dg.DagsterRunStatus.STARTED, "crm_purge_schedule")
+    assert isinstance(asked(world), list)
+
+
+def test_a_purge_of_another_home_is_another_matter_also_where_its_schedule_has_the_same_name(
+    world: World, tmp_path: Path
+) -> None:
+    """Code locations that share a Dagster need no prefix."""
+    under_way(world, dg.DagsterRunStatus.STARTED, home=tmp_path / "other")
     assert isinstance(asked(world), list)
