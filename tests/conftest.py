@@ -28,7 +28,10 @@ from keptlog.table.logs import ObservedTopic
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from tests import java_classes, profiles
+from tests.in_memory import folder_in_memory
 from tests.side_by_side import ByGroup, turn_of
+
+_FOLDER = folder_in_memory()  # as long as this process; others that it starts find it by TMPDIR
 
 MASTER = "local[2,3]"
 """Two cores, and a task may fail twice before its job does."""

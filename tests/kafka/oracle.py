@@ -9,19 +9,18 @@ import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
 
 from examples.kafka_jars import VERSION
+from tests.in_memory import SHARED_MEMORY
 from tests.kafka.jars import classpath
 
 Operation = dict[str, Any]
 Script = list[Operation]
 State = dict[str, Any]
 
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
-FOLDER = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
+FOLDER = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
 """Where the logs of scripts lie, which live for milliseconds: in memory, where there is such a folder."""
 _JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
