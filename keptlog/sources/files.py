@@ -103,7 +103,7 @@ class FileSet:
     @property
     def share_read(self) -> float | None:
         """How much of all bytes has been read, 0 to 1; null where nobody knows how much there is."""
-        if not all(Path(path).is_file() for path in self.paths):
+        if not all(_has_size(path) for path in self.paths):
             return None
         total_bytes = sum(Path(path).stat().st_size for path in self.paths)
         return min((self._bytes_before + self._bytes_here()) / max(total_bytes, 1), 1.0)
@@ -179,7 +179,7 @@ class FileSet:
 
     def _reading_of(self, path: str, content: Iterator[_T]) -> Iterator[_T]:
         """What is read of one file, with ``place`` and the share going along."""
-        size_bytes = Path(path).stat().st_size if Path(path).is_file() else 0
+        size_bytes = Path(path).stat().st_size if _has_size(path) else 0
         self.place.file, self.place.number, self.place.share = path, 0, lambda: 0.0
         self._bytes_here = lambda: self.place.share() * size_bytes
         try:
@@ -195,7 +195,7 @@ class FileSet:
         self.place.unit = "line"
         with ExitStack() as opened:
             raw = sys.stdin.buffer if path == STDIN else opened.enter_context(Path(path).open("rb"))
-            if Path(path).is_file():
+            if _has_size(path):
                 size_bytes = max(Path(path).stat().st_size, 1)
                 self.place.share = lambda: raw.tell() / size_bytes
             for self.place.number, line in enumerate(lines_of(raw), start=1):
@@ -229,11 +229,20 @@ def files_below(paths: Sequence[str]) -> list[str]:
         InvalidConfig: a file is named twice, or a folder has none, or one that can't be taken.
         StorageUnavailable: a folder can't be listed, so that files would be left out.
     """
-    files = [file for path in paths for file in (_files_in(Path(path)) if Path(path).is_dir() else [path])]
+    files = [file for path in paths for file in (_files_in(Path(path)) if _is_folder(path) else [path])]
     for file, count in Counter(file if file == STDIN else str(Path(file).resolve()) for file in files).items():
         if count > 1:
             raise InvalidConfig(f"{file} is given {count} times: its records would be appended {count} times")
     return files
+
+
+def _has_size(path: str) -> bool:
+    """Whether it is known how much there is to read; not of standard input, though a file may have its name."""
+    return path != STDIN and Path(path).is_file()
+
+
+def _is_folder(path: str) -> bool:
+    return path != STDIN and Path(path).is_dir()
 
 
 def _files_in(folder: Path) -> list[str]:

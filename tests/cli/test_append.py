@@ -191,3 +191,22 @@ def test_what_is_piped_is_appended_without_a_file(keptlog: Run, monkeypatch: pyt
         monkeypatch.setattr("sys.stdin", stdin)
         assert keptlog("append", "users").out.startswith("appended 1 record (")
     assert [record["value"] for record in keptlog("read", "users").json_lines] == ["1"]
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_dash_is_standard_input_whatever_lies_there_under_that_name(
+    keptlog: Run, users: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, is_folder: bool
+) -> None:
+    """A file of that name was taken for how much is piped, and a folder in place of what is piped."""
+    monkeypatch.setattr(files, "REPORT_EVERY", 1)
+    lies_there = tmp_path / "-" / "a.jsonl" if is_folder else tmp_path / "-"
+    lies_there.parent.mkdir(exist_ok=True)
+    lies_there.write_text('{"key": "lies there", "value": "1"}\n')
+    reading, writing = os.pipe()
+    os.write(writing, b'{"key": "piped", "value": "1"}\n')
+    os.close(writing)
+    with os.fdopen(reading) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        appended = keptlog("append", users)
+    assert appended.code == 0, appended.err
+    assert [record["key"] for record in keptlog("read", users).json_lines] == ["piped"]
