@@ -122,7 +122,8 @@ class Ingestion:
         for each in self.arrivals:
             partition, planned, now = each.range.partition, each.range.position, positions.get(each.range.partition)
             if now != planned:
-                raise self._stale(f"the position of partition {partition} was {planned}, now it is {now}")
+                was, is_now = ("none" if each is None else each for each in (planned, now))
+                raise self._stale(f"the position of partition {partition} was {was}, now it is {is_now}")
 
     def _state(self, stored: StoredSource, stored_text: str | None) -> dict[str, str]:
         """The properties that change; a source of which nothing new is known stays as it was written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -61,3 +62,20 @@ def test_a_timestamp_that_is_too_far_off_is_told(timestamp_ms: int, *, is_taken:
     limits = {"message.timestamp.before.max.ms": "9", "message.timestamp.after.max.ms": str(HOUR_MS)}
     assert (told(limits, replace(FIRST, timestamp_ms=timestamp_ms)) is None) == is_taken
     assert told({}, replace(FIRST, timestamp_ms=timestamp_ms)) is None
+
+
+@pytest.mark.parametrize(
+    ("topic_id", "remedy"),
+    [
+        ("id-there", r"raise (it|them) there, and run this again; it goes on from here"),
+        ("", "there is no topic there yet: create it with (a larger one|larger ones), and run this again"),
+    ],
+)
+def test_what_is_to_be_raised_is_told_of_a_topic_that_is_there(topic_id: str, remedy: str) -> None:
+    """Of one that is still to be created, nobody can raise anything."""
+    limits = {"max.message.bytes": "150", "message.timestamp.before.max.ms": "9"}
+    target = Target("there", topic_id, 1, limits)
+    for record in (Record(7, b"k", bytes(99), NOW_MS), Record(7, b"k", b"v", NOW_MS - 10)):
+        refused = Acceptance(target, NOW_MS, compresses=False).refused(to_arrow(0, [record]).select(COLUMNS))
+        assert refused
+        assert re.search(f": {remedy}$", str(refused[1]("users-0", target)))

@@ -168,7 +168,7 @@ def test_of_two_ingests_at_once_one_lands(tmp_path: Path, offsets: list[list[int
         return commit()
 
     faulty.faults = [overtaken]
-    with pytest.raises(StalePlan, match="the position of partition 0 was None, now it is 55; nothing lost, ingest"):
+    with pytest.raises(StalePlan, match="the position of partition 0 was none, now it is 55; nothing lost, ingest"):
         ingest(store, arrived(store, read, *offsets))
     assert len(values(store)) == sum(map(len, offsets))
     assert bounds(store) == [(40, 55)]
@@ -353,7 +353,7 @@ def test_a_topic_that_was_deleted_and_made_anew_begins_without_a_source(store: L
     store.delete_topic(TOPIC, NOW_MS)
     store.create_topic(TOPIC, 1, {})
     assert store.source_of(TOPIC) == StoredSource(None, (None,))
-    with pytest.raises(StalePlan, match="the position of partition 0 was 55, now it is None"):
+    with pytest.raises(StalePlan, match="the position of partition 0 was 55, now it is none"):
         ingest(store, late)
 
 

@@ -29,7 +29,6 @@ _BATCH_HEADER_BYTES = 61
 _FIXED_BYTES = 3
 _VARINT_STEPS = 2 ** np.array([6, 13, 20, 27], np.int64)
 """From each of them on a length takes one byte more."""
-_AGAIN = "raise it there, and run this again; it goes on from here"
 
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -45,15 +44,22 @@ def no_key(where: str, target: Target) -> InvalidRecord:
 def too_large(where: str, target: Target) -> InvalidRecord:
     """For a record that is too large."""
     limit = target.config.get("max.message.bytes")
-    return InvalidRecord(f"{where}: it is larger than max.message.bytes={limit} of {target.name}: {_AGAIN}")
+    remedy = _remedy(target, "it", "a larger one")
+    return InvalidRecord(f"{where}: it is larger than max.message.bytes={limit} of {target.name}: {remedy}")
 
 
 def untimely(where: str, target: Target) -> InvalidRecord:
     """For a record whose timestamp is too far off."""
     return InvalidRecord(
         f"{where}: its timestamp is outside of message.timestamp.before.max.ms and message.timestamp.after.max.ms of "
-        f"{target.name}: raise them there, and run this again; it goes on from here"
+        f"{target.name}: {_remedy(target, 'them', 'larger ones')}"
     )
+
+
+def _remedy(target: Target, limits: str, larger: str) -> str:
+    if target.is_there:
+        return f"raise {limits} there, and run this again; it goes on from here"
+    return f"there is no topic {target.name} yet: create it with {larger}, and run this again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,15 @@ class Target:
 
     name: str
     id: str
-    """Kafka's UUID in base64, which tells a topic from a later one of the same name."""
+    """Kafka's UUID in base64, which tells a topic from a later one of the same name; empty before it is created."""
     partitions: int
     config: Mapping[str, str] = field(hash=False)
     """All of its settings, and its broker's defaults as far as they may be seen."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it was created already."""
+        return bool(self.id)
 
     @property
     def is_compacted(self) -> bool:
