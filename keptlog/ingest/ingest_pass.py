@@ -307,7 +307,8 @@ class _Run:
 
     def _create(self, planned: PlannedTopic) -> None:
         topic = planned.plan.topic
-        if topic in self.store.topics():
+        # One that was there and is not any more was deleted meanwhile, and is not to come back.
+        if not planned.is_new or topic in self.store.topics():
             return
         try:
             self.store.create_topic(topic, planned.plan.partitions, planned.config)

@@ -25,7 +25,12 @@ class PlannedTopic:
     log_starts: Mapping[int, int] = field(default_factory=dict)
     """By partition, where its log begins there."""
     positions: tuple[int | None, ...] = ()
-    """Of its partitions here, those of which nothing was read among them."""
+    """Of its partitions here, those of which nothing was read among them; none if it does not exist yet."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it is to be created."""
+        return not self.positions
 
     def position(self, partition: int) -> int | None:
         """The position that was planned from; null if nothing was ever read there."""

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from keptlog.errors import CommitStateUnknown, InvalidConfig, InvariantViolated, LogCorrupt, StalePlan
+from keptlog.errors import CommitStateUnknown, InvalidConfig, InvariantViolated, LogCorrupt, StalePlan, UnknownTopic
 from keptlog.home import wall_clock_ms
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.result import IngestResult
@@ -187,6 +187,17 @@ def test_a_topic_that_another_run_creates_at_that_moment_is_gone_on_with(
     monkeypatch.setattr(LogStore, "create_topic", twice)
     result = bring(ingest, MemorySource({"a": (10,)}))
     assert (result.created, landed(result), result.failed) == ((), {"a-0": (0, 10)}, {})
+
+
+@pytest.mark.parametrize("end", [10, 30])
+def test_a_topic_that_was_deleted_since_it_was_planned_does_not_come_back(ingest: Ingest, end: int) -> None:
+    """It came back empty, with the settings of a new one; if nothing was new there, its source was remembered too."""
+    bring(ingest, MemorySource({"a": (10,)}), "1")
+    planned = ingest.plan(MemorySource({"a": (end,), "b": (5,)}))
+    ingest.store.delete_topic("a", wall_clock_ms())
+    result = ingest.carry_out(planned, "2")
+    assert isinstance(result.failed["a"], UnknownTopic)
+    assert (result.created, landed(result), ingest.store.topics()) == (("b",), {"b-0": (0, 5)}, ["b"])
 
 
 def test_a_topic_with_records_of_its_own_takes_none(ingest: Ingest) -> None:
