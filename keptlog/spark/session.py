@@ -131,6 +131,8 @@ def starting(settings: Mapping[str, str]) -> Iterator[None]:
             reason = (
                 f"whoever listens at {cluster} takes no application: see that it is a Spark master, and of this version"
             )
+        if cluster and not cluster.startswith("local") and cluster not in reason:
+            reason = f"{reason} (spark.master is {cluster}: see that it is right)"
         raise StorageUnavailable(f"no Spark session could be started: {without_secrets(reason, settings)}") from error
     spark = _running()
     if spark and not before:

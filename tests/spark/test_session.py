@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from examples.ports import free_port
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.spark.master import without_secrets
-from keptlog.spark.session import start_session
+from keptlog.spark.session import start_session, starting
 from keptlog.spark.settings import PATIENCE, patience_seconds, session_settings
 
 
@@ -132,3 +132,14 @@ def test_no_token_is_in_what_is_told() -> None:
     settings = {"spark.remote": remote, "spark.hadoop.fs.s3a.secret.key": "planted-too"}
     told = without_secrets(f"can't use {remote} with planted-too", settings)
     assert told == "can't use sc://host:1/;token=…;user_id=me with …"
+
+
+@pytest.mark.parametrize(("master", "is_told"), [("k8s://127.0.0.1:1", True), ("local[2]", False)])
+def test_a_failure_that_names_no_place_is_told_with_the_cluster_that_was_asked(
+    monkeypatch: pytest.MonkeyPatch, master: str, *, is_told: bool
+) -> None:
+    """A Kubernetes that was not there was told as "An error has occurred: Connection refused", and no more."""
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    with pytest.raises(StorageUnavailable, match="Connection refused") as told, starting({"spark.master": master}):
+        raise RuntimeError("An error has occurred: Connection refused")
+    assert (f"(spark.master is {master}: see that it is right)" in str(told.value)) == is_told
