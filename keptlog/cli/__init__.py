@@ -133,7 +133,7 @@ def main() -> None:
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
-        _fail(error.format_message() + _see_help(error), EXIT_BAD_INPUT, error)
+        _fail(_usage(error), EXIT_BAD_INPUT, error)
     except (click.Abort, KeyboardInterrupt) as error:
         _fail(STOPPED, EXIT_STOPPED, error, Action.RETRY)
     except KeptlogError as error:
@@ -170,9 +170,14 @@ def _refuse(error: KeptlogError) -> NoReturn:
     _fail(str(error), EXIT_BAD_INPUT if is_input else EXIT_FAILED, error, error.action)
 
 
-def _see_help(error: click.ClickException) -> str:
+def _usage(error: click.ClickException) -> str:
+    """The words of click, but for its name of the type, which is no sentence, and with what it leaves out."""
+    told = error.format_message().replace("is not a valid integer range", "is not a whole number")
+    told = told.replace("is not a valid integer.", "is not a whole number.")
+    if isinstance(error, click.NoSuchOption) and error.option_name.removeprefix("-").isdigit():
+        told += " Write -- before a number below 0."
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return f" (see {context.command_path} --help)" if context else ""
+    return f"{told} (see {context.command_path} --help)" if context else told
 
 
 def _end_without_answer(error: NotPrinted) -> NoReturn:

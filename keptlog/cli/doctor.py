@@ -41,8 +41,10 @@ def doctor(*, is_catalog: bool, no_probes: bool, quiet: bool, as_json: bool) -> 
 
     A configured catalog is probed: does it keep what keptlog rests on? Tables are made in namespaces
     keptlog_doctor_..., ten writers commit at once, answers are lost on purpose, and everything is taken away again. It
-    takes some seconds, over a network a minute.
+    takes some seconds, over a network half a minute.
     """
+    if is_catalog and no_probes:
+        raise InvalidConfig("--catalog asks only what --no-probes leaves out: choose one")
     home, now_ms = home_path(os.environ), clock_ms()
     progress = progress_to_stderr(quiet=quiet or as_json)
     if is_catalog:

@@ -8,6 +8,7 @@ import click
 
 from keptlog.cli.output import clock_ms, json_option, print_json, print_table, wall_clock_ms
 from keptlog.cli.unopened import unopened_store
+from keptlog.errors import InvalidConfig
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.history import OTHERS, DayCost, HistoryEntry, cost_by_day
 from keptlog.log.iso_time import iso_time
@@ -21,17 +22,17 @@ _SHOWN = 20
 @click.command(short_help="Show what each pass did to a topic, and what it cost a day.")
 @click.argument("topic")
 @click.option("--per-day", is_flag=True, help="Only what it adds up to, day by day (UTC).")
-@click.option(
-    "--last", metavar="COUNT", type=click.IntRange(min=1), default=_SHOWN, show_default=True, help="So many commits."
-)
+@click.option("--last", metavar="COUNT", type=click.IntRange(min=1), help=f"So many commits; default: {_SHOWN}.")
 @click.option("--all", "is_all", is_flag=True, help="All commits that are remembered.")
 @json_option
-def history(topic: str, *, per_day: bool, last: int, is_all: bool, as_json: bool) -> None:
+def history(topic: str, *, per_day: bool, last: int | None, is_all: bool, as_json: bool) -> None:
     """Show what was done to TOPIC, commit by commit: why, what it read and wrote, how long it took, and by which run.
 
     It is remembered for keptlog.history.retention.ms (90 days), even when a purge has expired the snapshots.
     `keptlog receipt list` tells what purges have deleted.
     """
+    if per_day and last:
+        raise InvalidConfig("--per-day adds up all commits: leave out --last")
     store = unopened_store()
     retention_ms = BrokerConfig.of(store.broker_settings).keptlog_history_retention_ms
     # Snapshots are made at the machine's time, whatever time logs are judged as of.
@@ -40,7 +41,7 @@ def history(topic: str, *, per_day: bool, last: int, is_all: bool, as_json: bool
         remembered = history_of(store.files, store.load_table(topic), now_ms, retention_ms)
     entries = [each for each in remembered if each.moves_records]
     days = cost_by_day(entries)
-    shown = entries if is_all else entries[-last:]
+    shown = entries if is_all else entries[-(last or _SHOWN) :]
     if as_json:
         commits = [] if per_day else [_as_json(topic, each) for each in shown]
         print_json({"topic": topic, "commits": commits, "days": [asdict(each) for each in days]})

@@ -27,10 +27,12 @@ def spark_pack(output: Path | None, *, as_json: bool) -> None:
 
     The packages that are printed must be in the workers' own Python.
     """
+    from keptlog.sinks.new_file import place_for  # noqa: PLC0415
     from keptlog.spark.packed import archive_name, write_archive  # noqa: PLC0415
     from keptlog.spark.readiness import MODULES, requirement_of  # noqa: PLC0415  # Spark's library comes with it
 
     path = output or Path(archive_name())
+    place_for(path)
     write_archive(path)
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     always = [requirement_of(module) for module in MODULES]

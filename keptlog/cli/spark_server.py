@@ -42,7 +42,7 @@ _OWNER_ALONE = 0o600
 def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | None) -> None:
     """Run a Spark Connect server until it is stopped (Ctrl-C), and print what others need to use it.
 
-    Starting Spark takes a clean ten seconds, and the first rewrite some more; here both are done already. The server
+    Starting Spark takes a clean some seconds, and the first rewrite some more; here both are done already. The server
     asks for a token: that of SPARK_CONNECT_AUTHENTICATE_TOKEN, or one of its own. It listens on this machine only,
     unless spark.properties in the home has spark.connect.grpc.binding.address. So do Spark's own pages, if somebody has
     turned them on, unless SPARK_LOCAL_IP is set.

@@ -199,7 +199,10 @@ def _described(store: UnopenedStore, name: str) -> _Described:
 )
 @json_option
 def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json: bool) -> None:
-    """Change settings of TOPIC; they hold from the next pass on. A refused change changes nothing."""
+    """Change settings of TOPIC; they hold from the next pass on. A refused change changes nothing.
+
+    More partitions are made by keptlog topic apply.
+    """
     settings = settings_from(configs)
     if not settings and not deleted:
         raise InvalidConfig("nothing to alter: give --config NAME=VALUE or --delete-config NAME")

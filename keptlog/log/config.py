@@ -154,6 +154,8 @@ SETTINGS: tuple[Setting, ...] = (
     ),
 )
 
+_MORE_PARTITIONS = "keptlog topic create has --partitions, and keptlog topic apply makes more of them later"
+
 NOT_APPLICABLE: Mapping[str, str] = {
     "compression.gzip.level": "segments are Parquet files, compressed with zstd",
     "compression.lz4.level": "segments are Parquet files, compressed with zstd",
@@ -332,6 +334,8 @@ def check_topic_names(topic: Iterable[str]) -> None:
     for name in topic:
         if name in NOT_APPLICABLE:
             raise InvalidConfig(f"{name} has no meaning on a lake: {NOT_APPLICABLE[name]}; leave it out")
+        if name == "partitions":
+            raise InvalidConfig(f"{name} is no setting: {_MORE_PARTITIONS}")
         if name not in _BY_NAME:
             raise _of_the_home(name) or unknown_name(name, list(_BY_NAME))
 

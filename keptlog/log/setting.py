@@ -18,6 +18,8 @@ from keptlog.log import given
 Value = bool | int | float | str | tuple[str, ...]
 LONG_MAX = 2**63 - 1
 _INT_MAX = 2**31 - 1
+_UNITS = {"ms": "milliseconds", "minutes": "minutes", "hours": "hours", "bytes": "bytes"}
+"""What a setting counts whose name ends like this."""
 
 
 class Origin(StrEnum):
@@ -106,7 +108,8 @@ class Setting:
             # Python's underscores between digits are not Kafka's.
             number = float(text.replace("_", "?")) if is_float else int(text.replace("_", "?"))
         except ValueError:
-            wanted = "a number" if is_float else "a whole number"
+            unit = _UNITS.get(shown.rpartition(".")[2])
+            wanted = "a number" if is_float else f"a whole number of {unit}" if unit else "a whole number"
             raise InvalidConfig(f"{shown}={text!r} is not {wanted}") from None
         if self.negative_is_unlimited and -LONG_MAX - 1 <= number < 0:
             return -1

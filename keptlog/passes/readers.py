@@ -127,7 +127,7 @@ class Readers:
         if is_registered:
             self._register.change(topic, name, lambda _: None, self.new_id())
         if not seen.files.forget(name) and not is_registered:
-            raise _unknown(topic, name)
+            raise InvalidConfig(f"topic {topic} has no reader {name!r}: see keptlog reader list {topic}")
 
     def commit(self, topic: str, name: str, positions: Mapping[int, int]) -> None:
         """Say how far a reader has come: the next offset to be read, by partition.

@@ -216,8 +216,9 @@ class _OddTimes:
     def tell(self, of: int) -> None:
         """Warn, if there are any."""
         if self.count:
-            text = "timestamps are milliseconds, and of %s, %d are not likely to be: %d would be %s; were they seconds?"
-            _logger.warning(text, counted(of, "record"), self.count, self.first_ms, iso_time(self.first_ms))
+            text = "timestamps are milliseconds, and those of %d of %s are not likely to be: "
+            text += "%d would be %s; were they seconds?"
+            _logger.warning(text, self.count, counted(of, "record"), self.first_ms, iso_time(self.first_ms))
 
 
 def files_below(paths: Sequence[str]) -> list[str]:

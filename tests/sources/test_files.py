@@ -156,7 +156,7 @@ def test_timestamps_that_are_no_milliseconds_are_warned_of_once(
     assert len(list(FileSet([str(path)], Reading(NOW_MS)).records())) == 4
     [told] = caplog.messages
     assert told == (
-        "timestamps are milliseconds, and of 4 records, 2 are not likely to be: "
+        "timestamps are milliseconds, and those of 2 of 4 records are not likely to be: "
         f"{time} would be {when}; were they seconds?"
     )
 
@@ -169,5 +169,5 @@ def test_timestamps_of_rows_that_keep_their_offsets_are_looked_at_too(
     reading = Reading(NOW_MS, columns={"offset": "offset"})
     assert sum(batch.num_rows for batch in FileSet([str(tmp_path / "a.parquet")], reading).batches()) == 3
     assert [told.partition(": ")[0] for told in caplog.messages] == [
-        "timestamps are milliseconds, and of 3 records, 2 are not likely to be"
+        "timestamps are milliseconds, and those of 2 of 3 records are not likely to be"
     ]
