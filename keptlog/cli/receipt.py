@@ -155,7 +155,8 @@ def export(folder: Path, *, as_json: bool) -> None:
         print_json({"folder": str(folder), "receipts": count})
         return
     click.echo(f"{counted(count, 'receipt')} in {folder}")
-    click.echo(f"to check them: keptlog receipt verify {folder} --public-key {public}")
+    if count:  # the key is made with the first
+        click.echo(f"to check them: keptlog receipt verify {folder} --public-key {public}")
 
 
 def _receipts() -> Receipts[SealedReceipts]:

@@ -126,12 +126,16 @@ def log_named(place: Sequence[str]) -> TopicPartition:
     Raises:
         InvalidConfig: they mean no log.
     """
+    unlike = f"{' '.join(place)!r} is no log: write users-0 or users 0, and then the offset"
     if len(place) == 1:
-        return TopicPartition.parse(place[0])
+        try:
+            return TopicPartition.parse(place[0])
+        except InvalidConfig:
+            raise InvalidConfig(unlike) from None
     topic, partition, *more = place
     number = plain_number(partition)
     if more or number is None:
-        raise InvalidConfig(f"{' '.join(place)!r} is no log: write users-0 or users 0, and then the offset")
+        raise InvalidConfig(unlike)
     return TopicPartition(topic, number)
 
 

@@ -266,12 +266,16 @@ def settings_from(configs: Sequence[str]) -> dict[str, str]:
     """The topic settings that were given as NAME=VALUE.
 
     Raises:
-        InvalidConfig: one has no equals sign.
+        InvalidConfig: one has no equals sign; or two values are given, of which one would be left aside.
     """
     settings: dict[str, str] = {}
     for config in configs:
         name, equals, value = config.partition("=")
         if not equals:
             raise InvalidConfig(f"--config {config!r} is not NAME=VALUE")
-        settings[name.strip()] = value
+        if settings.setdefault(name.strip(), value) != value:
+            hint = ", such as compact,delete" if name.strip() == "cleanup.policy" else ""
+            raise InvalidConfig(
+                f"--config {config}: {name.strip()} is {settings[name.strip()]!r} already; give one value{hint}"
+            )
     return settings

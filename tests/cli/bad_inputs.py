@@ -56,6 +56,7 @@ _USAGE = [
     row("read users --from-offset -1", "-1 is not in the range"),
     row("restore users --to csv f", "'csv' is not one of"),
     row("delete-records users 0 x", "'x' is not a whole number"),
+    row("delete-records users 0", "'users' is no log: write users-0 or users 0, and then the offset"),
     row("delete-records users-0 -1", "No such option '-1'. Write -- before a number below 0"),
     row("purge --orphan-grace-ms -1", "-1 is not in the range"),
     row("reader add users bob --hold-max-ms 7d", "'7d' is not a whole number"),
@@ -120,7 +121,13 @@ _SETTINGS = {
     "delete.retention.ms=99999999999999999999": "is out of range",
     "compaction.strategy=newest": "use offset or timestamp or header",
 }
+_TWICE = "--config cleanup.policy=compact --config cleanup.policy=delete"
 _TOPICS = [
+    *(
+        row(f"topic {line} {_TWICE}", "cleanup.policy is 'compact' already; give one value, such as compact,delete")
+        for line in ("create new", "alter users")
+    ),
+    row("topic create new --config segment.ms=9 --config segment.ms=8", "segment.ms is '9' already; give one value"),
     row("topic create users", "topic 'users' exists already: alter it, or choose another name"),
     row("topic create USERS", "differs from topic 'users' only in capitals"),
     *(

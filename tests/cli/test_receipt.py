@@ -89,6 +89,12 @@ def test_a_home_without_receipts_says_so(terminal: Terminal) -> None:
         assert (said.returncode, said.stdout, said.stderr) == (0, "no receipts yet\n", "")
 
 
+def test_an_export_without_receipts_names_no_public_key_for_there_is_none(terminal: Terminal) -> None:
+    open_home(terminal.folder / "home").create_topic("users")
+    said = terminal.run("export", "none")
+    assert (said.returncode, said.stdout, said.stderr) == (0, "0 receipts in none\n", "")
+
+
 def test_receipts_are_listed_all_or_those_of_a_topic(sealed: Terminal) -> None:
     lines = sealed.run("list").stdout.splitlines()
     assert lines[0].split() == ["number", "done", "kind", "topic", "files", "size", "id"]
