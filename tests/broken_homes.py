@@ -186,6 +186,12 @@ def _segment_away(broken: Patched) -> None:
     broken.segment().unlink()
 
 
+def _folder_for_segment(broken: Patched) -> None:
+    segment = broken.segment()
+    segment.unlink()
+    segment.mkdir()
+
+
 BROKEN_HOMES = (
     BrokenHome("it is not there", "home", "there is no home at ", _away, mend=Patched.put_back),
     BrokenHome("it is a file", "home", "is a file, and a home is a folder", _as_file, mend=Patched.put_back),
@@ -263,6 +269,13 @@ BROKEN_HOMES = (
         mend=Patched.put_back,
     ),
     BrokenHome("a segment is gone", "files", "is missing from storage", _segment_away, mend=Patched.put_back),
+    BrokenHome(
+        "a folder is where a segment was",
+        "files",
+        "is missing from storage",
+        _folder_for_segment,
+        mend=Patched.put_back,
+    ),
     BrokenHome(
         "a segment is cut off",
         "files",

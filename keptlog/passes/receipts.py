@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
-from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, name_of, told_numbers
+from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, name_of, told_numbers, verify_chain
 from keptlog.receipts.key_files import public_keys
 from keptlog.table.reaching import reaching
 from keptlog.table.receipt_verification import verify_receipts
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 
 Chain = TypeVar("Chain", bound=SealedReceipts)
+_AT_A_GLANCE = 50
+"""How many receipts are read by who does not read all: a home gets one from each purge."""
 
 
 @dataclass(frozen=True)
@@ -88,18 +91,26 @@ class Receipts(Generic[Chain]):
         return found
 
     def flaws_at_a_glance(self) -> Sequence[str]:
-        """What is wrong with the chain as far as catalog, head and a listing tell; no receipt is read.
+        """What is wrong with the chain as far as catalog, head, a listing and the newest receipts tell.
 
         Raises:
             LogCorrupt: the catalog has lost the chain, or its table or head can't be read.
             InvalidConfig: a public key can't be read.
         """
         trusted = list(self.trusted())
-        self.chain.head()
+        head = self.chain.head()
         with reaching("receipts can't be listed"):
             listed = self.chain.listed()
         missing = [f"no file of {told_numbers(listed.missing)} is in {listed.folder}"] if listed.missing else []
-        return [*missing, *(each.text for each in self._lost_chain(trusted))]
+        newest = range(max(1, listed.end.length - _AT_A_GLANCE + 1), listed.end.length + 1)
+        ends = [(f"{listed.folder}{listed.end.head_file}", head.to_bytes())] if head else []
+        with reaching("receipts can't be read"):
+            found = verify_chain(
+                chain(ends, (each for number in newest for each in listed.contents(number))), trusted, is_part=True
+            )
+        # Of a catalog that several share, others may sign with keys that are not here: that is no damage.
+        wrong = [each for each in found.findings if each.flaw is not Flaw.UNKNOWN_KEY]
+        return [*missing, *(each.text for each in [*wrong, *self._lost_chain(trusted)])]
 
     def _lost_chain(self, trusted: Sequence[PublicKey]) -> Sequence[Finding]:
         """That there is no chain where something was signed: a home leaves its public key then, and has one by then."""

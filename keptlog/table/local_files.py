@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,16 +35,15 @@ def open_local(local: str, mode: str) -> pa.OSFile:
 
 
 def local_exists(local: str) -> bool:
-    """Whether a file is there now.
+    """Whether a file is there now; a folder in its place is none.
 
     Raises:
         OSError: that can't be told.
     """
     try:
-        os.stat(local)  # noqa: PTH116  # a Path takes some errors for no
+        return not stat.S_ISDIR(os.stat(local).st_mode)  # noqa: PTH116  # a Path takes some errors for no
     except NOT_THERE:
         return False
-    return True
 
 
 def list_local(folder: str, local: str) -> Iterator[StoredFile]:

@@ -123,6 +123,35 @@ def test_a_chain_that_has_lost_a_file_is_told_and_what_names_the_rest(keptlog: R
     assert found["command"] == "keptlog receipt verify"
 
 
+@pytest.mark.parametrize(
+    ("file", "junk"),
+    [
+        pytest.param("receipts/*/000000000/*.json", b"\x00junk", id="a receipt is junk"),
+        pytest.param("receipts/*/000000000/*.json", b"", id="a receipt is empty"),
+        pytest.param("receipts/*/000000000/*.json", None, id="a receipt says something else"),
+        pytest.param("receipts/*/heads/*.json", None, id="the head says something else"),
+    ],
+)
+def test_a_file_of_the_chain_that_was_written_over_is_told(
+    keptlog: Run, proved: Path, file: str, junk: bytes | None
+) -> None:
+    [path] = files_of(proved, f"{CHAIN}/{file}")
+    said = path.read_bytes()
+    path.write_bytes(said.replace(b'"at_ms": 1', b'"at_ms": 2') if junk is None else junk)
+    assert path.read_bytes() != said
+    found = problem(keptlog, "receipts")
+    assert str(path) in found["what"]
+    assert found["command"] == "keptlog receipt verify"
+
+
+def test_receipts_that_others_have_signed_with_keys_that_are_not_here_are_no_problem(
+    keptlog: Run, proved: Path
+) -> None:
+    (proved / "receipts.pub").unlink()
+    (proved / "receipts.key").unlink()
+    checks_of(keptlog, 0)
+
+
 def test_a_chain_whose_table_was_dropped_is_told(keptlog: Run, proved: Path) -> None:
     open_home(proved).store._catalog.drop_table(("keptlog_receipts", "chain"))
     assert "of an earlier chain, which the catalog no longer knows" in problem(keptlog, "receipts")["what"]
