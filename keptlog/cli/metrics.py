@@ -68,7 +68,7 @@ def metrics() -> None:
 
 @metrics.command(short_help="Answer Prometheus's scrapes.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", type=click.IntRange(1, 65_535), default=_PORT, show_default=True)
+@click.option("--port", type=click.IntRange(1, 65_535), default=_PORT, show_default=True, help="The port to listen at.")
 @click.option(
     "--every",
     "every_s",
