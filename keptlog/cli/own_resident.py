@@ -15,7 +15,7 @@ import click
 from keptlog.cli.resident import resident_at
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.interrupted import interrupt
-from keptlog.resident.place import RESIDENT, is_off, is_own_folder, own_folder, socket_in
+from keptlog.resident.place import RESIDENT, as_short, is_off, is_own_folder, own_folder, socket_in
 
 _LOOK_SECONDS = 0.05
 _FOR_ITS_USER = 0o700
@@ -67,8 +67,8 @@ def _made_folder() -> Path:
 
 def _answers(path: str) -> bool:
     """Whether somebody listens there; who was killed has left his socket."""
-    with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
-        probe.connect(path)
+    with socket.socket(socket.AF_UNIX) as probe, suppress(OSError), as_short(path) as short:
+        probe.connect(short)
         return True
     return False
 

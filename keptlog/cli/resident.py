@@ -82,7 +82,10 @@ def _begin() -> None:
     import_all()
     if thread_count() > 1:
         raise SystemExit("keptlog: a library has started a thread when it was imported: commands do their own imports")
-    serve(sys.argv[1], own_likeness, run, sys.stdin.fileno())
+    try:
+        serve(sys.argv[1], own_likeness, run, sys.stdin.fileno())
+    except OSError as error:
+        raise SystemExit(f"keptlog: no resident can listen at {sys.argv[1]}: {error.strerror or error}") from error
 
 
 if __name__ == "__main__":

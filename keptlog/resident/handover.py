@@ -24,6 +24,7 @@ from types import FrameType
 from keptlog.resident.likeness import likeness
 from keptlog.resident.place import (
     address_file,
+    as_short,
     is_off,
     is_own_folder,
     is_own_socket,
@@ -63,7 +64,8 @@ def hand_over(argv: Sequence[str], environment: Mapping[str, str] = os.environ) 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as resident:
         try:
             resident.settimeout(_ANSWER_SECONDS)
-            resident.connect(path)
+            with as_short(path) as short:
+                resident.connect(short)
             if not is_of_this_user(resident):
                 return None
             body = json.dumps(_asked(argv, environment)).encode()

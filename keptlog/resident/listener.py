@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from keptlog.resident.command import carry_out
 from keptlog.resident.handover import SIGNAL
+from keptlog.resident.place import as_short
 
 _ALL_BUT_ITS_USERS = 0o177
 _WAITING = 64
@@ -61,7 +62,8 @@ def _bind(listening: socket.socket, path: str) -> None:
     new = f"{path}.{os.getpid()}"
     before = os.umask(_ALL_BUT_ITS_USERS)
     try:
-        listening.bind(new)
+        with as_short(new) as short:
+            listening.bind(short)
     finally:
         os.umask(before)
     listening.listen(_WAITING)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 SPARK_MASTER = "KEPTLOG_SPARK_MASTER"
 RESIDENT = "KEPTLOG_RESIDENT"
@@ -20,6 +21,8 @@ _OFF = "off"
 _FILE = "file:"
 _ENDING = ".commands"
 _OF_OTHERS = 0o077
+_LONGEST_BYTES = 100
+"""A system takes no socket's path of more than some hundred bytes, macOS 103, and there folders may be deep."""
 
 
 def address_file(environment: Mapping[str, str]) -> str | None:
@@ -47,6 +50,24 @@ def own_folder(environment: Mapping[str, str]) -> str | None:
 def socket_in(folder: str) -> str:
     """The path of the socket of a user's own resident."""
     return f"{folder}/commands"
+
+
+@contextmanager
+def as_short(path: str) -> Iterator[str]:
+    """A path of the same socket that a system takes, until the block ends; the folder is there.
+
+    Raises:
+        OSError: the folder can't be opened.
+    """
+    folder, _, name = path.rpartition("/")
+    if len(os.fsencode(path)) <= _LONGEST_BYTES:
+        yield path
+        return
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{opened}/{name}"
+    finally:
+        os.close(opened)
 
 
 def is_off(environment: Mapping[str, str]) -> bool:

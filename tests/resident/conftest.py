@@ -16,7 +16,7 @@ import pytest
 from keptlog.cli.resident import resident_beside
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
-from keptlog.resident.place import socket_beside
+from keptlog.resident.place import as_short, socket_beside
 from tests.processes import Started, descendants
 
 _CLIENT = """
@@ -89,8 +89,8 @@ def running(address: Path) -> Iterator[Resident]:
 
 def _answers(path: str) -> bool:
     """Whether somebody listens there; who was killed has left his socket."""
-    with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
-        probe.connect(path)
+    with socket.socket(socket.AF_UNIX) as probe, suppress(OSError), as_short(path) as short:
+        probe.connect(short)
         return True
     return False
 

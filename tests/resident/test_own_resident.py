@@ -57,6 +57,15 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Own]:
     stop(found)
 
 
+def test_it_is_found_in_a_folder_that_is_longer_than_the_path_of_a_socket_may_be(tmp_path: Path) -> None:
+    deep = tmp_path / ("deep" * 30)
+    deep.mkdir()
+    found = started(deep)
+    assert found.code_of("topic", "create", "users") == 0
+    stop(found)
+    assert not list((deep / "keptlog").iterdir())
+
+
 def test_commands_find_it_and_answer_as_they_would_without_it(own: Own, tmp_path: Path) -> None:
     file = tmp_path / "users.jsonl"
     file.write_text('{"key": "ada", "value": "1", "timestamp": 1767225600000}\n')
