@@ -10,7 +10,15 @@ from time import sleep
 import click
 
 from keptlog.cli.home_look import HomeLook, tell_no_topics
-from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
+from keptlog.cli.output import (
+    EXIT_FAILED,
+    begin_answer,
+    clock_ms,
+    error_row,
+    json_option,
+    print_json,
+    print_json_errors,
+)
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
 from keptlog.home import monotonic_ms
@@ -73,13 +81,21 @@ def notify(*, once: bool, dry_run: bool, is_test: bool, every_s: int, as_json: b
         _try(watch, as_json=as_json)
         return
     while not once:
-        try:
-            _tell(watch, as_json=as_json)
-        except StorageUnavailable as error:
-            click.echo(f"keptlog: {first_line(error)}", err=True)
+        _tell_if_possible(watch, as_json=as_json)
         sleep(every_s)
     if not _tell(watch, as_json=as_json):
         sys.exit(EXIT_FAILED)
+
+
+def _tell_if_possible(watch: Watch, *, as_json: bool) -> None:
+    """One look of many: what keeps it from telling anybody may be over at the next one."""
+    begin_answer()  # a document for each look
+    try:
+        _tell(watch, as_json=as_json)
+    except StorageUnavailable as error:
+        click.echo(f"keptlog: {first_line(error)}", err=True)
+        if as_json:
+            print_json_errors(error_row(type(error).__name__, str(error), error.action))
 
 
 def _tell(watch: Watch, *, as_json: bool) -> bool:

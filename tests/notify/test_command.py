@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
+from typing import Any
+
+import pytest
 
 from keptlog.notify.checks import leave_checks
 from tests.notify.conftest import SETTINGS, Scene, told
@@ -195,3 +199,27 @@ def test_without_once_it_looks_again_and_again_and_outlives_a_full_disk(scene: S
     assert (outcome.code, pauses) == (130, [7, 7, 7])
     assert "so it is not known what was told, and nothing is sent" in outcome.err
     assert told(posts) == [("began", "uncleanable", "users-0")]
+
+
+def test_each_look_of_many_prints_a_document_also_one_that_could_not_tell(
+    scene: Scene, posts: HttpInbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene.topic()
+    in_the_way = scene.home / "notify"
+    documents: list[dict[str, Any]] = []
+
+    def pause(_seconds: float) -> None:
+        documents.append(json.loads(capsys.readouterr().out))
+        if in_the_way.is_file():
+            in_the_way.unlink()
+        else:
+            shutil.rmtree(in_the_way)
+            in_the_way.write_text("a file in the folder's place")
+        if len(documents) == 3:
+            raise KeyboardInterrupt
+
+    scene.environment.setattr("keptlog.cli.notify.sleep", pause)
+    assert scene.notify("--json").code == 130
+    assert [[error["kind"] for error in each["errors"]] for each in documents] == [[], ["StorageUnavailable"], []]
+    assert documents[1].keys() == {"schema_version", "errors"}
+    assert posts.posts == []
