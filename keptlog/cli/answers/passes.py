@@ -12,7 +12,9 @@ class HolderRowForm(TypedDict):
 
     kind: str
     name: str
+    """Empty where the kind says all."""
     topic: str
+    """Empty: it lies on this machine, and may be of any topic."""
     topic_partition: str | None
     """Null: of the whole topic."""
     files: int | None
@@ -85,9 +87,10 @@ class ExplanationForm(TypedDict):
 
 
 class CheckForm(TypedDict):
-    """What one check found in one log, or topic."""
+    """What one check found in one log, in one topic, or on this machine."""
 
     topic_partition: str
+    """A log; a topic, where the check is of all of it; or `this machine`, which is no topic."""
     check: str
     """G1 to G8."""
     result: str

@@ -72,6 +72,7 @@ class ErasureRowForm(TypedDict):
     delay_ms: int
     blocked: list[str]
     reason: str
+    """As it was given with the request; empty: none was."""
 
 
 class ErasuresForm(TypedDict):
@@ -128,6 +129,8 @@ class FindingForm(TypedDict):
     text: str
     files: list[str]
     sequences: list[int]
+    """Numbers of receipts. Where some are missing: the first and the last of each range, so a single one is there twice.
+    Where the head is too old: its number, and that of the newest receipt."""
 
 
 class ReceiptCheckForm(TypedDict):

@@ -204,6 +204,7 @@ class IntakeForm(TypedDict):
     segments: int
     bytes: int
     skipped: list[str]
+    """What is damaged at the source and was left out, a line each."""
 
 
 class IngestedForm(TypedDict):
