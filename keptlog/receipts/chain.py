@@ -54,7 +54,7 @@ class Finding:
     text: str
     files: tuple[str, ...] = ()
     sequences: tuple[int, ...] = ()
-    """Numbers of receipts: single ones; the first and last of each range that is missing; or the head's and the last."""
+    """Numbers of receipts: single ones; first and last of each range that is missing; or the head's and the newest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ class FindingForm(TypedDict):
     text: str
     files: list[str]
     sequences: list[int]
-    """Numbers of receipts. Where some are missing: the first and the last of each range, so a single one is there twice.
+    """Numbers of receipts. Where some are missing: the first and last of each range, so a single one is there twice.
     Where the head is too old: its number, and that of the newest receipt."""
 
 
