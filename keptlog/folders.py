@@ -14,27 +14,30 @@ NOT_THERE = (FileNotFoundError, NotADirectoryError)
 """All that says for sure that nothing is there."""
 
 
-def folders_below(
-    folder: str, is_entered: Callable[[str], bool] = lambda _name: True
-) -> Iterator[tuple[str, list[str]]]:
+def folders_below(folder: str) -> Iterator[tuple[str, list[str]]]:
     """A folder and all below it, each with the names of its files; one that vanishes meanwhile has none.
-
-    ``is_entered`` says by its name whether a folder is looked into.
 
     Raises:
         OSError: one can't be listed.
     """
-    for parent, _, names in _walked(folder, is_entered):
+    for parent, _, names in _walked(folder, _any):
         yield parent, names
 
 
-def files_below(folder: Path, is_entered: Callable[[str], bool] = lambda _name: True) -> list[Path]:
+def files_below(folder: Path) -> list[Path]:
     """The files in a folder and below it, sorted; raises as ``folders_below``, also if one can't be looked at."""
-    return [path for path in all_below(folder, is_entered) if path.is_file()]
+    return [path for path in all_below(folder) if path.is_file()]
 
 
-def all_below(folder: Path, is_entered: Callable[[str], bool] = lambda _name: True) -> list[Path]:
-    """As ``files_below``, and besides every link that leads to no file, or to a folder: that is not entered."""
+def _any(_name: str) -> bool:
+    return True
+
+
+def all_below(folder: Path, is_entered: Callable[[str], bool] = _any) -> list[Path]:
+    """As ``files_below``, and besides every link that leads to no file, or to a folder: that is not entered.
+
+    ``is_entered`` says by its name whether a folder is looked into.
+    """
     found: list[Path] = []
     for parent, folders, names in _walked(str(folder), is_entered):
         found += [Path(parent, name) for name in names]

@@ -337,12 +337,12 @@ class Holdings:
         found = [_holder(self, of_holder, now_ms, partition) for of_holder in by_holder.values()]
         return sorted(found, key=lambda each: (not each.is_late, _ORDER[each.kind], each.name, each.is_post_dated))
 
-    def late(self, now_ms: int, partition: int | None = None) -> list[Holder]:
+    def late(self, now_ms: int) -> list[Holder]:
         """Those of which a deadline has passed."""
         # Asked at every look at very many topics, of which hardly one has any.
         if not any(_passed(each.deadline_ms(self.terms), now_ms) for each in self.held):
             return []
-        return [each for each in self.holders(now_ms, partition) if each.is_late]
+        return [each for each in self.holders(now_ms) if each.is_late]
 
     def post_dated(self, now_ms: int) -> list[Holder]:
         """Those of which nobody can tell whether a deadline has passed."""

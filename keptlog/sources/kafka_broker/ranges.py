@@ -21,12 +21,10 @@ LEAST_OFFSETS = 250_000
 MOST_OFFSETS = 16_000_000
 
 
-def broker_parts(
-    plans: Sequence[tuple[IngestPlan, ClientSettings]], cores: int, least_offsets: int = LEAST_OFFSETS
-) -> list[tuple[BrokerPart, ...]]:
+def broker_parts(plans: Sequence[tuple[IngestPlan, ClientSettings]], cores: int) -> list[tuple[BrokerPart, ...]]:
     """The parts of each plan, in the order of its ranges; together they keep ``cores`` busy."""
     planned = sum(each.end_offset - each.from_offset for plan, _ in plans for each in plan.ranges)
-    offsets = min(max(-(-planned // cores), least_offsets), MOST_OFFSETS)
+    offsets = min(max(-(-planned // cores), LEAST_OFFSETS), MOST_OFFSETS)
     return [_parts(plan, settings, offsets) for plan, settings in plans]
 
 
