@@ -9,7 +9,7 @@ The check fails while an erasure is overdue. A topic that can't be read is not l
 of its erasures, by its table or an earlier look, counts all the same.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,7 +23,7 @@ from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
-from keptlog.log.counted import counted
+from keptlog.log.counted import counted, first_lines
 from keptlog.log.iso_time import iso_time
 from keptlog.log.metrics import Tally, metrics_of
 from keptlog.log.named import unnamed
@@ -160,7 +160,7 @@ def deadline_result(keys: AssetKeys, news: ErasureNews) -> dg.AssetCheckResult:
     unseen = [f"{name}: {why}" for name, why in news.unseen.items()]
     if news.seen.behind:
         unseen.append(f"{counted(news.seen.behind, 'topic')} still to be read")
-    told = [*_some(overdue), *(f"not looked at: {line}" for line in _some(unseen))]
+    told = [*first_lines(overdue, _TOLD), *first_lines([f"not looked at: {line}" for line in unseen], _TOLD)]
     deadlines = [
         each.earliest_deadline_ms for each in news.seen.open_erasures.values() if each.earliest_deadline_ms is not None
     ]
@@ -244,9 +244,3 @@ def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], more: str) 
     lines = [columns, ["---"] * len(columns), *rows]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return dg.MetadataValue.md(f"{table}\n\nand {more}" if more else table)
-
-
-def _some(lines: Sequence[str]) -> Iterator[str]:
-    yield from lines[:_TOLD]
-    if len(lines) > _TOLD:
-        yield f"and {len(lines) - _TOLD} more"

@@ -27,7 +27,7 @@ from keptlog.dagster.assets.numbers import Metadata
 from keptlog.log.assessment import Assessment
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.conditions import Thresholds
-from keptlog.log.counted import counted
+from keptlog.log.counted import counted, first_lines
 from keptlog.log.explain import due_if_off, verdict_under
 from keptlog.log.health import Totals, late_ms, totals_of, worst_of
 from keptlog.log.units import duration
@@ -97,9 +97,7 @@ class Health:
         if self.broker and not self.broker.log_cleaner_enable:
             parts.append(CLEANER_DISABLED)
         if self.unseen:
-            more = len(self.unseen) - _TOLD
-            told = [*self.unseen[:_TOLD], *([f"and {more} more"] if more > 0 else [])]
-            parts.append(f"not looked at: {'; '.join(told)}")
+            parts.append(f"not looked at: {'; '.join(first_lines(self.unseen, _TOLD))}")
         return "; ".join(parts)
 
     def row(self, keys: AssetKeys, each: Assessment) -> tuple[str, ...]:
@@ -173,9 +171,7 @@ def health_event(keys: AssetKeys, health: Health, *, in_full: bool) -> dg.AssetM
     if not in_full:
         return dg.AssetObservation(keys.health, metadata=numbers)
     rows = [health.row(keys, each) for each in health.worst]
-    unseen = [as_markdown(line) for line in health.unseen[:_UNSEEN_TOLD]]
-    if len(health.unseen) > _UNSEEN_TOLD:
-        unseen.append(f"and {len(health.unseen) - _UNSEEN_TOLD} more")
+    unseen = [as_markdown(line) for line in first_lines(health.unseen, _UNSEEN_TOLD)]
     told: Metadata = {
         "not_looked_at": dg.MetadataValue.md("\n".join(f"* {line}" for line in unseen) if unseen else "nothing"),
     }

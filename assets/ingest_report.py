@@ -23,7 +23,7 @@ from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, outage_among, tag_outage, tell_in_tags
 from keptlog.dagster.assets.report import run_id_of
 from keptlog.errors import KeptlogError, first_line
-from keptlog.log.counted import counted
+from keptlog.log.counted import counted, some_of
 from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -116,12 +116,7 @@ def by_reason(reasons: Mapping[str, str]) -> list[str]:
     names: dict[str, list[str]] = defaultdict(list)
     for name, reason in reasons.items():
         names[reason.replace(name, _ITSELF)].append(name)
-    return [f"{_first_of(each)}: {reason.replace(_ITSELF, each[0])}" for reason, each in names.items()]
-
-
-def _first_of(names: list[str]) -> str:
-    more = len(names) - _NAMES_IN_LINE
-    return ", ".join(names[:_NAMES_IN_LINE]) + (f" and {more} more" if more > 0 else "")
+    return [f"{some_of(each, _NAMES_IN_LINE)}: {reason.replace(_ITSELF, each[0])}" for reason, each in names.items()]
 
 
 def _lag_afterwards(

@@ -17,6 +17,7 @@ from keptlog.dagster.assets.names import CLEAN_JOB, AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.log.assessment import Assessment
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.counted import first_lines, some_of
 from keptlog.log.explain import due_if_off, verdict_under
 from keptlog.log.health import totals_of
 from keptlog.log.iso_time import iso_time
@@ -79,9 +80,8 @@ def _reasons(assessments: Sequence[Assessment], broker: BrokerConfig) -> list[st
         names[verdict_under(each, broker)].append(str(each.log.topic_partition))
     lines = []
     for reason, logs in sorted(names.items(), key=lambda pair: -len(pair[1])):
-        more = f" and {len(logs) - _NAMES} more" if len(logs) > _NAMES else ""
-        lines.append(f"{', '.join(logs[:_NAMES])}{more}: {reason}")
-    return [*lines[:_REASONS], *([f"and {len(lines) - _REASONS} more"] if len(lines) > _REASONS else [])]
+        lines.append(f"{some_of(logs, _NAMES)}: {reason}")
+    return first_lines(lines, _REASONS)
 
 
 def _due_at(due_ms: int | None, *, is_due: bool) -> str:

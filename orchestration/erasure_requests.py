@@ -32,7 +32,8 @@ from keptlog.dagster.orchestration.in_flight import (
 )
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
-from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
+from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
+from keptlog.log.counted import some_of
 from keptlog.log.iso_time import iso_time
 from keptlog.log.open_erasures import ErasureNeed
 from keptlog.log.past import is_past

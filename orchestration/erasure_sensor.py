@@ -35,7 +35,7 @@ from keptlog.dagster.orchestration.requests import set_pool_size
 from keptlog.errors import KeptlogError, first_line
 from keptlog.home import monotonic_ms
 from keptlog.log.broker import CLEANER_DISABLED
-from keptlog.log.counted import counted
+from keptlog.log.counted import counted, first_lines
 from keptlog.log.open_erasures import ErasureNeed, OpenErasures
 from keptlog.log.segment import total_bytes
 from keptlog.passes.observer import Overview
@@ -100,7 +100,7 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
         tick = _Tick(mounted, memory, log_store.observer.look(now_ms))
     seen, workable = tick.seen, tick.workable
     news = ErasureNews(seen, failed={topic: why for topic, why in memory.failed.items() if topic in workable})
-    for line in _some([*overdue_lines(news), *_failure_lines(news)]):
+    for line in first_lines([*overdue_lines(news), *_failure_lines(news)], _TOLD):
         context.log.error("%s", line)
     needs = memory.needs.of(seen, workable, _lengths(tick)) if workable else []
     asked = _asked(tick, needs)
@@ -216,7 +216,8 @@ def _why_nothing(news: ErasureNews, needs: Sequence[TopicNeed], reasons: Sequenc
     count = sum(each.count for each in still_open.values())
     overdue = sum(each.overdue_count(seen.now_ms) for each in still_open.values())
     parts = [f"{counted(count, 'erasure')} open in {counted(len(still_open), 'topic')}, {overdue or 'none'} overdue"]
-    parts += [*_some(reasons), *_some([each.told(seen.now_ms) for each in needs[: _TOLD + 1]])]
+    waiting = [each.told(seen.now_ms) for each in needs]
+    parts += [*first_lines(reasons, _TOLD), *first_lines(waiting, _TOLD)]
     return "; ".join([*parts, *_unseen(seen)])
 
 
@@ -226,11 +227,6 @@ def _unseen(seen: Overview) -> list[str]:
 
 def _failure_lines(news: ErasureNews) -> list[str]:
     return [f"{topic}: not known how far its erasures are: {first_line(why)}" for topic, why in news.failed.items()]
-
-
-def _some(lines: Sequence[str]) -> list[str]:
-    more = len(lines) - _TOLD
-    return [*lines[:_TOLD], *([f"and {more} more"] if more > 0 else [])]
 
 
 def _events(

@@ -26,8 +26,8 @@ from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, tell_in_tags
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.in_flight import configured_logs
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
-from keptlog.dagster.orchestration.requests import some_of
 from keptlog.errors import first_line
+from keptlog.log.counted import first_lines, some_of
 from keptlog.log.topic_partition import possible_topics
 from keptlog.passes.clean import Death, Marked
 
@@ -53,8 +53,7 @@ def failed_run_sensor(automation: Automation) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         told, out_of_reach = _told(MountCall(mount, context))
-        more = [f"and {len(told) - _TOLD} more"] if len(told) > _TOLD else []
-        reason = "; ".join([*told[:_TOLD], *more]) or "no run has died since the last tick"
+        reason = "; ".join(first_lines(told, _TOLD)) or "no run has died since the last tick"
         return dg.SensorResult(skip_reason=reason, cursor=",".join(sorted(out_of_reach)))
 
     return sensor
@@ -129,9 +128,8 @@ def _death(tick: Tick, record: dg.RunRecord, now_ms: int) -> Death:
 def _unmarked(marked: Marked) -> list[str]:
     """What could not be marked, and why."""
     failed = [f"{name} can't be marked as uncleanable yet: {first_line(why)}" for name, why in marked.failed.items()]
-    more = [f"and {len(failed) - _TOLD} more"] if len(failed) > _TOLD else []
     untried = [f"not tried yet: {some_of(marked.untried, _TOLD)}"] if marked.untried else []
-    return [*failed[:_TOLD], *more, *untried]
+    return [*first_lines(failed, _TOLD), *untried]
 
 
 def _why(instance: dg.DagsterInstance, run_id: str) -> str:

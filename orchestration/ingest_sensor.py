@@ -12,7 +12,7 @@ pauses: the run that fails is what people are alerted by. Its reason stands in e
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,10 +26,10 @@ from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.in_flight import InFlight, ingests_in_flight
 from keptlog.dagster.orchestration.ingest_failures import ASKED_AT_TAG, IngestFailures, recent_failures
 from keptlog.dagster.orchestration.own_runs import OwnRuns
-from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key, some_of
+from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import InvalidConfig
-from keptlog.log.counted import counted
+from keptlog.log.counted import counted, first_lines, some_of
 from keptlog.log.iso_time import next_time
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import backoff_of
@@ -119,7 +119,8 @@ def decide(scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures
     stopped = [f"stopped: {line}" for topic in scan.topics for line in by_reason(_texts(topic.stopped))]
     if scan.topics and not (requested or left_to_wait or paused or stopped):
         left_to_wait = [_all_caught_up(scan)]
-    reasons = [line for kind in (scan.unanswered, stopped, by_reason(paused), left_to_wait) for line in _some(kind)]
+    kinds = (scan.unanswered, stopped, by_reason(paused), left_to_wait)
+    reasons = [line for kind in kinds for line in first_lines(kind, _TOLD)]
     return LagDecision(tuple(requested), tuple(reasons))
 
 
@@ -151,12 +152,6 @@ def _all_caught_up(scan: LagScan) -> str:
 
 def _texts(reasons: Mapping[TopicPartition, str]) -> dict[str, str]:
     return {str(name): why for name, why in reasons.items()}
-
-
-def _some(lines: tuple[str, ...] | list[str]) -> Iterator[str]:
-    yield from lines[:_TOLD]
-    if len(lines) > _TOLD:
-        yield f"and {len(lines) - _TOLD} more"
 
 
 def _request(decision: LagDecision, scan: LagScan, failures: IngestFailures) -> dg.RunRequest:

@@ -24,6 +24,7 @@ from keptlog.dagster.orchestration.in_flight import logs_in_flight, stopped_logs
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment, Trigger
+from keptlog.log.counted import some_of
 
 LOGS_PER_RUN = 100
 TRIGGER_TAG = "keptlog/trigger"
@@ -102,9 +103,3 @@ def run_key(trigger: str, names: Sequence[str], states: Sequence[str], now_ms: i
     identity = [f"{name}@{state}" for name, state in zip(names, states, strict=True)]
     digest = hashlib.sha256("\n".join([*identity, str(now_ms // _HOUR_MS)]).encode()).hexdigest()[:16]
     return f"{trigger}:{some_of(names, 1)}:{digest}"
-
-
-def some_of(names: Sequence[str], limit: int) -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")

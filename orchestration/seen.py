@@ -13,7 +13,7 @@ from typing import Any
 
 from keptlog.dagster.assets.asset_topic import AssetSource, AssetTopic, shown_settings
 from keptlog.errors import KeptlogError, StorageUnavailable
-from keptlog.log.counted import counted
+from keptlog.log.counted import counted, some_of
 from keptlog.passes.observer import Overview
 from keptlog.table.logs import table_location
 from keptlog.table.state import read_source_identity
@@ -45,7 +45,7 @@ class Seen:
             "unreadable": sorted(now.unreadable.keys() - self.unreadable.keys()),
             "readable or gone": sorted(self.unreadable.keys() - now.unreadable.keys()),
         }
-        told = [f"{what}: {_some_of(topics)}" for what, topics in names.items() if topics]
+        told = [f"{what}: {some_of(topics, _TOLD)}" for what, topics in names.items() if topics]
         if self.unread != now.unread:
             told.append(f"{counted(self.unread, 'topic')} could not be read in time then")
         if bool(self.unreachable) != bool(now.unreachable):
@@ -106,8 +106,3 @@ def as_before(seen: Seen, why: str) -> Seen:
 def _topic(stored: dict[str, Any]) -> AssetTopic:
     source = AssetSource(**stored["source"]) if stored["source"] else None
     return AssetTopic(**{**stored, "source": source, "owners": tuple(stored["owners"])})
-
-
-def _some_of(names: list[str]) -> str:
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return ", ".join(names[:_TOLD]) + more

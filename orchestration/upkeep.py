@@ -24,12 +24,12 @@ from keptlog.dagster.orchestration.in_flight import (
 )
 from keptlog.dagster.orchestration.outages import recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
-from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, TRIGGER_TAG, run_key, some_of
+from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Trigger
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.counted import counted
+from keptlog.log.counted import counted, some_of
 from keptlog.passes.observer import Overview
 from keptlog.settings import broker_settings
 
@@ -90,7 +90,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
     request = dg.RunRequest(
         run_key=run_key(Trigger.RETENTION.value, names, states, seen.now_ms),
         run_config={"ops": {"remove_old_segments": {"config": {"logs": names}}}},
-        tags={TRIGGER_TAG: Trigger.RETENTION.value, LOGS_TAG: some_of(names, 5)},
+        tags={TRIGGER_TAG: Trigger.RETENTION.value, LOGS_TAG: some_of(names, NAMES_IN_TAG)},
     )
     return dg.SensorResult(run_requests=[request])
 

@@ -22,7 +22,7 @@ from keptlog.dagster.assets.report import topic_and_partition
 from keptlog.dagster.orchestration.in_flight import VERIFY_JOB_NAME
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
-from keptlog.log.counted import counted
+from keptlog.log.counted import counted, first_lines
 from keptlog.log.named import named_lines
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
@@ -123,8 +123,7 @@ def _fail_if_any(lines_of: Mapping[str, Sequence[str]]) -> None:
     """End the run as failed; by what is wrong, a line for each that it is wrong with."""
     told = []
     for what, lines in lines_of.items():
-        more = [f"and {len(lines) - _TOLD} more"] if len(lines) > _TOLD else []
         if lines:
-            told.append(f"{what}: {'; '.join([*lines[:_TOLD], *more])}")
+            told.append(f"{what}: {'; '.join(first_lines(lines, _TOLD))}")
     if told:
         raise dg.Failure("; ".join(told), allow_retries=False)

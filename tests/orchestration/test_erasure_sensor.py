@@ -70,6 +70,18 @@ def test_a_clean_is_asked_for_when_the_deadline_needs_it_and_not_before(world: W
     assert (request.tags["keptlog/trigger"], request.tags["dagster/priority"]) == ("erasure", "10")
 
 
+def test_of_many_topics_that_wait_the_first_are_told_and_how_many_others_there_are(world: World, users: str) -> None:
+    topics = [users, *(f"users-of-{number}" for number in range(5))]
+    for topic in topics[1:]:
+        world.topic(topic, 1, **SETTINGS)
+        world.append(topic, (KEY, "1"), age_ms=0)
+    ask(world, *topics, by_ms=10 * HOUR_MS)
+    told = world.skips(erasure_sensor).split("; ")
+    assert told[0] == "6 erasures open in 6 topics, none overdue"
+    assert [": 1 erasure waiting for a clean" in each for each in told[1:4]] == [True] * 3
+    assert told[4:] == ["and 3 more"]
+
+
 def test_how_long_the_last_clean_took_counts_twice_for_each_clean(world: World, users: str) -> None:
     passes(world).clean()
     lasted_ms = 40 * MINUTE_MS
