@@ -74,11 +74,12 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     metrics = seen.metrics().to_dict()
     is_off = not BrokerConfig.of(store.broker_settings).log_cleaner_enable
     off_reason = CLEANER_DISABLED if is_off and any(each.is_compacted for each in seen.topics.values()) else None
+    late_here = held_here(home_path(), purge_interval_ms(store.broker_settings)).late(seen.now_ms)
     if as_json:
         rows = [
             _status_row(each, seen.now_ms) | {"metrics": seen.metrics_of_log(each).to_dict()} for each in seen.all()
         ]
-        state = {"holders": holders_json(all_holders(seen)), "read_only": store.read_only}
+        state = {"holders": holders_json([*all_holders(seen), *late_here]), "read_only": store.read_only}
         off = {"cleaner_disabled": off_reason, **_files_json(damaged)}
         checks = {"broken": {each.subject: each.text for each in broken}}
         print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state | off | checks, failed | unknown)
@@ -88,8 +89,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         _tell_notes(seen, shown, off_reason)
         _tell_metrics(_known(metrics, seen))
     tell_read_only(store.read_only, failed)
-    here = held_here(home_path(), purge_interval_ms(store.broker_settings))
-    late = [*seen.late_holders(), *here.late(seen.now_ms)]
+    late = [*seen.late_holders(), *late_here]
     tell_late(late)
     _tell_broken(broken)
     exit_if_failed({**failed, **_first(damaged), **unknown})

@@ -143,5 +143,7 @@ def test_what_a_spark_that_is_gone_has_left_is_told_of_this_machine(
     for text in (status.err, verified.out):
         assert f"spark {left.parent.parent} keeps 1 file, past its deadline (2020-09-14" in text
         assert f"rm -r {left.parent.parent}" in text
+    [held] = [each for each in keptlog("status", "--json").json["holders"] if each["is_late"]]
+    assert (held["kind"], held["name"], held["topic"]) == ("spark", str(left.parent.parent), "")
     left.unlink()
     assert (keptlog("status").code, keptlog("verify").code) == (0, 0)

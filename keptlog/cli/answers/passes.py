@@ -14,7 +14,7 @@ class HolderRowForm(TypedDict):
     name: str
     """Empty where the kind says all."""
     topic: str
-    """Empty: it lies on this machine, and may be of any topic."""
+    """Empty: it lies on this machine, and may be of any topic. `status` tells it once it is late."""
     topic_partition: str | None
     """Null: of the whole topic."""
     files: int | None
