@@ -232,11 +232,12 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
     if not yes:
         require_consent(f"delete topic {name} and all its records for good?")
     deletion = store.delete_topic(name, clock_ms())
+    failed = {name: deletion.unfinished} if deletion.unfinished else {}
     if as_json:
-        print_json({"topic": name} | deletion_numbers(deletion))
+        print_json({"topic": name} | deletion_numbers(deletion), failed)
     else:
         print_deletion(deletion)
-    exit_if_failed({name: deletion.unfinished} if deletion.unfinished else {})
+    exit_if_failed(failed)
 
 
 def _list_row(row: Mapping[str, Any]) -> dict[str, object]:

@@ -191,6 +191,10 @@ def test_a_deletion_tells_its_receipt_and_names_what_could_not_be_deleted(
         assert named.endswith(".parquet: PermissionError: [Errno 13] Permission denied")
         assert "users: 1 file could not be deleted: " in deleted.err
         assert "keptlog topic delete users, or the next purge, finishes it" in deleted.err
+        again = keptlog("topic", "delete", "users", "--yes", "--json")
+        assert (again.code, again.json["is_over"]) == (1, False)
+        [error] = again.json["errors"]
+        assert (error["subject"], error["message"] in again.err) == ("users", True)
         purged = keptlog("purge", "--json")
         assert (purged.code, sorted(purged.json["topics"] | purged.json["deletions"])) == (1, ["orders", "users"])
         assert [file["reason"] for file in purged.json["deletions"]["users"]["not_deleted"]] == [
