@@ -24,6 +24,12 @@ def folders_below(folder: str) -> Iterator[tuple[str, list[str]]]:
         yield parent, names
 
 
+def entries_below(folder: str) -> Iterator[tuple[str, list[str]]]:
+    """As ``folders_below``, with links to folders among the names: they are not entered, and nobody may miss them."""
+    for parent, folders, names in _walked(folder, _any):
+        yield parent, [*names, *(name for name in folders if Path(parent, name).is_symlink())]
+
+
 def files_below(folder: Path) -> list[Path]:
     """The files in a folder and below it, sorted; raises as ``folders_below``, also if one can't be looked at."""
     return [path for path in all_below(folder) if path.is_file()]

@@ -113,8 +113,10 @@ def hits_of(tables: Sequence[pa.Table], wanted: WantedKeys) -> list[KeyHits]:
     found = pa.concat_tables([FOUND_SCHEMA.empty_table(), *tables])
     if found.num_rows == 0:
         return []
+    # One record without an offset may be older than all that have one, so that of such a group none is known.
+    every = pc.ScalarAggregateOptions(skip_nulls=False)
     grouped = pa.TableGroupBy(found, ["which", "partition"], use_threads=False).aggregate(
-        [("offset", "min"), ("offset", "max"), ("row", "count"), ("has_value", "max")]
+        [("offset", "min", every), ("offset", "max", every), ("row", "count"), ("has_value", "max")]
     )
     return [
         KeyHits(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from keptlog.engine.search_tasks import KeySearch
@@ -108,6 +109,10 @@ class Verification:
             return [replace(row, blocked=row.blocked or blocked) for row in rows]
         return [row if row.blocked else _verified(row, now_ms) for row in rows]
 
+    @cached_property
+    def _partitions(self) -> range:
+        return range(self.store.describe_topic(self.topic).partitions)
+
     def _left(self, findings: Sequence[FileFindings], erasure: Erasure) -> tuple[str, ...]:
         """Which files keep an erasure open."""
         left = [(each.file.path, text) for each in findings if (text := self._why_not(each, erasure))]
@@ -122,7 +127,7 @@ class Verification:
         path = findings.file.path
         if findings.problem:
             return f"{path} was not looked through: {findings.problem}"
-        hits = [hit for hit in findings.hits if _counts(hit, erasure)]
+        hits = [hit for hit in findings.hits if _counts(hit, erasure, self._partitions)]
         if not hits:
             return None
         records, keys = sum(hit.records for hit in hits), len({hit.key_hash for hit in hits})
@@ -144,11 +149,12 @@ def _not_searched(upload: OpenUpload) -> FileFindings:
     return FileFindings(SearchedFile(upload.location, 0), FileKind.UNKNOWN, (), problem)
 
 
-def _counts(hit: KeyHits, erasure: Erasure) -> bool:
+def _counts(hit: KeyHits, erasure: Erasure, partitions: range) -> bool:
     """Whether a hit is of a record that was to go."""
     if hit.key_hash.hex() not in erasure.key_hashes:
         return False
-    if hit.partition is None or hit.lowest_offset is None:
+    # What says that it is of a partition that the topic does not have tells as little as what says nothing.
+    if hit.partition is None or hit.partition not in partitions or hit.lowest_offset is None:
         return True
     # A partition without a bound was added later, and all that it has is new.
     return hit.lowest_offset < (erasure.end_offset_of(hit.partition, hit.key_hash.hex()) or 0)

@@ -43,7 +43,7 @@ from keptlog.storage.object_version import (
     refused,
 )
 from keptlog.storage.read_ahead import asked_at_once
-from keptlog.table.local_files import list_local, local_exists, open_local
+from keptlog.table.local_files import delete_local, list_local, local_exists, open_local
 from keptlog.table.remote_files import (
     S3,
     client_properties,
@@ -179,7 +179,7 @@ class TableFiles:
         Raises:
             InvalidConfig: the home is read-only.
             DeleteRefused: a version of it may not be deleted; says until when, or who must act.
-            OSError: the store does not answer.
+            OSError: it is a link to something that is there, or the store does not answer.
         """
         require_writable(self.properties)
         if path.startswith(S3) and UPLOAD_IN_PATH in path:
@@ -193,11 +193,11 @@ class TableFiles:
                 raise DeleteRefused(left)
             return
         local = local_path(path)
+        if local is not None:
+            delete_local(local)
+            return
         with contextlib.suppress(FileNotFoundError):
-            if local is not None:
-                Path(local).unlink()
-            else:
-                delete_remote(self.properties, path)
+            delete_remote(self.properties, path)
 
     def delete_many(self, paths: Iterable[str]) -> tuple[Undeleted, ...]:
         """Delete files with all their versions; gives what is still there, and why, instead of raising it.

@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keptlog.folders import NOT_THERE, folders_below
+from keptlog.folders import NOT_THERE, entries_below
 from keptlog.storage.files import StoredFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_LINKED = "it is a link to a folder, in which nobody looks: put its files here, or move it out of the topic's folder"
 
 
 def open_local(local: str, mode: str) -> pa.OSFile:
@@ -30,8 +32,23 @@ def open_local(local: str, mode: str) -> pa.OSFile:
     except OSError as error:
         # Arrow has no number for it, and without one nobody can tell it from a disk that fails.
         if error.errno is None and os.path.isdir(local):  # noqa: PTH112  # a Path takes some errors for no
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), local) from error
+            why = _LINKED if Path(local).is_symlink() else os.strerror(errno.EISDIR)
+            raise IsADirectoryError(errno.EISDIR, why, local) from error
         raise
+
+
+def delete_local(local: str) -> None:
+    """Delete a file; what is already gone is no error.
+
+    Raises:
+        OSError: it can't be; or it is a link, and what it leads to would stay.
+    """
+    path = Path(local)
+    if path.is_symlink() and path.exists():
+        why = f"it is a link to {path.resolve()}: delete both by hand if nobody needs them"
+        raise PermissionError(errno.EPERM, why)
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
 
 
 def local_exists(local: str) -> bool:
@@ -47,12 +64,12 @@ def local_exists(local: str) -> bool:
 
 
 def list_local(folder: str, local: str) -> Iterator[StoredFile]:
-    """All files below a folder, which is called so on the disk.
+    """All files below a folder, which is called so on the disk; and links to folders, for bytes may lie behind them.
 
     Raises:
         OSError: a folder below it can't be listed, or a file can't be asked for.
     """
-    for parent, names in folders_below(local):
+    for parent, names in entries_below(local):
         for name in names:
             with contextlib.suppress(FileNotFoundError):
                 status = Path(parent, name).stat()

@@ -1,8 +1,9 @@
 """Which files a search for keys has to look through, and how manifests are read for it.
 
 All that lies below a topic's location, from one listing: what is live, what was replaced, what nobody refers to. What
-the table refers to and lies elsewhere comes besides: another program may have brought it in from anywhere. Nothing is
-left out, for whoever looks for a key knows what a file is only when it was opened.
+the table refers to and lies elsewhere comes besides: another program may have brought it in from anywhere. So does what
+a journal names there: a purge has taken its snapshots, and leaves it to be deleted by hand. Nothing is left out, for
+whoever looks for a key knows what a file is only when it was opened.
 """
 
 from __future__ import annotations
@@ -49,13 +50,17 @@ def searched_files(
 def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
     location = table.location()
     stored = list(files.list(location))
-    strange = _strange_json(files, location, [file.path for file in stored])
+    paths = [file.path for file in stored]
+    journals, unreadable = read_journals(files, location, paths)
+    strange = unreadable.keys() | _strange_drafts(files, location, paths)
     listed = [
         SearchedFile(file.path, file.size_bytes, _is_metadata(location, file.path) and file.path not in strange)
         for file in stored
     ]
     references = all_references(table)
-    sizes = references.data_bytes | references.metadata_bytes
+    # A purge deletes nothing elsewhere: what its journal names there is left, and no snapshot names it any more.
+    left = {file.path: file.bytes for journal in journals.values() for file in journal.segments + journal.metadata}
+    sizes = left | references.data_bytes | references.metadata_bytes
     below = comparable(location) + "/"
     elsewhere = [
         SearchedFile(path, sizes[path], _is_metadata(location, path))
@@ -104,10 +109,9 @@ def _bounds_in(data_file: Record, columns: list[str]) -> Iterator[Bound]:
                 yield Bound(TABLE_SCHEMA.find_column_name(field_id) or f"column {field_id}", bound)
 
 
-def _strange_json(files: TableFiles, location: str, paths: Sequence[str]) -> set[str]:
-    """Where journals and receipts lie, those files that are none: nobody knows what is in them."""
-    _, unreadable = read_journals(files, location, paths)
-    strange = set(unreadable)
+def _strange_drafts(files: TableFiles, location: str, paths: Sequence[str]) -> set[str]:
+    """Where receipts wait, those files that are none: nobody knows what is in them."""
+    strange = set()
     for path in drafts_among(location, paths):
         try:
             read_draft(files, path)

@@ -13,10 +13,13 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from keptlog.log.record import Record
 from keptlog.passes.erasure_request import ErasureRow
 from keptlog.passes.purge import Purger
+from keptlog.storage.schema import to_arrow
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import SWEEP, DeletedFile, Journal, journal_folder, receipt_folder, write_journal
@@ -242,6 +245,59 @@ def test_in_a_file_that_only_a_journal_names(world: World, keptlog: Run) -> None
     world.later(SECOND_MS)
     world.purge(grace_ms=30 * DAY_MS)  # a journal is carried out, however young the file is
     assert not local(path).exists()
+    require_verified(world)
+
+
+def test_in_a_file_elsewhere_that_only_a_journal_names(world: World, keptlog: Run) -> None:
+    """Another program has brought it in; a purge has taken its snapshot, and deletes nothing there."""
+    segment = almost_erased(world)
+    elsewhere = world.home.parent / "elsewhere.parquet"
+    elsewhere.write_bytes(segment)
+    journal = Journal((), (), (DeletedFile(f"file://{elsewhere}", len(segment)),))
+    write_journal(TableFiles(), f"{journal_folder(location_of(world))}0.json", journal)
+    (text,) = told(world, keptlog)
+    assert f"{elsewhere} (segment) has 1 record of 1 key" in text
+    elsewhere.unlink()
+    require_verified(world)
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_behind_a_link(world: World, keptlog: Run, *, is_folder: bool) -> None:
+    """No listing enters a link to a folder; and to delete a link deletes nothing of what it leads to."""
+    segment = almost_erased(world)
+    disk = world.home.parent / "disk"
+    disk.mkdir()
+    (disk / "0-x.parquet").write_bytes(segment)
+    link = local(location_of(world)) / "data" / "moved"
+    link.symlink_to(disk if is_folder else disk / "0-x.parquet")
+    world.later(2 * DAY_MS)
+    purged = Purger(world.store).purge(["users"], now_ms=world.now_ms)
+    [left] = purged.receipts["users"].not_deleted
+    assert (left.path, str(disk) in left.reason) == (f"file://{link}", True)
+    assert any(str(link) in each for each in told(world, keptlog))
+    link.unlink()
+    require_verified(world)
+
+
+def test_in_a_record_of_a_partition_that_the_topic_does_not_have(world: World, keptlog: Run) -> None:
+    """Nobody can say that it came after the request, as of one in a partition that was added since."""
+    almost_erased(world)
+    path = live_path(world).with_name("0-strange.parquet")
+    for partition in (7, -1):
+        pq.write_table(to_arrow(partition, [Record(0, KEY, VALUE, 1)]), path)
+        assert any(str(path) in each for each in told(world, keptlog))
+    path.unlink()
+    require_verified(world)
+
+
+def test_in_a_record_without_an_offset_beside_one_that_came_later(world: World, keptlog: Run) -> None:
+    almost_erased(world)
+    path = live_path(world).with_name("0-strange.parquet")
+    rows = to_arrow(0, [Record(offset, KEY, VALUE, 1) for offset in (5000, 5001)])
+    at = rows.schema.get_field_index("offset")
+    pq.write_table(rows.set_column(at, "offset", pa.array([None, 5001], pa.int64())), path)
+    assert any(str(path) in each for each in told(world, keptlog))
+    path.unlink()
     require_verified(world)
 
 
