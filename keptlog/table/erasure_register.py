@@ -17,7 +17,7 @@ from keptlog.log.erasure import Erasure
 from keptlog.table.files import TableFiles
 from keptlog.table.journal import receipt_folder
 from keptlog.table.state import ERASURES
-from keptlog.table.stored_json import from_json, require_bare
+from keptlog.table.stored_json import from_json, from_json_file, require_bare
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -60,6 +60,15 @@ def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
     if zlib.crc32(content) != named.crc32:
         raise LogCorrupt(f"topic {topic}: its erasures {path} are not as they were written; {mend}")
     return from_json(Register, content.decode(errors="replace"), path, "list of erasures", mend).erasures
+
+
+def is_register(files: TableFiles, path: str) -> bool:
+    """Whether a file is one, named by its table or not; FileNotFoundError if it is gone."""
+    try:
+        from_json_file(Register, files.read_bytes(path), path, "list of erasures", "")
+    except LogCorrupt:
+        return False
+    return True
 
 
 def named_file(table: Table) -> NamedFile | None:

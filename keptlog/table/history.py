@@ -153,6 +153,11 @@ def _paths(files: TableFiles, location: str) -> list[tuple[str, str]]:
     return sorted((path, name[1]) for path, name in named if name)
 
 
+def is_history(path: str, location: str) -> bool:
+    """Whether a file of the topic at a location is called as the files of its history are."""
+    return bool(_NAME.fullmatch(path.removeprefix(_folder(location))))
+
+
 def _oldest_day(now_ms: int, retention_ms: int) -> str:
     return iso_time(max(now_ms - retention_ms - _DAY_MS, 0))[:10]
 

@@ -243,10 +243,20 @@ class PositionFiles:
 
     @property
     def _all(self) -> str:
-        return f"{self.location}/metadata/receipts/readers"
+        return _all_below(self.location)
 
     def _folder(self, name: str, registration: Registration) -> str:
         return f"{self._all}/{name}/{registration.id}/"
+
+
+def is_position(path: str, location: str) -> bool:
+    """Whether a file of the topic at a location lies and is called as the positions of its readers are."""
+    folder, _, name = path.rpartition("/")
+    return folder.startswith(f"{_all_below(location)}/") and bool(_FILE_NAME.fullmatch(name))
+
+
+def _all_below(location: str) -> str:
+    return f"{location}/metadata/receipts/readers"
 
 
 def _file_name(partition: int, offset: int) -> str:

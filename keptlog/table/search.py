@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import InputFile, InputStream
@@ -24,10 +25,14 @@ from keptlog.log.search import SearchedFile
 from keptlog.storage.object_version import ObjectVersion
 from keptlog.table.columns import DELETE_HORIZON, OFFSET, PARTITION, TIMESTAMP, TIMESTAMP_TYPE
 from keptlog.table.drafts import read_draft
+from keptlog.table.erasure_register import is_register, register_folder
 from keptlog.table.files import TableFiles
+from keptlog.table.history import is_history
 from keptlog.table.journal import journal_folder, read_journals, receipt_folder, unreadable_folder
 from keptlog.table.metadata_reading import looked_at
+from keptlog.table.readers import is_position
 from keptlog.table.references import all_references, comparable, comparable_forms
+from keptlog.table.runs import remembered_ms
 from keptlog.table.schema import TABLE_SCHEMA
 from keptlog.table.topic_storage import drafts_among
 
@@ -52,7 +57,7 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
     stored = list(files.list(location))
     paths = [file.path for file in stored]
     journals, unreadable = read_journals(files, location, paths)
-    strange = unreadable.keys() | _strange_drafts(files, location, paths)
+    strange = unreadable.keys() | _strange_drafts(files, location, paths) | _strange_memory(files, table, paths)
     listed = [
         SearchedFile(file.path, file.size_bytes, _is_metadata(location, file.path) and file.path not in strange)
         for file in stored
@@ -119,6 +124,21 @@ def _strange_drafts(files: TableFiles, location: str, paths: Sequence[str]) -> s
             continue
         except LogCorrupt:
             strange.add(path)
+    return strange
+
+
+def _strange_memory(files: TableFiles, table: Table, paths: Sequence[str]) -> set[str]:
+    """The same in the folders below: what is no register, and is not called as the other files there are."""
+    location = table.location()
+    strange = set()
+    for path in paths:
+        if "/" not in path.removeprefix(receipt_folder(location)) or not path.startswith(receipt_folder(location)):
+            continue
+        if remembered_ms(path, location) is not None or is_history(path, location) or is_position(path, location):
+            continue
+        with suppress(FileNotFoundError):
+            if not path.startswith(register_folder(table)) or not is_register(files, path):
+                strange.add(path)
     return strange
 
 

@@ -142,9 +142,13 @@ def test_in_a_tagged_snapshot(world: World, keptlog: Run, kind: str) -> None:
 
 
 @pytest.mark.parametrize("content", [VALUE, json.dumps({"value": VALUE.decode()}).encode()])
-def test_in_what_lies_among_receipts_that_wait_and_is_none(world: World, keptlog: Run, content: bytes) -> None:
+@pytest.mark.parametrize("where", ["", "erasures", "history", "runs", "readers/app", "mine"])
+def test_in_what_lies_among_receipts_that_wait_and_is_none(
+    world: World, keptlog: Run, where: str, content: bytes
+) -> None:
     almost_erased(world)
-    path = local(receipt_folder(location_of(world))) / "0.json"
+    path = local(receipt_folder(location_of(world))) / where / "0.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     (text,) = [each for each in told(world, keptlog) if str(path) in each]
     assert "move it out of the topic's folder" in text
