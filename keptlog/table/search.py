@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from pyiceberg.avro.file import AvroFile
@@ -33,10 +33,11 @@ from keptlog.table.metadata_reading import looked_at
 from keptlog.table.readers import is_position
 from keptlog.table.references import all_references, comparable, comparable_forms
 from keptlog.table.runs import remembered_ms
-from keptlog.table.schema import TABLE_SCHEMA
+from keptlog.table.schema import PARTITION_SPEC, TABLE_SCHEMA
 from keptlog.table.topic_storage import drafts_among
 
 _TABLE_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json$")
+_PARTITION_VALUE = "partition value"
 _HOLD_NOTHING = {PARTITION, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, DELETE_HORIZON}
 
 
@@ -85,7 +86,9 @@ def searched_versions(location: str, versions: Iterable[ObjectVersion]) -> list[
 
 
 def bounds_of(content: bytes) -> Iterator[Bound]:
-    """The bounds that a manifest has of columns of bytes or text, delete files' included; a manifest list has none.
+    """The bounds that a manifest has of columns of bytes or text, delete files' included, and what stands beside them.
+
+    Another program may have partitioned a table by key: then values of keys are in manifests, and in their lists.
 
     Raises:
         ValueError: it is neither, or is damaged.
@@ -96,10 +99,12 @@ def bounds_of(content: bytes) -> Iterator[Bound]:
             is_manifest, is_list = "data_file" in fields, "manifest_path" in fields
             if is_manifest:
                 place = fields["data_file"]
-                data_file = opened.schema.fields[place].field_type
-                columns = [field.name for field in data_file.fields] if isinstance(data_file, StructType) else []
                 for entry in opened:
-                    yield from _bounds_in(entry[place], columns)
+                    kind = opened.schema.fields[place].field_type
+                    yield from _bounds_in(entry[place], kind) if isinstance(kind, StructType) else ()
+            elif is_list:
+                for entry in opened:
+                    yield from _bounds_in_list(entry, fields)
     except Exception as error:
         # PyIceberg raises anything at all over bytes that are no Avro.
         raise ValueError(f"it is no whole manifest ({type(error).__name__}: {error})") from error
@@ -107,11 +112,30 @@ def bounds_of(content: bytes) -> Iterator[Bound]:
         raise ValueError(f"it is no manifest, but has {', '.join(fields)}")
 
 
-def _bounds_in(data_file: Record, columns: list[str]) -> Iterator[Bound]:
+def _bounds_in(data_file: Record, kind: StructType) -> Iterator[Bound]:
+    columns = {field.name: place for place, field in enumerate(kind.fields)}
     for name in ("lower_bounds", "upper_bounds"):
-        for field_id, bound in (data_file[columns.index(name)] or {}).items() if name in columns else ():
+        for field_id, bound in (data_file[columns[name]] or {}).items() if name in columns else ():
             if field_id not in _HOLD_NOTHING:
                 yield Bound(TABLE_SCHEMA.find_column_name(field_id) or f"column {field_id}", bound)
+    if "partition" not in columns:
+        return
+    values = columns["partition"]
+    partitioning = kind.fields[values].field_type
+    for place, field in enumerate(partitioning.fields if isinstance(partitioning, StructType) else ()):
+        value = data_file[values][place]
+        if isinstance(value, str | bytes):
+            named = "key" if field.name == "key" else _PARTITION_VALUE
+            yield Bound(named, value.encode() if isinstance(value, str) else value)
+
+
+def _bounds_in_list(manifest: Record, fields: Mapping[str, int]) -> Iterator[Bound]:
+    """What a list says of the partitions in a manifest, if those are not ours: of these it is their numbers."""
+    if "partitions" not in fields or manifest[fields["partition_spec_id"]] == PARTITION_SPEC.spec_id:
+        return
+    for summary in manifest[fields["partitions"]] or ():
+        values = (summary[place] for place in range(len(summary)))
+        yield from (Bound(_PARTITION_VALUE, each) for each in values if isinstance(each, bytes))
 
 
 def _strange_drafts(files: TableFiles, location: str, paths: Sequence[str]) -> set[str]:
