@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import KeptlogError, StorageUnavailable, first_line
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.counted import counted
+from keptlog.log.examination import unreadable_problem
 from keptlog.log.iso_time import iso_time
 from keptlog.log.problem import Problem
 from keptlog.passes.home_patient import NotLookedAt, Patient
@@ -96,6 +97,10 @@ def _chain_problems(proofs: Proofs) -> Iterator[Problem]:
     cause = "a file of it was deleted or damaged by something else than keptlog, or the catalog was put back"
     try:
         found: Sequence[str] = proofs.receipts().flaws_at_a_glance()
+    except StorageUnavailable as error:
+        # Nobody has looked, so nothing is known to be damaged: who put the catalog back for this would lose commits.
+        yield unreadable_problem("receipts", error)
+        return
     except KeptlogError as error:
         found = [str(error)]
     for what in found:
@@ -105,7 +110,9 @@ def _chain_problems(proofs: Proofs) -> Iterator[Problem]:
 def erasure_problems(patient: Patient) -> Iterator[Problem]:
     """Registers that are lost, and a secret that is not the one of the erasures that are open."""
     for each in patient.seen:
-        if isinstance(each.erasures, KeptlogError):
+        if isinstance(each.erasures, StorageUnavailable):
+            yield unreadable_problem(each.topic, each.erasures)
+        elif isinstance(each.erasures, KeptlogError):
             cause = "the file was deleted, or written over, by something else than keptlog"
             yield Problem(each.topic, str(each.erasures), cause, "put the file back from a copy of the storage")
     cause = "it was lost, or replaced by another one: the home was made anew, or a variable names another secret"

@@ -88,9 +88,10 @@ def _waiting_receipts(location: str, stored: Sequence[StoredFile]) -> tuple[Stor
 
 
 def _erasures(store: LogStore, topic: str) -> tuple[Erasure, ...] | KeptlogError:
-    """A register that is lost costs only itself: the topic can be read, and nothing can be erased from it."""
+    """A register that is lost, or refused, costs only itself: the topic can be read, and nothing erased from it."""
     try:
-        return looked_at(lambda: store.load_table(topic), lambda table: read_erasures(store.files, table))
+        with reaching(f"topic {topic}: its erasures can't be read"):
+            return looked_at(lambda: store.load_table(topic), lambda table: read_erasures(store.files, table))
     except KeptlogError as error:
         return error
 

@@ -131,6 +131,28 @@ def test_what_remembers_changes_and_may_not_be_read_costs_only_itself(user: Run,
     assert damaged["subject"] == "odd"
 
 
+def test_a_chain_of_receipts_that_may_not_be_read_is_no_damage(user: Run, keptlog: Run, home: Path) -> None:
+    assert keptlog("topic", "delete", "users", "--yes").code == 0
+    (home / "warehouse/keptlog_receipts/chain").chmod(0)
+    [found] = checks_of(user("doctor", "--no-probes", "--json"))["receipts"]["problems"]
+    assert (found["subject"], found["command"]) == ("receipts", None)
+    assert "Permission denied" in found["what"]
+    assert found["cause"].startswith("a right is missing: ")
+    assert found["todo"].endswith("put nothing back from a copy")
+
+
+def test_a_register_of_erasures_that_may_not_be_read_costs_only_itself(user: Run, keptlog: Run, home: Path) -> None:
+    assert keptlog("erase", "odd", "--key", "a", "--by", "60d", "--yes").code == 0
+    [register] = home.glob("warehouse/keptlog/odd/metadata/receipts/erasures/*.json")
+    register.chmod(0)
+    checks = checks_of(user("doctor", "--no-probes", "--json"))
+    assert (checks["topics"]["diagnosis"], checks["files"]["diagnosis"]) == ("fine", "fine")
+    [found] = checks["erasures"]["problems"]
+    assert (found["subject"], str(register) in found["what"]) == ("odd", True)
+    assert found["cause"].startswith("a right is missing: ")
+    assert found["todo"].endswith("put nothing back from a copy")
+
+
 @pytest.mark.parametrize("which", ["metadata.json", "m0.avro"])
 def test_a_folder_in_place_of_a_metadata_file_is_damage_and_no_outage(
     keptlog: Run, user: Run, home: Path, which: str
