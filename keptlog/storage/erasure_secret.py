@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.whole_file import create_file, warn_of_readers
 
@@ -115,4 +116,7 @@ def _reaching(path: Path, act: Callable[[], str | None]) -> str:
     try:
         return act() or ""
     except OSError as error:
+        if refusal := refusal_of(error):
+            what = "the erasure secret can't be made"
+            raise StorageUnavailable(refusal_text(what, str(path), refusal)).for_good() from error
         raise StorageUnavailable(f"{path} can't be had ({error.strerror}): let it be read and written") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import stat
@@ -13,6 +14,7 @@ import pytest
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import open_home
 from keptlog.passes.erasure_request import ErasureRequest
+from keptlog.storage import erasure_secret
 from keptlog.storage.erasure_secret import load_hasher, require_secret
 from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
 
@@ -65,6 +67,17 @@ def test_a_folder_in_its_place_is_out_of_reach(tmp_path: Path) -> None:
     (tmp_path / "erasure.secret").mkdir()
     with pytest.raises(StorageUnavailable, match="can't be had"):
         made(tmp_path)
+
+
+def test_a_disk_that_is_full_is_said_to_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(erasure_secret, "create_file", full)
+    with pytest.raises(StorageUnavailable, match=f"disk of {tmp_path}/erasure.secret is full; .* make room") as told:
+        made(tmp_path)
+    assert told.value.is_refused
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_another_secret_is_refused_by_both_fingerprints_and_shows_nothing_of_itself(tmp_path: Path) -> None:
