@@ -171,6 +171,6 @@ class PartitionWriters:
                 raise StorageUnavailable(refusal_text(what, error.filename or location, refusal)).for_good() from error
             said = store_refusal_of(error) or f"{location} can't be written to ({first_line(error)})"
             if failure_of(error) is FailureKind.REFUSED:
-                todo = f"nothing landed: {todo_about(error)}, then run it again"
-                raise StorageUnavailable(f"{what}: {said}; {todo}").for_good() from error
+                todo = todo_about(error) if store_refusal_of(error) else f"{todo_about(error)}, then run it again"
+                raise StorageUnavailable(f"{what}: {said}; nothing landed: {todo}").for_good() from error
             raise StorageUnavailable(f"{what}: {said}; nothing landed, try again") from error

@@ -101,7 +101,7 @@ def unavailable(what: str, error: Exception) -> StorageUnavailable:
 def todo_about(error: Exception) -> str:
     """What to do about a failure, in words that end a line; an object store's refusal has said it already."""
     if store_refusal_of(error):
-        return "then try again"
+        return "try again then"
     if _is_damaged(error):
         return "the catalog's database is damaged: put it back from a backup"
     if is_unsupported(error):

@@ -88,6 +88,7 @@ def test_what_is_refused_for_good_is_said_at_once_in_one_line_and_leaves_nothing
     assert why in str(caught.value)
     assert f"s3://{bucket.name}/warehouse/" in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith("; try again then" if refused == "reads" else "; nothing landed: try again then")
     assert len(s3.requests) < 20
     assert stored(bucket) == before
     append(store, 1)
