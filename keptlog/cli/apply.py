@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from keptlog.cli.arguments import none_empty
 from keptlog.cli.asking import require_consent
 from keptlog.cli.output import (
     EXIT_BAD_INPUT,
@@ -42,7 +43,9 @@ _LISTED = 10
 @click.argument("file", metavar="FILE")
 @click.option("--dry-run", is_flag=True, help="Show the differences, and change nothing.")
 @click.option("--exit-code", is_flag=True, help="With --dry-run: exit with 1 if there are differences.")
-@click.option("--delete", multiple=True, metavar="TOPIC", help="Delete a topic too; may be repeated.")
+@click.option(
+    "--delete", multiple=True, metavar="TOPIC", callback=none_empty, help="Delete a topic too; may be repeated."
+)
 @click.option("--yes", is_flag=True, help="Do not ask before topics are deleted. Required where there is no terminal.")
 @json_option
 def apply(  # noqa: PLR0913

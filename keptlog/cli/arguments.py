@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 
@@ -10,6 +12,13 @@ def not_empty(_context: click.Context, _option: click.Parameter, text: str | Non
     if text == "":
         raise click.BadParameter("it is empty: write something, or leave the option out")
     return text
+
+
+def none_empty(context: click.Context, option: click.Parameter, texts: Sequence[str]) -> Sequence[str]:
+    """The same for options that may be repeated."""
+    for text in texts:
+        not_empty(context, option, text)
+    return texts
 
 
 def broker_address(context: click.Context, option: click.Parameter, text: str | None) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from keptlog.cli.arguments import config_option, not_empty
+from keptlog.cli.arguments import config_option, none_empty, not_empty
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.ingest_result import (
     reconcile_option,
@@ -39,7 +39,14 @@ def import_group() -> None:
 
 @import_group.command("kafka-logs", short_help="Import a Kafka broker's log directory, or a backup of it.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic there; may be repeated.")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC",
+    callback=none_empty,
+    help="Only this topic there; may be repeated.",
+)
 @click.option(
     "--into", metavar="TOPIC", callback=not_empty, help="The topic here, if the only one there is to have another name."
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.arguments import broker_address, config_option, not_empty
+from keptlog.cli.arguments import broker_address, config_option, none_empty, not_empty
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.ingest_result import (
     reconcile_option,
@@ -36,7 +36,9 @@ def ingest() -> None:
 
 
 @ingest.command(short_help="Ingest topics of a Kafka broker, from where the last ingest ended.")
-@click.option("--topic", "names", multiple=True, metavar="TOPIC", help="A topic there; may be repeated.")
+@click.option(
+    "--topic", "names", multiple=True, metavar="TOPIC", callback=none_empty, help="A topic there; may be repeated."
+)
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT",

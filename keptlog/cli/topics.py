@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keptlog.cli.arguments import config_option, topic_name_argument
+from keptlog.cli.arguments import config_option, none_empty, topic_name_argument
 from keptlog.cli.asking import consent_option, require_consent
 from keptlog.cli.groups import LazyGroup
 from keptlog.cli.opening import home_with
@@ -195,7 +195,12 @@ def _described(store: UnopenedStore, name: str) -> _Described:
 @topic_name_argument
 @config_option
 @click.option(
-    "--delete-config", "deleted", multiple=True, metavar="NAME", help="Go back to the default; may be repeated."
+    "--delete-config",
+    "deleted",
+    multiple=True,
+    metavar="NAME",
+    callback=none_empty,
+    help="Go back to the default; may be repeated.",
 )
 @json_option
 def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json: bool) -> None:

@@ -10,8 +10,8 @@ import pytest
 from keptlog.cli import cli
 from tests.cli.conftest import Run
 
-EMPTY_MEANS_SOMETHING = {"erase --reason"}
-"""It is only told, and none is none."""
+EMPTY_MEANS_SOMETHING = {"erase --reason", "append --unavailable-value-placeholder"}
+"""The one is only told, and none is none. The other is a value."""
 
 
 def _commands(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -26,10 +26,10 @@ def _commands(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 def _options() -> Iterator[tuple[tuple[str, ...], click.Command, str]]:
-    """Each option that takes one text."""
+    """Each option that takes a text."""
     for words, command in _commands(cli):
         for option in command.params:
-            if not isinstance(option, click.Option) or option.is_flag or option.multiple:
+            if not isinstance(option, click.Option) or option.is_flag:
                 continue
             is_exempt = f"{' '.join(words)} {option.opts[0]}" in EMPTY_MEANS_SOMETHING
             if not is_exempt and not isinstance(option.type, click.Path):
