@@ -1,8 +1,8 @@
 """Where tests write: into memory, if this machine has a file system there with room enough.
 
-They write, sync and delete some hundred thousand files that nobody reads an hour later. On a disk that is a seventh of
-their CPU, and they wait for as much of it again. Nothing that they say is less true: what a sync is for, a machine
-that loses its power, no test can try.
+They write, sync and delete some hundred thousand files that nobody reads an hour later. Of those that run Dagster that
+is a seventh of the CPU on a disk, and a fifth of the time. Nothing that they say is less true: what a sync is for, a
+machine that loses its power, no test can try.
 
 They are gone with the process. Who names a folder by TMPDIR finds them there after a test has failed.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 _ENOUGH_BYTES = 4 << 30
-"""Several times what the files of all tests take. A container has 64 MB there, unless it was given more."""
+"""More than twice what the files of all tests take. A container has 64 MB there, unless it was given more."""
 
 
 def folder_in_memory() -> tempfile.TemporaryDirectory[str] | None:
