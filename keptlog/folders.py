@@ -24,9 +24,16 @@ def folders_below(folder: str) -> Iterator[tuple[str, list[str]]]:
         yield parent, names
 
 
-def entries_below(folder: str) -> Iterator[tuple[str, list[str]]]:
-    """As ``folders_below``, with links to folders among the names: they are not entered, and nobody may miss them."""
-    for parent, folders, names in _walked(folder, _any):
+def _any(_name: str) -> bool:
+    return True
+
+
+def entries_below(folder: str, is_entered: Callable[[str], bool] = _any) -> Iterator[tuple[str, list[str]]]:
+    """As ``folders_below``, with links to folders among the names: they are not entered, and nobody may miss them.
+
+    ``is_entered`` says by its name whether a folder is looked into.
+    """
+    for parent, folders, names in _walked(folder, is_entered):
         yield parent, [*names, *(name for name in folders if Path(parent, name).is_symlink())]
 
 
@@ -35,20 +42,9 @@ def files_below(folder: Path) -> list[Path]:
     return [path for path in all_below(folder) if path.is_file()]
 
 
-def _any(_name: str) -> bool:
-    return True
-
-
 def all_below(folder: Path, is_entered: Callable[[str], bool] = _any) -> list[Path]:
-    """As ``files_below``, and besides every link that leads to no file, or to a folder: that is not entered.
-
-    ``is_entered`` says by its name whether a folder is looked into.
-    """
-    found: list[Path] = []
-    for parent, folders, names in _walked(str(folder), is_entered):
-        found += [Path(parent, name) for name in names]
-        found += [path for name in folders if (path := Path(parent, name)).is_symlink()]
-    return sorted(found)
+    """As ``files_below``, and besides every link that leads to no file, or to a folder; as ``entries_below``."""
+    return sorted(Path(parent, name) for parent, names in entries_below(str(folder), is_entered) for name in names)
 
 
 def names_in(folder: Path) -> list[str]:

@@ -279,9 +279,8 @@ def settings_from(configs: Sequence[str]) -> dict[str, str]:
         name, equals, value = config.partition("=")
         if not equals:
             raise InvalidConfig(f"--config {config!r} is not NAME=VALUE")
-        if settings.setdefault(name.strip(), value) != value:
-            hint = ", such as compact,delete" if name.strip() == "cleanup.policy" else ""
-            raise InvalidConfig(
-                f"--config {config}: {name.strip()} is {settings[name.strip()]!r} already; give one value{hint}"
-            )
+        name = name.strip()
+        if settings.setdefault(name, value) != value:
+            hint = ", such as compact,delete" if name == "cleanup.policy" else ""
+            raise InvalidConfig(f"--config {config}: {name} is {settings[name]!r} already; give one value{hint}")
     return settings

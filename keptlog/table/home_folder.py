@@ -21,7 +21,7 @@ from pathlib import Path
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
-from keptlog.log.counted import counted
+from keptlog.log.counted import counted, some_of
 from keptlog.settings import require_entry
 from keptlog.table.configuration import catalog_settings
 from keptlog.table.embedded import DATABASE, NAMESPACE, looking_into, may_be_configured
@@ -72,11 +72,10 @@ def require_catalog_not_lost(home: Path) -> None:
     """
     topics = topics_with_files(home)
     if topics:
-        more = f" and {len(topics) - _SHOWN} more" if len(topics) > _SHOWN else ""
         is_what = _in_its_place(home) or "is not there"
         raise StorageUnavailable(
             f"home {home} has lost its catalog: {home / DATABASE} {is_what}, and the files of "
-            f"{counted(len(topics), 'topic')} are ({', '.join(topics[:_SHOWN])}{more}): {RESTORE}; nothing was changed"
+            f"{counted(len(topics), 'topic')} are ({some_of(topics, _SHOWN)}): {RESTORE}; nothing was changed"
         ).of_damage()
     if (home / DATABASE).is_dir():
         raise InvalidConfig(
