@@ -16,7 +16,7 @@ import click
 
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json, progress_to_stderr, quiet_option
 from keptlog.errors import InvalidConfig
-from keptlog.log.counted import counted
+from keptlog.log.counted import counted, some_of
 from keptlog.log.problem import CheckUp, Diagnosis, Problem, diagnosis_of
 from keptlog.progress import Progress
 from keptlog.settings import home_path
@@ -114,9 +114,8 @@ def _tell(home: Path, check_ups: Sequence[CheckUp]) -> None:
             _tell_problem(found)
         if rest := alike[_MOST_ALIKE:]:
             names = list(dict.fromkeys(found.subject for found in rest))
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             told = f"{counted(len(rest), 'more problem')} with the same cause and next step"
-            click.echo(f"{told}: {', '.join(names[:_NAMED])}{more} (--json tells each)\n")
+            click.echo(f"{told}: {some_of(names, _NAMED)} (--json tells each)\n")
     for why in dict.fromkeys(why for each in check_ups for why in each.not_looked_at):
         names = [each.name for each in check_ups if why in each.not_looked_at]
         click.echo(f"not looked at: {', '.join(names)}: {why}")

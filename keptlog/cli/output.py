@@ -15,6 +15,7 @@ import click
 from keptlog.cli.arguments import not_empty
 from keptlog.cli.colour import Wrong, wrong
 from keptlog.errors import Action, InvalidConfig, KeptlogError
+from keptlog.log.counted import some_of
 from keptlog.log.given_time import NOW_MS, as_of, given_now_ms
 from keptlog.log.run_id import valid_run_id
 from keptlog.progress import Progress, silent
@@ -191,9 +192,7 @@ def exit_if_failed(failed: Mapping[str, KeptlogError], code: int = EXIT_FAILED) 
     for name, error in failed.items():
         by_text.setdefault(" ".join(str(error).split()), []).append(name)
     for text, names in by_text.items():
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        told = f"{', '.join(names[:_NAMED])}{more}"
-        tell_wrong(text if text.startswith(f"{names[0]}:") else f"{told}: {text}")
+        tell_wrong(text if text.startswith(f"{names[0]}:") else f"{some_of(names, _NAMED)}: {text}")
     if failed:
         sys.exit(code)
 

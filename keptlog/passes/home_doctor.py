@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from keptlog.errors import Action, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig, purge_interval_ms
+from keptlog.log.counted import some_of
 from keptlog.log.examination import (
     DiskSeen,
     clock_problems,
@@ -84,9 +85,8 @@ def _asked(check: _Check, patient: Patient) -> CheckUp:
 
 def _unread(topics: Collection[str]) -> list[str]:
     """That nobody knows it of these, in one line; the check ``topics`` says why."""
-    more = f" and {len(topics) - _NAMED} more" if len(topics) > _NAMED else ""
     what = "what is wrong with it" if len(topics) == 1 else "what is wrong with them"
-    return [f"{', '.join(sorted(topics)[:_NAMED])}{more}, until {what} is mended"] if topics else []
+    return [f"{some_of(sorted(topics), _NAMED)}, until {what} is mended"] if topics else []
 
 
 def _settings(patient: Patient) -> Iterator[Problem]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from keptlog.log.counted import some_of
 from keptlog.log.erasure import GoneSince
 from keptlog.log.holder import Held, HolderKind, Holdings
 from keptlog.passes.holders import look_for_holders
@@ -108,5 +109,4 @@ def _written_ms(held: Held) -> int:
 def _shown(paths: list[str], count: int) -> str:
     if not paths or not count:
         return ""
-    more = f" and {len(paths) - count} more" if len(paths) > count else ""
-    return f" ({', '.join(sorted(paths)[:count])}{more})"
+    return f" ({some_of(sorted(paths), count)})"
