@@ -108,6 +108,8 @@ def todo_about(error: Exception) -> str:
         return "this catalog can't do it: keptlog doctor --catalog says what follows"
     if _is_locked(error):
         return HELD
+    if _is_unopened(error):
+        return "check that it exists and can be reached, and that its disk has room for one more file (df -i)"
     return _ALLOW if failure_of(error) is FailureKind.REFUSED else "check that it exists and can be reached"
 
 
@@ -171,15 +173,24 @@ def _is_without_connection(error: RequestException) -> bool:
 
 
 def _of_database(error: DBAPIError) -> FailureKind:
-    """SQLite says that it is locked where another process writes, or that its file was moved: nothing landed."""
+    """SQLite says that it is locked, that its file was moved, or that it can't open one: nothing landed."""
     if isinstance(error, NotConnected) and any(word in str(error) for word in _REFUSED_BY_DATABASE):
         return FailureKind.REFUSED
-    is_unsent = _is_locked(error) or _was_moved(error) or isinstance(error, NotConnected)
+    is_unsent = _is_locked(error) or _was_moved(error) or _is_unopened(error) or isinstance(error, NotConnected)
     return FailureKind.NOT_SENT if is_unsent else FailureKind.UNKNOWN
 
 
 def _is_locked(error: BaseException) -> bool:
     return isinstance(error, OperationalError) and "database is locked" in str(error)
+
+
+def _is_unopened(error: BaseException) -> bool:
+    """Whether SQLite can't open its file, or make the journal without which it writes nothing: no file is left to have.
+
+    It has one word for a disk that takes no more files and for a process that may open no more, and no number.
+    """
+    is_sqlite = isinstance(error, OperationalError | sqlite3.OperationalError)
+    return is_sqlite and "unable to open database file" in str(error)
 
 
 def _is_damaged(error: Exception) -> bool:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -48,10 +49,10 @@ PAGE_BYTES = 4096
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 2 MiB."""
+    """A disk of 2 MiB and 400 files."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m,nr_inodes=400", "none", str(disk)]
     try:
         subprocess.run(mount, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -59,6 +60,19 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     yield disk
     # The catalog's connections are still open.
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+@contextlib.contextmanager
+def with_room_for_files(disk: Path, files: int) -> Iterator[None]:
+    """Leave so many files to be made, and no more, until the context is left."""
+    filler = disk / "filler"
+    filler.mkdir()
+    for number in range(os.statvfs(disk).f_favail - files):
+        (filler / str(number)).touch()
+    try:
+        yield
+    finally:
+        shutil.rmtree(filler)
 
 
 @contextlib.contextmanager
@@ -100,6 +114,34 @@ def test_a_real_disk_that_is_full_at_any_write_of_an_append_costs_nothing(small_
     assert min(len(told), landed) > 5
     expected = re.compile(r".*: the disk of /\S+ is full; nothing landed: make room, then run it again")
     assert [line for line in told if not expected.fullmatch(line)] == []
+
+
+def test_a_real_disk_that_takes_no_more_files_at_any_write_of_an_append_costs_nothing(small_disk: Path) -> None:
+    """SQLite's journal is one of them, and SQLite says of it only that it can't open a file."""
+    store = create(small_disk)
+    append_each(store, [("a", "1")])
+    told: list[str] = []
+    for files in range(10):
+        before, landed = files_below(small_disk), len(values(store_at(small_disk)))
+        store = store_over(open_catalog(small_disk))
+        try:
+            with with_room_for_files(small_disk, files):
+                store.append(TOPIC, new_records(("b", "1")), None, NOW_MS)
+            landed += 1
+        except StorageUnavailable as error:
+            told.append(str(error))
+            assert files_below(small_disk) == before
+        assert len(values(store_at(small_disk))) == landed
+    assert 3 < len(told) < 10
+    assert [line for line in told if not line.endswith("is full; nothing landed: make room, then run it again")] == []
+
+
+def test_a_deletion_that_can_make_no_journal_says_to_make_room_for_a_file(small_disk: Path) -> None:
+    append_each(create(small_disk), [("a", "1")])
+    room = r"unable to open database file; .* its disk has room for one more file \(df -i\)$"
+    with with_room_for_files(small_disk, 0), pytest.raises(StorageUnavailable, match=room):
+        store_at(small_disk).delete_topic(TOPIC, NOW_MS)
+    assert store_at(small_disk).delete_topic(TOPIC, NOW_MS).unfinished is None
 
 
 def test_a_deletion_of_a_topic_on_a_real_disk_that_is_full_is_told_and_can_be_made_again(small_disk: Path) -> None:
