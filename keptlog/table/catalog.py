@@ -29,7 +29,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
-from sqlalchemy import URL, create_engine, event, inspect, select
+from sqlalchemy import URL, ColumnElement, create_engine, event, inspect, select
 from sqlalchemy.orm import Session
 from sqlalchemy.schema import CreateTable
 from typing_extensions import override
@@ -327,11 +327,25 @@ def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[
     """Table to the location of its current metadata, in one query."""
     if isinstance(catalog, EmbeddedCatalog) and catalog.is_empty:
         return {}
-    query = select(IcebergTables.table_name, IcebergTables.metadata_location).where(
-        IcebergTables.catalog_name == catalog.name, IcebergTables.table_namespace == namespace
-    )
+    query = select(IcebergTables.table_name, IcebergTables.metadata_location).where(*_in(catalog, namespace))
+    are_tables = catalog._iceberg_type_filter()  # noqa: SLF001  # the rule of list_tables
     with Session(catalog.engine) as session:
-        return {name: location for name, location in session.execute(query) if location}
+        found = session.execute(query if are_tables is None else query.where(are_tables))
+        return {name: location for name, location in found if location}
+
+
+def views_in(catalog: SqlCatalog, namespace: str = NAMESPACE) -> list[str]:
+    """What another engine has among the tables: their names are taken, and they are none."""
+    are_tables = catalog._iceberg_type_filter()  # noqa: SLF001  # as above
+    if are_tables is None or (isinstance(catalog, EmbeddedCatalog) and catalog.is_empty):
+        return []
+    query = select(IcebergTables.table_name).where(*_in(catalog, namespace), ~are_tables)
+    with Session(catalog.engine) as session:
+        return list(session.scalars(query))
+
+
+def _in(catalog: SqlCatalog, namespace: str) -> tuple[ColumnElement[bool], ...]:
+    return IcebergTables.catalog_name == catalog.name, IcebergTables.table_namespace == namespace
 
 
 def usual_location(catalog: Catalog, namespace: str, name: str) -> str | None:

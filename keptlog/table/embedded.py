@@ -30,6 +30,9 @@ _LOOK_WAIT_SECONDS = 10
 """How long a look does: it is kept out only while one lands."""
 HELD = "another process holds its database: wait until it is done, or end it (fuser names it), then try again"
 _CONFIGURATION = ".pyiceberg.yaml"
+_TABLES = "select table_name, metadata_location from iceberg_tables where catalog_name = ? and table_namespace = ?"
+_NO_VIEWS = " and ifnull(iceberg_type, 'TABLE') = 'TABLE'"
+"""Spark keeps its views among the tables. A database from before there were views lacks the column."""
 
 
 def embedded_locations(
@@ -45,9 +48,10 @@ def embedded_locations(
     database = home_folder(home) / DATABASE
     if not database.is_file() or may_be_configured(environment):
         return None
-    query = "select table_name, metadata_location from iceberg_tables where catalog_name = ? and table_namespace = ?"
     try:
         with looking_into(database) as connection:
+            columns = [name for (name,) in connection.execute("select name from pragma_table_info('iceberg_tables')")]
+            query = _TABLES + (_NO_VIEWS if "iceberg_type" in columns else "")
             rows = connection.execute(query, (CATALOG_NAME, namespace)).fetchall()
     except sqlite3.Error:
         return None

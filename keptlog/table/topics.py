@@ -30,7 +30,7 @@ from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.log.unknown_topic import unknown_topic
 from keptlog.storage.disk import NO_FILE
-from keptlog.table.catalog import metadata_locations, usual_location
+from keptlog.table.catalog import metadata_locations, usual_location, views_in
 from keptlog.table.deletion import being_deleted
 from keptlog.table.embedded import NAMESPACE, existing_topic, unfinished_deletion
 from keptlog.table.files import TableFiles, local_path
@@ -277,6 +277,11 @@ class TopicCreation:
         for other in being_deleted(catalog):
             if other.lower() == folded:
                 raise InvalidConfig(str(unfinished_deletion(other)))
+        for other in views_in(catalog) if isinstance(catalog, SqlCatalog) else ():
+            if other.lower() == folded:
+                raise InvalidConfig(
+                    f"topic {self.name!r}: another engine has a view of this name, {other!r}: choose another name"
+                )
 
     def _require_name_kept(self, catalog: Catalog, files: TableFiles, table: Table) -> None:
         """Take a topic back that the catalog has under another name: nobody would find it in a list (Glue, Hive).

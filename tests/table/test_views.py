@@ -1,0 +1,73 @@
+"""A view of another engine is no topic: Spark keeps its views in the table of an SQL catalog's tables."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import InvalidConfig
+from keptlog.home import open_home
+from keptlog.passes.observer import observe
+from keptlog.table.catalog import metadata_locations
+from keptlog.table.store import LogStore
+from keptlog.table.unopened import UnopenedStore
+from keptlog.table.unowned import unowned_folders
+from tests.table.stores import COMPACTED, TOPIC, create
+
+VIEW = "latest_users"
+
+
+def never() -> LogStore:
+    raise AssertionError("the store was opened")
+
+
+def on_database(home: Path, statement: str, *values: str | None) -> None:
+    with closing(sqlite3.connect(home / "catalog.db")) as connection, connection:
+        connection.execute(statement, values)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with a topic, and with a view beside it as Spark's ``CREATE VIEW`` leaves one."""
+    create(tmp_path)
+    folder = tmp_path / "warehouse" / "keptlog" / VIEW / "metadata"
+    folder.mkdir(parents=True)
+    file = folder / "00000-0b1c.gz.metadata.json"
+    file.write_text(json.dumps({"view-uuid": "fa65", "format-version": 1, "versions": []}))
+    row = ("keptlog", "keptlog", VIEW, f"file://{file}", None, "VIEW")
+    on_database(tmp_path, "insert into iceberg_tables values (?, ?, ?, ?, ?, ?)", *row)
+    return tmp_path
+
+
+def test_who_only_looks_does_not_see_it_and_opens_no_catalog_for_it(home: Path) -> None:
+    store = UnopenedStore(home, {}, never)
+    assert store.topics() == [TOPIC]
+    assert [log.topic_partition.topic for log in observe(store, now_ms=0).logs] == [TOPIC]
+    assert unowned_folders(store) == []
+
+
+def test_an_opened_catalog_does_not_look_at_it_either(home: Path) -> None:
+    store = open_home(home).store
+    assert store.topics() == [TOPIC]
+    assert list(store.metadata_locations()) == [TOPIC]
+
+
+@pytest.mark.parametrize("name", [VIEW, VIEW.upper()])
+def test_no_topic_of_its_name_is_made_and_no_file_is_left(home: Path, name: str) -> None:
+    before = set(home.rglob("*"))
+    with pytest.raises(InvalidConfig, match=f"another engine has a view of this name, '{VIEW}': choose another name"):
+        open_home(home).store.create_topic(name, 1, COMPACTED)
+    assert set(home.rglob("*")) == before
+
+
+def test_a_database_from_before_there_were_views_has_its_topics(tmp_path: Path) -> None:
+    create(tmp_path)
+    on_database(tmp_path, "alter table iceberg_tables drop column iceberg_type")
+    assert UnopenedStore(tmp_path, {}, never).topics() == [TOPIC]
+    store = open_home(tmp_path).store
+    assert list(metadata_locations(store.committer.catalog)) == [TOPIC]  # type: ignore[arg-type]  # it is SQL
+    assert store.create_topic("orders", 1, COMPACTED).name == "orders"
