@@ -83,10 +83,16 @@ def _other_bytes(store: LogStore, topic: str) -> None:
     metadata_file(store, topic).write_bytes(b"\xff\xfe\x00garbage")
 
 
+def _nested(store: LogStore, topic: str) -> None:
+    """Deeper than Python's own reader of JSON goes down."""
+    metadata_file(store, topic).write_text("[" * 100_000)
+
+
 BREAKAGES = (
     Breakage("the metadata file is cut off", lambda s, t: cut_in_half(metadata_file(s, t)), ".metadata.json"),
     Breakage("the metadata file is of nothing", lambda s, t: metadata_file(s, t).write_bytes(b""), ".metadata.json"),
     Breakage("the metadata file is of other bytes", _other_bytes, ".metadata.json"),
+    Breakage("the metadata file is nested", _nested, ".metadata.json"),
     Breakage("the metadata file lacks fields", _not_json, ".metadata.json"),
     Breakage("the metadata file is gone", lambda s, t: metadata_file(s, t).unlink(), ".metadata.json"),
     Breakage("the manifest list is cut off", lambda s, t: cut_in_half(manifest_list(s, t)), "snap-"),

@@ -204,7 +204,7 @@ def bare_table(identifier: tuple[str, ...], metadata_location: str) -> BareTable
             return None
         table = BareTable(identifier, _metadata(stored), metadata_location, _Files())
         format_of(identifier[-1], table.properties)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, KeptlogError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, KeptlogError):
         return None
     return table
 
