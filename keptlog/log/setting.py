@@ -88,7 +88,10 @@ class Setting:
         text = given.text(text, shown)
         value: Value
         if isinstance(self.default, tuple):
-            value = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+            parts = [part.strip() for part in text.split(",")] if text.strip() else []
+            if "" in parts:
+                raise InvalidConfig(f"{shown}={text!r} has a comma with nothing beside it: leave that comma out")
+            value = tuple(dict.fromkeys(parts))
             self._check_choices(shown, value)
         elif isinstance(self.default, str):
             value = text.strip()
@@ -111,9 +114,9 @@ class Setting:
             unit = _UNITS.get(shown.rpartition(".")[2])
             wanted = "a number" if is_float else f"a whole number of {unit}" if unit else "a whole number"
             raise InvalidConfig(f"{shown}={text!r} is not {wanted}") from None
-        if self.negative_is_unlimited and -LONG_MAX - 1 <= number < 0:
-            return -1
         highest = sys.float_info.max if is_float else LONG_MAX
+        if self.negative_is_unlimited and -(self.maximum or LONG_MAX) - 1 <= number < 0:
+            return -1
         low, high = self.minimum, self.maximum if self.maximum is not None else highest
         if not (low is None or number >= low) or not number <= high:
             raise InvalidConfig(f"{shown}={text} is out of range: it must {self._range(number)}")

@@ -121,6 +121,15 @@ def test_the_policy_is_a_list_that_may_be_empty(text: str, policy: tuple[str, ..
     assert config.is_compacted is is_compacted
 
 
+@pytest.mark.parametrize("text", ["compact,", ",delete", "compact,,delete", ",", " , "])
+def test_a_policy_with_a_comma_too_many_is_refused_as_in_kafka(text: str) -> None:
+    with pytest.raises(InvalidConfig, match=f"cleanup.policy={text!r} has a comma with nothing beside it"):
+        TopicConfig.of({"cleanup.policy": text})
+    with pytest.raises(InvalidConfig, match=f"log.cleanup.policy={text!r} has a comma"):
+        BrokerConfig.of({"log.cleanup.policy": text})
+    assert TopicConfig.of({"cleanup.policy": "  "}).cleanup_policy == ()
+
+
 def test_an_unknown_name_is_answered_with_the_nearest_right_one() -> None:
     with pytest.raises(InvalidConfig, match=r"'min.cleanable.ratio': did you mean min.cleanable.dirty.ratio?"):
         TopicConfig.of({"min.cleanable.ratio": "0.5"})
@@ -218,8 +227,9 @@ def test_a_broker_keeps_records_for_a_while_or_for_ever_but_a_topic_may_keep_non
 @pytest.mark.parametrize("name", ["log.retention.minutes", "log.retention.hours", "log.roll.hours"])
 def test_minutes_and_hours_are_ints(name: str) -> None:
     TopicConfig.of({}, {name: "2147483647"})
-    with pytest.raises(InvalidConfig, match=rf"{name}=2147483648 is out of range"):
-        TopicConfig.of({}, {name: "2147483648"})
+    for text in ("2147483648", "-2147483649"):
+        with pytest.raises(InvalidConfig, match=rf"{name}={text} is out of range"):
+            TopicConfig.of({}, {name: text})
 
 
 @pytest.mark.parametrize("text", ["-1", "-2", "-9223372036854775808"])
