@@ -61,6 +61,30 @@ def test_other_keys_and_offsets_than_are_there_are_told(open_log: Open, wrong: d
         cleaned(open_log, *steps, pass_of(3, **wrong))
 
 
+def recopied(open_log: Open, *, after_ms: int, **expect: object) -> list[Difference]:
+    """A pass with nothing dirty over a record and a tombstone that expires after 100 ms."""
+    first = append(batch(0, "a"), batch(1, "b")), ROLL, pass_of(2), append(batch(2, "a", None)), ROLL
+    stamped = pass_of(3, first_dirty=2, messages_read=3, messages_written=2), append(batch(3, "c"))
+    again = pass_of(3, first_dirty=3, now_ms=NOW_MS + after_ms, **expect)
+    return cleaned(open_log, *first, *stamped, again, delete_retention_ms=100)
+
+
+def test_a_pass_with_nothing_to_do_is_held_to_what_kafka_copies_again(open_log: Open) -> None:
+    (difference,) = recopied(open_log, after_ms=99, messages_read=2, messages_written=2)
+    assert difference.adr == 6
+
+
+def test_an_expiry_is_held_to_what_kafka_copies_again(open_log: Open) -> None:
+    assert recopied(open_log, after_ms=100, messages_read=2, messages_written=1) == []
+
+
+@pytest.mark.parametrize("after_ms", [99, 100])
+@pytest.mark.parametrize("wrong", [{"messages_read": 1}, {"messages_read": 3}, {"messages_written": 0}])
+def test_a_copy_of_other_records_than_are_there_is_told(open_log: Open, after_ms: int, wrong: dict[str, int]) -> None:
+    with pytest.raises(AssertionError):
+        recopied(open_log, after_ms=after_ms, **wrong)
+
+
 @pytest.mark.parametrize("policy", ["delete", "", "compact", "compact,delete", ["delete"]])
 def test_a_log_that_is_cleaned_is_compacted_whatever_its_policy_says(open_log: Open, policy: object) -> None:
     steps = append(batch(0, None), batch(1, "a"), batch(2, "a")), ROLL
