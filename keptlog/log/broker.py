@@ -99,18 +99,30 @@ BROKER_SETTINGS: tuple[Setting, ...] = (
 )
 
 BROKER_NOT_APPLICABLE: Mapping[str, str] = {
+    "compression.gzip.level": "segments are Parquet files, compressed with zstd",
+    "compression.lz4.level": "segments are Parquet files, compressed with zstd",
     "compression.type": "segments are Parquet files, compressed with zstd",
+    "compression.zstd.level": "segments are Parquet files, compressed with zstd",
     "log.dir": "topics live in the catalog",
+    "log.dir.failure.timeout.ms": "topics live in the catalog",
     "log.dirs": "topics live in the catalog",
     "log.flush.interval.messages": "every append is durable before it is visible",
     "log.flush.interval.ms": "every append is durable before it is visible",
+    "log.flush.offset.checkpoint.interval.ms": "every append is durable before it is visible",
+    "log.flush.scheduler.interval.ms": "every append is durable before it is visible",
+    "log.flush.start.offset.checkpoint.interval.ms": "every append is durable before it is visible",
     "log.index.interval.bytes": "Parquet's own statistics take the place of Kafka's indexes",
     "log.index.size.max.bytes": "Parquet's own statistics take the place of Kafka's indexes",
     "log.initial.task.delay.ms": "a scheduler says when passes run",
+    "log.local.retention.bytes": "all storage is remote here",
+    "log.local.retention.ms": "all storage is remote here",
     "log.preallocate": "files are written once and never grow",
     "log.roll.jitter.hours": "closing a segment costs nothing here, so there is no storm to spread",
     "log.roll.jitter.ms": "closing a segment costs nothing here, so there is no storm to spread",
     "min.insync.replicas": "the storage replicates, not keptlog",
+    "producer.id.expiration.check.interval.ms": "a scheduler says when passes run",
+    "remote.log.storage.system.enable": "all storage is remote here",
+    "unclean.leader.election.enable": "there are no leaders here",
 }
 """Kafka's broker settings around the log that have no meaning on a lake, each with the reason."""
 

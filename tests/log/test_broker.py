@@ -137,6 +137,13 @@ def test_a_setting_that_only_a_broker_could_obey_is_refused_with_the_reason(name
         BrokerConfig.of({name: "1"})
 
 
+@pytest.mark.parametrize("name", ["log.local.retention.ms", "log.local.retention.bytes"])
+def test_how_long_a_tiered_log_is_local_is_not_taken_for_how_long_there_is_a_log(name: str) -> None:
+    with pytest.raises(InvalidConfig, match="all storage is remote here") as refused:
+        BrokerConfig.of({name: "3600000"})
+    assert "did you mean" not in str(refused.value)
+
+
 def test_a_value_says_where_it_comes_from() -> None:
     resolved = {each.setting.name: each for each in BrokerConfig.of({"log.cleaner.threads": "3"}).resolved}
     assert resolved["log.cleaner.threads"].origin is Origin.BROKER
