@@ -174,3 +174,13 @@ def test_kafka_rolls_where_an_index_is_full() -> None:
     for config in ({"segment_index_bytes": 36, "index_interval_bytes": 9}, {"segment_index_bytes": 24}, {}):
         with pytest.raises(AssertionError):
             rolled(*three, **config)
+
+
+@pytest.mark.parametrize(
+    "op", ["grab", "grab_filthiest_compacted_log", "maybe_truncate_checkpoint", "mark_uncleanable"]
+)
+def test_what_kafkas_cleaner_manager_is_asked_for_is_known_and_is_no_state_here(op: str) -> None:
+    (difference,) = plain.run_state({"ops": [{"op": op, "state": None}]})
+    assert difference.adr == 13
+    with pytest.raises(NotUnderstoodError, match=f"{op}_not"):
+        plain.run_state({"ops": [{"op": f"{op}_not"}]})

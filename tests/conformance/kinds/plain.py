@@ -14,18 +14,15 @@ from tests.conformance.cases import Difference, Fields, NotUnderstoodError, as_t
 
 _OFFSET_BYTES = 8
 _STATE_OPS = {
-    "set",
-    "grab",
-    "deletable",
-    "done_cleaning",
-    "done_deleting",
-    "abort",
-    "abort_cleaning",
-    "abort_and_pause",
-    "check_done",
-    "pause_non_compacted",
-    "resume",
+    *("set", "set_cleaning_state", "grab", "grab_filthiest", "grab_filthiest_compacted_log"),
+    *("deletable", "deletable_logs", "done_cleaning", "done_deleting"),
+    *("abort", "abort_cleaning", "abort_and_pause", "abort_and_pause_cleaning"),
+    *("pause_non_compacted", "pause_cleaning_for_non_compacted_partitions", "resume", "resume_cleaning"),
+    *("check_done", "check_aborted", "check_cleaning_aborted", "update_checkpoints", "alter_checkpoint_dir"),
+    *("truncate_checkpoint", "maybe_truncate_checkpoint", "handle_log_dir_failure"),
+    *("mark_uncleanable", "mark_partition_uncleanable", "maintain_uncleanable_partitions"),
 }
+"""What Kafka's ``LogCleanerManager`` can be asked for, by its methods' names and by shorter ones of cases."""
 
 
 def run_config(case: Fields) -> list[Difference]:
