@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,7 +59,8 @@ def _from_file(path: str, form: str) -> list[bytes]:
         raise InvalidConfig(f"--keys {path} can't be read: {error.strerror}") from None
     where = "standard input" if path == "-" else path
     try:
-        lines = content.decode().split("\n")
+        # A byte order mark, as some editors write, would be part of the first key: another one, which nobody has.
+        lines = content.removeprefix(codecs.BOM_UTF8).decode().split("\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InvalidConfig(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import io
 import json
 import os
@@ -108,10 +109,20 @@ def test_keys_come_from_a_file_in_every_format(users: Run, tmp_path: Path, form:
     assert tombstones == ["user-7@here"]
 
 
+def test_a_byte_order_mark_before_the_first_key_is_no_part_of_it(users: Run, tmp_path: Path) -> None:
+    """Else another key than the one in the file would be erased, and that would be proved."""
+    path = tmp_path / "keys.txt"
+    path.write_bytes(codecs.BOM_UTF8 + b"user-7@here\r\n")
+    assert users("erase", "users", "--keys", str(path), "--yes", "--quiet").code == 0
+    tombstones = [record["key"] for record in users("read", "users").json_lines if record["value"] is None]
+    assert tombstones == ["user-7@here"]
+
+
 @pytest.mark.parametrize(
     ("form", "content", "said"),
     [
         ("text", b"", "has no keys: write one a line"),
+        ("text", codecs.BOM_UTF8, "has no keys: write one a line"),
         ("text", b"user-7@here\n\nb\n", "line 2 is empty: a key has at least one byte"),
         ("text", b"a\n\xff\xfe\n", "line 2 is not UTF-8: write keys that are no text as hex or base64"),
         ("hex", b"6b\nuser-7@here\n", "line 2 is not a key as hex"),
