@@ -41,6 +41,8 @@ class SearchedFile:
     size_bytes: int
     is_metadata: bool = False
     """Whether it lies where keptlog and Iceberg put their own JSON: what is JSON elsewhere is unknown."""
+    is_needed: bool = False
+    """Whether the table refers to it: if it is gone, nobody has deleted it for good, and somebody may put it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class FileFindings:
     problem: str | None = None
     """Why it was not looked at, or not all of it, and what helps; null if it was."""
     is_gone: bool = False
-    """Whether it was deleted since it was listed; that is no problem, and a new listing shows it."""
+    """Whether it is not there: one that is needed is missing, any other was deleted since it was listed."""
     records: int = 0
     """Keys that were looked at, each as often as it occurs."""
 

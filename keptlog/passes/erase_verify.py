@@ -20,6 +20,7 @@ from keptlog.engine.search_tasks import KeySearch
 from keptlog.log.counted import counted
 from keptlog.log.erasure import Erasure, ErasureState, reached
 from keptlog.log.search import FileFindings, FileKind, KeyHits, SearchedFile
+from keptlog.log.stored_files import MENDING
 from keptlog.passes.erasure_receipt import erasure_drafts
 from keptlog.passes.erasure_request import ErasureProof, ErasureRow
 from keptlog.passes.kept_records import KeptRecords
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 _ROUNDS = 5
 _SHOWN = 5
+_MISSING = f"the topic needs it, and it is missing from the storage; {MENDING}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,8 @@ class Verification:
         path = findings.file.path
         if findings.problem:
             return f"{path} was not looked through: {findings.problem}"
+        if findings.is_gone and findings.file.is_needed:
+            return f"{path} was not looked through: {_MISSING}"
         hits = [hit for hit in findings.hits if _counts(hit, erasure, self._partitions)]
         if not hits:
             return None

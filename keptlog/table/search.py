@@ -3,7 +3,8 @@
 All that lies below a topic's location, from one listing: what is live, what was replaced, what nobody refers to. What
 the table refers to and lies elsewhere comes besides: another program may have brought it in from anywhere. So does what
 a journal names there: a purge has taken its snapshots, and leaves it to be deleted by hand. Nothing is left out, for
-whoever looks for a key knows what a file is only when it was opened.
+whoever looks for a key knows what a file is only when it was opened. What the table needs and is not there comes
+besides: nobody knows what is in it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from keptlog.table.history import is_history
 from keptlog.table.journal import journal_folder, read_journals, receipt_folder, unreadable_folder
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.readers import is_position
-from keptlog.table.references import all_references, comparable, comparable_forms
+from keptlog.table.references import References, all_references, comparable, comparable_forms
 from keptlog.table.runs import remembered_ms
 from keptlog.table.schema import PARTITION_SPEC, TABLE_SCHEMA
 from keptlog.table.topic_storage import drafts_among
@@ -59,21 +60,33 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
     paths = [file.path for file in stored]
     journals, unreadable = read_journals(files, location, paths)
     strange = unreadable.keys() | _strange_drafts(files, location, paths) | _strange_memory(files, table, paths)
+    references = all_references(table)
+    forms = comparable_forms(paths)
+    needed = set(comparable_forms([*references.data_bytes, *_needed_metadata(references)]).values())
     listed = [
-        SearchedFile(file.path, file.size_bytes, _is_metadata(location, file.path) and file.path not in strange)
+        SearchedFile(
+            file.path,
+            file.size_bytes,
+            _is_metadata(location, file.path) and file.path not in strange,
+            is_needed=forms[file.path] in needed,
+        )
         for file in stored
     ]
-    references = all_references(table)
     # A purge deletes nothing elsewhere: what its journal names there is left, and no snapshot names it any more.
     left = {file.path: file.bytes for journal in journals.values() for file in journal.segments + journal.metadata}
     sizes = left | references.data_bytes | references.metadata_bytes
-    below = comparable(location) + "/"
+    below, here = comparable(location) + "/", set(forms.values())
     elsewhere = [
-        SearchedFile(path, sizes[path], _is_metadata(location, path))
+        SearchedFile(path, sizes[path], _is_metadata(location, path), is_needed=form in needed)
         for path, form in comparable_forms(sizes).items()
-        if not form.startswith(below)
+        if form not in here and (form in needed or not form.startswith(below))
     ]
     return [*listed, *elsewhere]
+
+
+def _needed_metadata(references: References) -> list[str]:
+    """What beside segments may have a key in it, and is there as long as the table names it."""
+    return [path for path in references.metadata_bytes if not _TABLE_METADATA.search(path)]
 
 
 def searched_versions(location: str, versions: Iterable[ObjectVersion]) -> list[SearchedFile]:

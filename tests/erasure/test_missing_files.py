@@ -1,0 +1,44 @@
+"""What the topic needs and is not there was looked through by nobody: no request is ``verified`` beside it.
+
+Somebody may put the file back, and then readers would have what is in it, beside a receipt that says that every file
+was looked through.
+"""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Run, home, keptlog
+from tests.erasure.test_planted import almost_erased, live_path, local, require_verified, told, world
+from tests.erasure.world import KEY, OTHER, VALUE, World
+
+__all__ = ["home", "keptlog", "world"]
+MISSING = "was not looked through: the topic needs it, and it is missing from the storage; put the file back"
+
+
+def test_a_live_segment_that_is_missing_keeps_a_request_open_and_is_named(world: World, keptlog: Run) -> None:
+    segment = almost_erased(world)
+    path = live_path(world)
+    own = path.read_bytes()
+    path.unlink()
+    (text,) = told(world, keptlog)
+    assert f"{path.name} {MISSING}" in text
+    path.write_bytes(segment)
+    (text,) = told(world, keptlog)
+    assert f"{path.name} (segment) has 1 record of 1 key" in text
+    path.write_bytes(own)
+    require_verified(world)
+
+
+def test_so_does_a_file_of_watermarks(world: World, keptlog: Run) -> None:
+    world.create(settings={"compaction.strategy": "timestamp"})
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask()
+    assert world.to_deleted().erasure.state == "deleted"
+    named = world.store.logs("users")[0].watermarks_path
+    assert named
+    content = local(named).read_bytes()
+    local(named).unlink()
+    (text,) = told(world, keptlog)
+    assert f"{named} {MISSING}" in text
+    local(named).write_bytes(content)
+    (text,) = told(world, keptlog)
+    assert f"{named} (arrow) has 1 record of 1 key" in text
