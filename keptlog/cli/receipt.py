@@ -32,7 +32,7 @@ from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.units import size
 from keptlog.receipts.chain import ChainVerification, Finding, Flaw, verify_chain
-from keptlog.receipts.key_files import PUBLIC_FILE, public_keys, trusted_keys
+from keptlog.receipts.key_files import PUBLIC_FILE, public_key_files, public_keys, trusted_keys
 from keptlog.settings import home_path
 
 if TYPE_CHECKING:
@@ -150,13 +150,14 @@ def export(folder: Path, *, as_json: bool) -> None:
     The public key is not among them: hand it over by another way, or it would prove nothing.
     """
     count = _receipts().export(folder)
-    public = home_path() / PUBLIC_FILE
     if as_json:
         print_json({"folder": str(folder), "receipts": count})
         return
     click.echo(f"{counted(count, 'receipt')} in {folder}")
     if count:  # the key is made with the first
-        click.echo(f"to check them: keptlog receipt verify {folder} --public-key {public}")
+        # After a change of keys the first one alone would have receipts, and the head, taken for somebody else's.
+        keys = " ".join(f"--public-key {path}" for path in public_key_files(home_path()))
+        click.echo(f"to check them: keptlog receipt verify {folder} {keys}")
 
 
 def _receipts() -> Receipts[SealedReceipts]:

@@ -25,6 +25,7 @@ from keptlog.whole_file import create_file
 
 KEY_FILE_VARIABLE = "KEPTLOG_SIGNING_KEY_FILE"
 PRIVATE_FILE, PUBLIC_FILE = "receipts.key", "receipts.pub"
+_FURTHER = "receipts-*.pub"
 _Key = TypeVar("_Key")
 _OF_OTHERS = 0o077
 _PRIVATE_MODE, _PUBLIC_MODE = 0o600, 0o644
@@ -90,7 +91,18 @@ def trusted_keys(home: Path) -> list[PublicKey]:
             "permissions, or name the keys with --public-key"
         ).for_good() from error
     own = [_read(home / name, PublicKey.of_pem, "public key", _OWN_REMEDY) for name in names if name == PUBLIC_FILE]
-    return [*own, *public_keys(home / name for name in fnmatch.filter(names, "receipts-*.pub"))]
+    return [*own, *public_keys(home / name for name in fnmatch.filter(names, _FURTHER))]
+
+
+def public_key_files(home: Path) -> list[Path]:
+    """The files of the public keys that a home trusts; that of its first key where none is seen."""
+    try:
+        names = names_in(home)
+    except OSError:
+        names = []
+    earlier = fnmatch.filter(names, _FURTHER)
+    own = [] if earlier and PUBLIC_FILE not in names else [PUBLIC_FILE]
+    return [home / name for name in (*own, *earlier)]
 
 
 def public_keys(paths: Iterable[Path]) -> list[PublicKey]:

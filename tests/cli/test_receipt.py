@@ -170,6 +170,19 @@ def test_files_are_verified_without_a_home_and_without_what_opens_one(sealed: Te
     assert "needs no keptlog.table" in sealed.run("list", offline=True).stderr  # such an import would be seen
 
 
+def test_an_export_names_every_key_that_is_needed_to_check_it(sealed: Terminal) -> None:
+    (sealed.folder / "home" / "receipts.key").unlink()
+    open_home(sealed.folder / "home").receipts.chain.append(
+        [Draft("9c", "purge", 1_700_000_003_000, {"topic": "users"})]
+    )
+    said = sealed.run("export", "later").stdout.splitlines()
+    _, _, command = said[-1].partition("keptlog receipt ")
+    assert said == ["4 receipts in later", f"to check them: keptlog receipt {command}"]
+    assert command.count("--public-key ") == 2
+    checked = sealed.run(*command.split())
+    assert (checked.returncode, checked.stdout.endswith(": unchanged, and none is missing\n")) == (0, True)
+
+
 def test_files_that_were_changed_are_named(sealed: Terminal) -> None:
     path = sealed.folder / "export" / "000000000002-77aa.json"
     path.write_bytes(path.read_bytes().replace(b"users", b"usurs"))
