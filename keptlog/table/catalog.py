@@ -38,6 +38,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
 from keptlog.table.configuration import catalog_settings, kind_of
+from keptlog.table.database_answers import answer_in_time
 from keptlog.table.database_file import FileIdentity, follow_file, identity_of, is_blank
 from keptlog.table.embedded import CATALOG_NAME, CONFIGURED, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE, warehouse_of
 from keptlog.table.files import READ_ONLY, TableFiles, make_folder
@@ -264,6 +265,7 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
             catalog = forward_in_time(catalog, now_ms)
             if isinstance(catalog, SqlCatalog):
                 tell_connections(catalog.engine)
+                answer_in_time(catalog.engine)
             return one_at_a_time(catalog, fit=(TellsLocations,))
     except (ValueError, NoSuchPropertyException, NotInstalledError) as error:
         why = missing_extra(error.__cause__) or one_line(error)
