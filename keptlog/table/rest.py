@@ -13,6 +13,7 @@ from __future__ import annotations
 from time import monotonic as _now_s  # noqa: TID251  # the clock that PyIceberg compares with
 from typing import Any, TypeGuard
 
+from pydantic import ValidationError
 from pyiceberg.catalog.rest import RestCatalog, TableResponse
 from pyiceberg.catalog.rest.auth import OAuth2AuthManager, OAuth2TokenProvider
 from pyiceberg.exceptions import RESTError
@@ -23,6 +24,7 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from typing_extensions import override
 
 from keptlog.table.echo import without_what_was_sent
+from keptlog.table.foreign_answers import ForeignAnswer, require_catalogs_own
 from keptlog.table.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.side_by_side import AT_ONCE
 from keptlog.table.vending import Vended, credentials_in, remember
@@ -88,7 +90,7 @@ class PatientRestCatalog(RestCatalog):
         """Prepare a session; the first that PyIceberg does with one that is new, before it asks for a token."""
         super()._config_headers(session)
         _make_patient(session)  # one that signs requests for AWS has its own adapter, for its address
-        session.hooks["response"].append(without_what_was_sent)
+        session.hooks["response"] += [without_what_was_sent, require_catalogs_own]
 
     @override
     def commit_table(
@@ -100,6 +102,9 @@ class PatientRestCatalog(RestCatalog):
         except NotImplementedError as error:
             # So PyIceberg says 501, as if it were its own code that is missing.
             raise RESTError(str(error)) from error.__cause__
+        except ValidationError as error:
+            # It may have landed: what was staged for it must not be deleted.
+            raise ForeignAnswer("what came for a commit is no answer of an Iceberg catalog") from error
         return answer
 
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:

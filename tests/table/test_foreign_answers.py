@@ -1,0 +1,89 @@
+"""What a proxy says in place of a REST catalog is no word of the catalog's: no topic is gone for it, and no record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import CommitStateUnknown, StorageUnavailable
+from keptlog.table.catalog import open_catalog
+from keptlog.table.store import LogStore
+from tests.table.rest_server import Answer, RestServer, rest_server
+from tests.table.stores import NOW_MS, TOPIC, append_each, create, new_id, new_records, store_at, values
+
+PAGE = b"<!doctype html>\n<title>Sign in</title>"
+DEFAULT_BACKEND = b"default backend - 404"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RestServer]:
+    create(tmp_path)
+    append_each(store_at(tmp_path), [("a", "1")])
+    with rest_server(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+def store(server: RestServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LogStore:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", server.uri)
+    return LogStore(open_catalog(tmp_path / "elsewhere"), {}, lambda _: None, new_id)
+
+
+def append(store: LogStore) -> None:
+    store.append(TOPIC, new_records(("b", "2")), "run", NOW_MS)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer(200, text=PAGE), Answer(302, text=PAGE), Answer(404, text=DEFAULT_BACKEND), Answer(404, text=b" ")],
+    ids=["page", "redirect", "default backend", "empty"],
+)
+def test_topics_are_not_gone_for_a_proxy_that_says_so(store: LogStore, server: RestServer, answer: Answer) -> None:
+    server.answers["list"] = [answer]
+    with pytest.raises(StorageUnavailable, match=rf"{answer.status} from .*/tables came with .*not with JSON"):
+        store.topics()
+    server.answers["load"] = [answer] * 2
+    with pytest.raises(StorageUnavailable, match="not with JSON of a catalog; check that it exists and can be reached"):
+        store.load_table(TOPIC)
+    assert store.topics() == [TOPIC]
+
+
+def test_a_page_in_place_of_the_configuration_is_told_in_one_line(
+    server: RestServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", server.uri)
+    server.answers["config"] = [Answer(200, text=PAGE)]
+    with pytest.raises(
+        StorageUnavailable, match=r"can't be opened: ForeignAnswer: 200 from .*/v1/config came with text"
+    ):
+        open_catalog(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("status", "text"), [(200, PAGE), (200, b"{}"), (404, PAGE), (409, PAGE)], ids=["page", "JSON", "404", "409"]
+)
+@pytest.mark.parametrize("lands", [True, False])
+def test_a_commit_that_a_proxy_answers_lands_once(
+    store: LogStore, server: RestServer, status: int, text: bytes, *, lands: bool
+) -> None:
+    server.answers["commit"] = [Answer(status, lands=lands, text=text)]
+    append(store)
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"2")]
+
+
+def test_a_commit_that_landed_is_in_doubt_while_a_proxy_says_that_nothing_is_there(
+    store: LogStore, server: RestServer, tmp_path: Path
+) -> None:
+    def catalog_is_gone(_: float) -> None:
+        server.answers["load"] = [Answer(404, text=DEFAULT_BACKEND)] * 2
+
+    waiting = LogStore(open_catalog(tmp_path / "elsewhere"), {}, catalog_is_gone, new_id)
+    server.answers["commit"] = [Answer(503, lands=True)]
+    with pytest.raises(CommitStateUnknown, match=r"404 from .*--run-id run"):
+        append(waiting)
+    server.answers.clear()
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"2")]
+    append(store)
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"2")]
