@@ -58,7 +58,7 @@ from keptlog.table.change import Change
 from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.file_io import metadata_read_once
 from keptlog.table.files import TableFiles
-from keptlog.table.reach import OUT_OF_REACH, FailureKind, disk_refusal_of, failure_of, todo_about
+from keptlog.table.reach import OUT_OF_REACH, FailureKind, disk_refusal_of, failure_of, todo_about, was_silent
 from keptlog.table.reaching import one_line
 from keptlog.table.runs import LandedChange, expired_since, landed_before
 from keptlog.table.topics import load_topic_table
@@ -67,6 +67,8 @@ _logger = logging.getLogger(__name__)
 
 MAX_OUTAGES = 24
 """Attempts in a row that catalog or storage did not answer."""
+_OF_SILENCE = 8
+"""As so many counts one that was waited for until its time was up: all of them would take three quarters of an hour."""
 MAX_LOST_RACES = 200
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 2.0
@@ -275,7 +277,7 @@ class _Rounds:
         if is_lost_race:
             self.lost_races, self.outages = self.lost_races + 1, 0
             return
-        self.outages += 1
+        self.outages += _OF_SILENCE if was_silent(failure) else 1
         if failure_of(failure) is FailureKind.REFUSED:
             self.refusal = self.refusal or failure
 

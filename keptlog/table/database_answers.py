@@ -23,6 +23,7 @@ from sqlalchemy import Engine
 
 DATABASE_SECONDS = 30.0
 """As long as a commit to SQLite waits for those of others: what is asked is a row, or some."""
+NO_ANSWER = "the database did not answer within"
 _BY_CURSOR = ("do_execute", "do_execute_no_params", "do_executemany")
 _BY_CONNECTION = ("do_ping", "do_commit", "do_rollback")
 """With those above all through which SQLAlchemy asks a database for an answer: what each is given first."""
@@ -47,8 +48,7 @@ def _in_time(engine: Engine, call: Callable[..., Any], *, by_cursor: bool) -> Ca
             except Exception as error:
                 if not is_late.is_set() or engine.dialect.dbapi is None:
                     raise
-                text = f"the database did not answer within {DATABASE_SECONDS:g} s"
-                raise engine.dialect.dbapi.OperationalError(text) from error
+                raise engine.dialect.dbapi.OperationalError(f"{NO_ANSWER} {DATABASE_SECONDS:g} s") from error
 
     return in_time
 

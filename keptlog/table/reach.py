@@ -36,6 +36,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAl
 from keptlog.errors import StorageUnavailable
 from keptlog.storage.disk import FULL, DiskRefusal, refusal_of
 from keptlog.storage.refusal import store_refusal_of
+from keptlog.table.database_answers import NO_ANSWER
 from keptlog.table.embedded import HELD
 from keptlog.table.reaching import one_line
 
@@ -129,6 +130,13 @@ def failure_of(error: Exception) -> FailureKind:
         return _of_database(error)
     is_refused = store_refusal_of(error) or (isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM})
     return FailureKind.REFUSED if is_refused else FailureKind.UNKNOWN
+
+
+def was_silent(error: BaseException) -> bool:
+    """Whether it was waited for an answer until the time for it was up."""
+    from requests.exceptions import ReadTimeout  # noqa: PLC0415  # as said above
+
+    return isinstance(error, ReadTimeout) or (isinstance(error, DBAPIError) and NO_ANSWER in str(error.orig))
 
 
 def _of_answer(error: RESTError | HTTPError) -> FailureKind:

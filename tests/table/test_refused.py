@@ -140,6 +140,20 @@ def test_a_commit_without_an_answer_lands_once(
     assert values(store) == [(0, 0, b"1"), (0, 1, b"2")]
 
 
+def test_a_catalog_that_never_answers_is_given_up_after_three_waits(
+    store: LogStore, server: RestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert store.topics() == [TOPIC]
+    table = store.load_table(TOPIC)
+    monkeypatch.setattr("keptlog.table.rest.ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(store, "load_table", lambda _: table)
+    server.asked.clear()
+    server.delay_seconds = 0.5
+    with pytest.raises(StorageUnavailable, match=r"ReadTimeout.*nothing landed, try again"):
+        append(store)
+    assert server.asked == {"load": 3}
+
+
 def test_a_catalog_that_is_too_busy_is_asked_again(store: LogStore, server: RestServer) -> None:
     server.answers["commit"] = [Answer(429)] * 3
     append(store)
