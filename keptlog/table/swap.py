@@ -21,7 +21,8 @@ so that it is a compare-and-swap all the same (ADR 10).
 
 Outcomes can be committed again, and by another process: Dagster hands them on. So if they are refused, their files are
 deleted only where they can never land any more, and never did: a segment that they replace is gone, and no snapshot
-refers to them.
+refers to them. Of a topic that is gone they are deleted unless its table may have landed them, and have another name
+since (``elsewhere``).
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.leftover import discard
 from keptlog.table.change import OPERATION, RUN_ID, Change, commit_id_of
 from keptlog.table.commit import Committer, Land
+from keptlog.table.elsewhere import may_be_elsewhere
 from keptlog.table.file_metrics import LiveFile, data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.freshness import require_cleanable, require_droppable, require_not_held, require_staged
@@ -108,7 +110,7 @@ class Swap:
         try:
             committer.commit(Change(self.topic, self._topic_id, self._commit_id), prepare)
         except UnknownTopic:
-            discard(files, self._staged_paths)
+            self._discard_of_gone_topic(committer, files)
             raise StalePlan(f"topic {self.topic} was deleted while it was cleaned; there is nothing to do") from None
         except StalePlan:
             self._discard_what_never_lands(committer, files, live_files)
@@ -117,6 +119,9 @@ class Swap:
     def _discard_what_never_lands(self, committer: Committer, files: TableFiles, live_files: LiveFiles) -> None:
         try:
             table = load_topic_table(committer.catalog, self.topic)
+            if self._topic_id not in {None, str(table.metadata.table_uuid)}:
+                self._discard_of_gone_topic(committer, files)
+                return
             live = {file.segment.path for of_partition in live_files.of(table).values() for file in of_partition}
             replaced = [segment.path for outcome in self.rewritten for segment in outcome.removed]
             if live.issuperset(replaced):
@@ -126,6 +131,14 @@ class Swap:
             _logger.info("what run %s has staged for topic %s is left: %s", self.run_id, self.topic, one_line(error))
             return
         discard(files, [path for path in self._staged_paths if comparable(path) not in referenced])
+
+    def _discard_of_gone_topic(self, committer: Committer, files: TableFiles) -> None:
+        paths = self._staged_paths
+        if paths and may_be_elsewhere(committer.catalog, files, self.topic, self._topic_id, paths[0]):
+            text = "what run %s has staged for topic %s is left: its table may be there under another name"
+            _logger.info(text, self.run_id, self.topic)
+            return
+        discard(files, paths)
 
     @property
     def _topic_id(self) -> str | None:
