@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from keptlog.dagster.assets.last_results import TOPIC_ID
 from keptlog.dagster.assets.markdown import as_list
 from keptlog.dagster.assets.mount import Run, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB, AssetKeys
@@ -51,6 +52,7 @@ def topic_outlook(assessments: Sequence[Assessment], broker: BrokerConfig, now_m
         "topic_cleanable_bytes": totals.cleanable_bytes,
         "topic_waiting_bytes": totals.waiting_bytes,
         "dagster/size_bytes": totals.bytes,
+        **_identity(assessments),
     }
 
 
@@ -71,6 +73,12 @@ def outlook_of(call: Run | Tick, assessments: Sequence[Assessment], now_ms: int)
 def clean_observation(keys: AssetKeys, topic: str, outlook: Metadata) -> dg.AssetObservation:
     """What the clean section of a topic is to expect; ``outlook`` is that of all its logs."""
     return dg.AssetObservation(keys.clean(topic), metadata={**outlook, "dagster/row_count": outlook["topic_records"]})
+
+
+def _identity(assessments: Sequence[Assessment]) -> Metadata:
+    """What tells the topic from another one of the same name; nothing of one that is older than ids."""
+    topic_id = next((each.log.topic_id for each in assessments), None)
+    return {TOPIC_ID: topic_id} if topic_id else {}
 
 
 def _reasons(assessments: Sequence[Assessment], broker: BrokerConfig) -> list[str]:

@@ -5,12 +5,17 @@ it is too young, would so stay missing for ever: grey in the Partitions tab, and
 as ``AutomationCondition.eager()`` downstream, would never begin. So once such a log has been looked at, that is a
 materialization of its clean section, which holds what it holds.
 
+A topic may have been deleted, and another one of the same name made. What Dagster was told of the old one, it shows as
+that of the new one, with its numbers and with checks that passed. So such a log counts as one of which nothing was
+told. All that was told of the old topic was told before anything of the new one; so it is found by few looks.
+
 Dagster alone knows what it was told: it is asked once for each topic in a process, a few topics a tick. What is due, is
 being cleaned, or has failed, is left to its clean. What was to be cleaned by a run that was cancelled is not.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +23,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from keptlog.dagster.assets.attempts import last_attempts
+from keptlog.dagster.assets.last_results import TOPIC_ID
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.numbers import Metadata, unchanged_materialization
 from keptlog.dagster.assets.outlook import outlook_of
@@ -26,16 +32,20 @@ from keptlog.log.assessment import Assessment
 from keptlog.passes.observer import Overview
 
 ASKED_PER_TICK = 20
-"""Topics; two queries of Dagster's database each, or three."""
+"""Topics; two queries of Dagster's database each, to four; a few more of one that was made anew."""
+
+
+_Section = tuple[dg.AssetKey, str | None]
+"""A clean section, and the id of its topic: one of a later topic has the same key."""
 
 
 @dataclass
 class _Known:
     """What this process knows of what Dagster was told."""
 
-    told: dict[dg.AssetKey, set[str]] = field(default_factory=lambda: defaultdict(set))
+    told: dict[_Section, set[str]] = field(default_factory=lambda: defaultdict(set))
     """The topic-partitions of a clean section of which there is a materialization."""
-    asked_at: dict[dg.AssetKey, int] = field(default_factory=lambda: defaultdict(int))
+    asked_at: dict[_Section, int] = field(default_factory=lambda: defaultdict(int))
     """In which tick Dagster was asked about it; those that it was not asked about for longest come first."""
     ticks: int = 0
 
@@ -44,14 +54,15 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
     """Materializations, at most so many, of clean sections of which Dagster was never told."""
     known = tick.log_store.remembered(_Known, lambda _: _Known())
     known.ticks += 1
-    untold = {key: left for key, logs in _as_clean_as_can_be(tick, seen) if (left := _without(logs, known.told[key]))}
+    found_whole = _as_clean_as_can_be(tick, seen)
+    untold = {each: left for each, logs in found_whole if (left := _without(logs, known.told[each]))}
     found: list[dg.AssetMaterialization] = []
-    for key in sorted(untold, key=lambda key: known.asked_at[key])[:ASKED_PER_TICK]:
-        known.asked_at[key] = known.ticks
+    for section in sorted(untold, key=lambda each: known.asked_at[each])[:ASKED_PER_TICK]:
+        known.asked_at[section] = known.ticks
         instance = tick.context.instance
-        known.told[key] |= instance.event_log_storage.get_materialized_partitions(key)
-        tried = last_attempts(instance, key, [*UNDER_WAY, dg.DagsterRunStatus.FAILURE])
-        left = _without(untold[key], known.told[key] | tried)
+        known.told[section] |= _told_of(instance, *section)
+        tried = last_attempts(instance, section[0], [*UNDER_WAY, dg.DagsterRunStatus.FAILURE])
+        left = _without(untold[section], known.told[section] | tried)
         of_topic = _of_topic(tick, seen, left[0].log.topic_partition.topic) if left else {}
         for each in left:
             if len(found) == most:
@@ -61,19 +72,41 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
     return found
 
 
+def _told_of(instance: dg.DagsterInstance, key: dg.AssetKey, topic_id: str | None) -> set[str]:
+    """The topic-partitions of which there is a materialization that is not of an earlier topic of the same name."""
+    storage = instance.event_log_storage
+    materialized = storage.get_materialized_partitions(key)
+    if not materialized or topic_id is None:
+        return materialized
+    told = storage.get_latest_storage_id_by_partition(key, dg.DagsterEventType.ASSET_MATERIALIZATION)
+    oldest_first = sorted(materialized & told.keys(), key=lambda name: told[name])
+    # False comes before True, as 0 before 1.
+    earlier = bisect_left(oldest_first, 1, key=lambda name: _is_of(instance, key, told[name], topic_id))
+    return set(oldest_first[earlier:])
+
+
+def _is_of(instance: dg.DagsterInstance, key: dg.AssetKey, storage_id: int, topic_id: str) -> bool:
+    """Whether a materialization is of this topic; one that does not say of which is taken for that."""
+    filters = dg.AssetRecordsFilter(asset_key=key, storage_ids=[storage_id])
+    for record in instance.fetch_materializations(filters, limit=1).records:
+        told = record.asset_materialization.metadata.get(TOPIC_ID) if record.asset_materialization else None
+        return told is None or told.value == topic_id
+    return True
+
+
 def _of_topic(tick: Tick, seen: Overview, topic: str) -> Metadata:
     logs = [each for each in seen.assessments if each.log.topic_partition.topic == topic]
     return outlook_of(tick, logs, seen.now_ms)
 
 
-def _as_clean_as_can_be(tick: Tick, seen: Overview) -> Iterator[tuple[dg.AssetKey, list[Assessment]]]:
+def _as_clean_as_can_be(tick: Tick, seen: Overview) -> Iterator[tuple[_Section, list[Assessment]]]:
     """By clean section the logs that no clean is due for."""
     logs: dict[str, list[Assessment]] = defaultdict(list)
     for each in seen.assessments:
         if not each.trigger and not each.log.uncleanable:
             logs[each.log.topic_partition.topic].append(each)
     for topic, theirs in logs.items():
-        yield tick.keys.clean(topic), theirs
+        yield (tick.keys.clean(topic), theirs[0].log.topic_id), theirs
 
 
 def _without(logs: Sequence[Assessment], told: set[str]) -> list[Assessment]:

@@ -169,6 +169,7 @@ def _entry(stored: StoredTopic) -> dict[str, Any]:
         "paths": [segment.path[len(prefix) :] for segment in segments],
         "held": held_as_lists(stored.held),
         "metadata_files": stored.metadata_files,
+        "topic_id": stored.topic_id,
         "numbers": [[getattr(segment, column) for segment in segments] for column in _COLUMNS[1:]],
     }
 
@@ -183,7 +184,8 @@ def _stored(topic: str, entry: dict[str, Any]) -> StoredTopic:
     if start != len(segments):
         raise ValueError("other segments than were counted")
     held, said_by = held_of_lists(entry["held"]), tuple((path, size) for path, size in entry["metadata_files"])
-    return StoredTopic(topic, entry["location"], entry["properties"], by_partition, held, said_by)
+    topic_id = entry.get("topic_id")
+    return StoredTopic(topic, entry["location"], entry["properties"], by_partition, held, said_by, topic_id)
 
 
 def held_as_lists(held: Iterable[Held]) -> list[list[Any]]:

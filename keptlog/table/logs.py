@@ -7,7 +7,7 @@ aside as a ``StoredTopic`` and be judged later, with the broker settings of then
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from keptlog.errors import InvalidConfig
@@ -51,6 +51,8 @@ class StoredTopic:
     """What the table alone tells of bytes that are not live (``superseded``)."""
     metadata_files: MetadataFiles = ()
     """Those that say all this."""
+    topic_id: str | None = None
+    """Tells it from another topic of the same name; null if an older keptlog has put it aside."""
 
     @property
     def has_readers(self) -> bool:
@@ -66,7 +68,8 @@ class StoredTopic:
             InvalidConfig: the topic's configuration can't be resolved over this broker's.
         """
         config = config_of(self.topic, self.properties, broker_settings)
-        logs = logs_from(self.topic, self.properties, self.segments, config)
+        told = logs_from(self.topic, self.properties, self.segments, config)
+        logs = [replace(log, topic_id=self.topic_id) for log in told] if self.topic_id else told
         terms = Terms(config.file_delete_delay_ms, purge_interval_ms(broker_settings))
         return ObservedTopic(
             self.location,

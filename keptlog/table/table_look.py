@@ -34,4 +34,5 @@ class TableLook:
         held = self.superseded_files.of(table)
         lists = [snapshot.manifest_list] if snapshot else []
         said_by = metadata_files([table.metadata_location, *lists, *self.live_segments.manifests_of(topic)])
-        return StoredTopic(topic, table.metadata_location, table.properties, segments, held, said_by)
+        topic_id = str(table.metadata.table_uuid)
+        return StoredTopic(topic, table.metadata_location, table.properties, segments, held, said_by, topic_id)

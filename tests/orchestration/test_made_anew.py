@@ -1,0 +1,64 @@
+"""A topic that was deleted and made anew under its name: Dagster does not show what the old one was as what it is."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.orchestration.conftest import DAY_MS, World
+from tests.orchestration.shipped import dirty_ratio_sensor
+
+CLEAN = dg.AssetKey(["users", "clean"])
+
+
+def made_anew(world: World) -> None:
+    world.store.delete_topic("users", world.now_ms)
+    world.topic("users", 2)
+
+
+def told(world: World) -> list[tuple[str, object]]:
+    """What a tick tells of the clean section: of which topic-partitions, and how many records each has."""
+    events = [each for each in world.tick(dirty_ratio_sensor).asset_events if each.asset_key == CLEAN]
+    made = [each for each in events if isinstance(each, dg.AssetMaterialization)]
+    return sorted((each.partition or "", each.metadata["dagster/partition_row_count"].value) for each in made)
+
+
+@pytest.fixture
+def cleaned(world: World, spark: SparkSession) -> World:
+    """A home with a topic of which both logs were cleaned, and told to Dagster."""
+    world.topic("users", 2)
+    for partition in range(2):
+        world.append("users", ("a", "1"), ("a", "2"), partition=partition)
+    assert world.clean(requested=True).success
+    assert told(world) == []
+    return world
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["seen by one process", "seen by another process"])
+def test_its_logs_are_told_as_they_are_and_once(cleaned: World, *, is_restarted: bool) -> None:
+    made_anew(cleaned)
+    if is_restarted:
+        cleaned.reopen()
+
+    assert told(cleaned) == [("users-0", 0), ("users-1", 0)]
+    assert told(cleaned) == []
+    cleaned.reopen()
+    assert told(cleaned) == []
+
+
+def test_a_log_of_it_that_was_cleaned_before_the_first_look_does_not_hide_the_others(cleaned: World) -> None:
+    made_anew(cleaned)
+    cleaned.append("users", ("a", "1"), ("a", "2"), age_ms=DAY_MS)
+    assert cleaned.clean("users-0", requested=True).success
+    cleaned.reopen()
+
+    assert told(cleaned) == [("users-1", 0)]
+
+
+def test_what_does_not_say_of_which_topic_it_is_counts_as_told(world: World) -> None:
+    """An older keptlog has told it, or a run that failed because of other logs."""
+    world.topic("users")
+    world.instance.report_runless_asset_event(dg.AssetMaterialization(CLEAN, partition="users-0"))
+
+    assert told(world) == []
