@@ -43,6 +43,6 @@ class Searcher:
             StorageUnavailable: the storage can't be listed, or Spark fails.
         """
         with reaching(f"files of topic {topic} can't be listed"):
-            files = searched_files(lambda: self.store.load_table(topic), self.store.files, others)
+            files = [*searched_files(lambda: self.store.load_table(topic), self.store.files), *others]
         search = KeySearch(files, frozenset(key_hashes), self.hasher, bounds_of)
         return self.engine.search(search, run_id, progress)

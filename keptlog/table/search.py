@@ -42,16 +42,14 @@ _PARTITION_VALUE = "partition value"
 _HOLD_NOTHING = {PARTITION, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, DELETE_HORIZON}
 
 
-def searched_files(
-    load: Callable[[], Table], files: TableFiles, others: Iterable[SearchedFile] = ()
-) -> list[SearchedFile]:
-    """Every file of a topic, each once; ``others`` are those that a listing does not show, such as object versions.
+def searched_files(load: Callable[[], Table], files: TableFiles) -> list[SearchedFile]:
+    """Every file of a topic, each once; what a bucket keeps besides is told by ``searched_versions``.
 
     Raises:
         LogCorrupt: what the table refers to can't be read.
         OSError: the storage can't be listed.
     """
-    return [*looked_at(load, lambda table: _files_of(table, files)), *others]
+    return looked_at(load, lambda table: _files_of(table, files))
 
 
 def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:

@@ -25,7 +25,6 @@ backup may need one until a purge comes.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -44,8 +43,6 @@ from keptlog.table.manifests import FileChange
 from keptlog.table.references import comparable
 from keptlog.table.state import CONDEMNED
 from keptlog.table.topics import Topic
-
-_logger = logging.getLogger(__name__)
 
 PURGE_AGAIN = "purge again, which finishes what was begun"
 """What to do about a commit of a purge that got no answer."""
