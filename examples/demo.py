@@ -24,7 +24,7 @@ from examples.git_history import commit_count, git_history, git_tree, is_shallow
 from examples.installed import NotInstalled
 from examples.telling import DAY_MS, Telling, chapter, demo_home, say, where_to_look
 from examples.to_the_end import exit_code_of
-from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS
+from keptlog.dagster.orchestration.clean_sensors import CLEAN_SENSORS
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, new_id
 from keptlog.log.iso_time import iso_time

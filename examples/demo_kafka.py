@@ -32,8 +32,8 @@ from examples.profiles_telling import PARTITIONS, ProfilesTelling
 from examples.telling import DAY_MS, chapter, demo_home, say, where_to_look
 from examples.to_the_end import add_records, exit_code_of, warm_spark
 from examples.user_profiles import user_profiles
+from keptlog.dagster.orchestration.clean_sensors import CLEAN_SENSORS
 from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR
-from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS
 from keptlog.errors import StorageUnavailable
 from keptlog.home import Home
 from keptlog.log.iso_time import iso_time

@@ -41,7 +41,7 @@ from examples.profiles_telling import PARTITIONS, ProfilesTelling
 from examples.telling import DAY_MS, chapter, demo_home, say
 from examples.to_the_end import add_records, exit_code_of, warm_spark
 from examples.user_profiles import user_profiles
-from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS
+from keptlog.dagster.orchestration.clean_sensors import CLEAN_SENSORS
 from keptlog.home import Home, new_id, spark_session
 from keptlog.ingest.kafka_logs import KafkaLogs
 from keptlog.log.iso_time import iso_time

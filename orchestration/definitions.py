@@ -25,6 +25,7 @@ from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.translator import AS_DELIVERED, DagsterKeptlogTranslator
 from keptlog.dagster.orchestration.automation import Automation, Intervals
 from keptlog.dagster.orchestration.clean_job import PASSES
+from keptlog.dagster.orchestration.clean_sensors import CLEAN_SENSORS, clean_sensors
 from keptlog.dagster.orchestration.erasure_sensor import ERASURE_SENSOR, erasure_sensor
 from keptlog.dagster.orchestration.failed_runs import FAILED_RUN_SENSOR, failed_run_sensor
 from keptlog.dagster.orchestration.health_sensor import HEALTH_SENSOR, health_sensor
@@ -32,12 +33,15 @@ from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR, inges
 from keptlog.dagster.orchestration.jobs import HomeJobs
 from keptlog.dagster.orchestration.loading import definitions_that_stay, seen_topics
 from keptlog.dagster.orchestration.notify_sensor import NOTIFY_SENSOR, notify_sensor
+from keptlog.dagster.orchestration.retention_sensor import (
+    RETENTION_SENSOR,
+    retention_interval_seconds,
+    retention_sensor,
+)
 from keptlog.dagster.orchestration.schedules import SCHEDULES, schedules
-from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS, clean_sensors
 from keptlog.dagster.orchestration.state_file import StateFile
 from keptlog.dagster.orchestration.topic_assets import topic_assets
 from keptlog.dagster.orchestration.topics_sensor import TOPICS_SENSOR, Loaded, topics_sensor
-from keptlog.dagster.orchestration.upkeep import RETENTION_SENSOR, retention_interval_seconds, retention_sensor
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.io_manager import topic_io_manager
 from keptlog.dagster.resources.kafka import KafkaResource

@@ -18,14 +18,14 @@ from keptlog.dagster.assets.health import FULL_MS, Health, health_event
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
+from keptlog.dagster.orchestration.clean_sensors import CLEAN_SENSORS
 from keptlog.dagster.orchestration.erasure_sensor import ERASURE_SENSOR
 from keptlog.dagster.orchestration.failed_runs import FAILED_RUN_SENSOR
 from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import due_logs
+from keptlog.dagster.orchestration.retention_sensor import RETENTION_SENSOR
 from keptlog.dagster.orchestration.sensor_states import SensorState, sensor_states
-from keptlog.dagster.orchestration.sensors import CLEAN_SENSORS
-from keptlog.dagster.orchestration.upkeep import RETENTION_SENSOR
 from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.assessment import in_order_of_urgency

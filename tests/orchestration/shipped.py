@@ -9,7 +9,7 @@ from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.clean_job import PASSES
 from keptlog.dagster.orchestration.definitions import sensors_of
 from keptlog.dagster.orchestration.jobs import HomeJobs
-from keptlog.dagster.orchestration.upkeep import retention_sensor as make_retention_sensor
+from keptlog.dagster.orchestration.retention_sensor import retention_sensor as make_retention_sensor
 
 AUTOMATION = Automation(Mount(), HomeJobs.of(Mount()))
 SENSORS = {sensor.name: sensor for sensor in sensors_of(AUTOMATION, 300)}

@@ -6,8 +6,8 @@ import dagster as dg
 import pytest
 
 from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
+from keptlog.dagster.orchestration.clean_sensors import why_nothing
 from keptlog.dagster.orchestration.requests import DueLogs
-from keptlog.dagster.orchestration.sensors import why_nothing
 from keptlog.log.assessment import Trigger
 from keptlog.log.holder import Held, HolderKind, Holdings, Terms
 from keptlog.passes.observer import observe

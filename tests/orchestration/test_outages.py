@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples.ports import free_port
-from keptlog.dagster.orchestration.upkeep import retention_interval_seconds
+from keptlog.dagster.orchestration.retention_sensor import retention_interval_seconds
 from keptlog.dagster.resources.spark import spark_resource
 from keptlog.errors import StorageUnavailable
 from keptlog.table.store import LogStore

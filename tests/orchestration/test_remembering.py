@@ -8,7 +8,7 @@ from dataclasses import fields
 import dagster as dg
 import pytest
 
-from keptlog.dagster.orchestration.sensors import EVENTS_PER_TICK
+from keptlog.dagster.orchestration.clean_sensors import EVENTS_PER_TICK
 from keptlog.log.metrics import CleanerMetrics
 from keptlog.passes.observer import READING_MS
 from tests.orchestration.conftest import HOUR_MS, World, logs_of

@@ -7,7 +7,6 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from keptlog.dagster.orchestration import upkeep
 from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
@@ -89,7 +88,7 @@ def test_a_tick_names_the_topics_that_cannot_be_read(world: World) -> None:
 def test_a_large_topic_that_can_never_be_retained_keeps_retention_from_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch, error: KeptlogError
 ) -> None:
-    monkeypatch.setattr(upkeep, "LOGS_PER_RUN", 2)
+    monkeypatch.setattr("keptlog.dagster.orchestration.retention_sensor.LOGS_PER_RUN", 2)
     for topic, partitions in (("a", 2), ("b", 1), ("c", 2)):
         world.topic(topic, partitions, cleanup_policy="delete", retention_ms=str(HOUR_MS))
         for partition in range(partitions):

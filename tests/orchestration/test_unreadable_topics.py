@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from keptlog.dagster.orchestration.upkeep import retention_interval_seconds
+from keptlog.dagster.orchestration.retention_sensor import retention_interval_seconds
 from tests.broken_topics import BREAKAGES, Breakage
 from tests.orchestration.conftest import World, logs_of
 from tests.orchestration.shipped import (
