@@ -14,7 +14,7 @@ from keptlog.log.segment import Log
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.log.strategy import Strategy, StrategyKind
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
-from tests.log.test_selection import logs_with_tombstones
+from tests.log.test_assessment import logs_with_tombstones
 
 OLD_MS = NOW_MS - 24 * HOUR_MS
 CLEAN = segment(0, 9, time_ms=OLD_MS)

@@ -16,7 +16,7 @@ from keptlog.log.standing import LogStanding, Term, standing_of, term_of, worst_
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
-from tests.log.test_selection import logs_with_tombstones
+from tests.log.test_assessment import logs_with_tombstones
 
 TIMES = st.integers(NOW_MS - 1000, NOW_MS + 9000)
 PASS = LastPass(ended_ms=NOW_MS - 70, duration_ms=4999, bytes_read=1000, bytes_written=299, map_keys=19, map_slots=100)
