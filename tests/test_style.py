@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 LONGEST_MODULE_LINES = 400
 LONGEST_FUNCTION_LINES = 60
@@ -98,6 +100,23 @@ def test_every_module_says_what_it_is_for() -> None:
     # One tree at a time: Python's collector goes through all that are kept, again and again.
     trees = ((path, ast.parse(path.read_text(encoding="utf-8"))) for path in OURS)
     assert not [str(path.relative_to(ROOT)) for path, tree in trees if tree.body and not ast.get_docstring(tree)]
+
+
+PACKAGES_WITH_A_LIST = [
+    path
+    for path in sorted((ROOT / "keptlog").rglob("__init__.py"))
+    if path.parent.relative_to(ROOT / "keptlog").parts[:1] not in {(), ("cli",), ("dagster",)}
+    and len(list(path.parent.glob("*.py"))) > 11
+]
+"""Whose folder is too large to be read as a list. The command's modules are called like what people type."""
+
+
+@pytest.mark.parametrize("head", PACKAGES_WITH_A_LIST, ids=lambda path: path.parent.name)
+def test_the_head_of_a_large_package_names_each_of_its_modules_and_no_other(head: Path) -> None:
+    text = ast.get_docstring(ast.parse(head.read_text(encoding="utf-8"))) or ""
+    named = set(re.findall(r"``([a-z0-9_]+)``|^ *([a-z0-9_]+)\.py {2,}", text, re.MULTILINE))
+    there = {path.stem for path in head.parent.glob("*.py") if path != head}
+    assert {one or other for one, other in named} == there
 
 
 def test_no_folder_that_can_not_be_listed_is_left_out_without_a_word() -> None:

@@ -12,6 +12,11 @@ Read ``docs/engine.md`` first: the whole story, from the simplest log on, with p
     ways.py             the masks that come of what was read
     rewrite.py          rewrite: the survivors, into new segments
     watermarks.py       what deleted keys leave behind
+    key_search.py       search: which wanted keys a file has, whatever file it is
+    wanted_keys.py      the records of wanted keys, by their keyed hashes
+    drop.py             drop: a segment without the records of wanted keys
+    offset_set.py       a set of offsets that records are looked up in
+    gone.py             what is said of an input that is not there
 
 Conventions: an offset is an int64. Arrays of offsets rise wherever it says so, and searches rely on it. A mask is a
 bool array without nulls, one element a record, in offset order. Positions and rows count from 0 within the table at

@@ -1,7 +1,8 @@
 """Receipts: what keptlog says that it has done, signed, each naming the one before it.
 
     receipt.py     a draft, a receipt, and the one way to write it as bytes
-    signing.py     Ed25519: a key that signs, and the public half that tells whether it did
+    signing.py     a key that signs, and the public half that tells whether it did
+    ed25519.py     how cryptography does that
     key_files.py   where the keys lie, and who makes them
     coverage.py    what no receipt covers, in words
     chain.py       whether some files are a whole chain: names what is missing, damaged, swapped or of another key
