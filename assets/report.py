@@ -104,7 +104,7 @@ def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:
     for name, error in cleaned.failed.items():
         # What is no topic has no asset whose checks could tell it.
         if name not in cleaned.blameless and not isinstance(error, StalePlan | CommitStateUnknown | UnknownTopic):
-            topic, partition = topic_and_partition(name, topics, () if name in cleanable else logs)
+            topic, partition = failed_topic_and_partition(name, topics, () if name in cleanable else logs)
             failed[topic][partition] = str(error)
     findings = []
     for topic in sorted({*logs, *failed}):
@@ -194,7 +194,7 @@ def _end_attempts(run: Run, cleaned: Pass, names: Collection[str]) -> None:
     end_attempts(run, {TopicPartition.parse(name): why for name, why in whole.items()})
 
 
-def topic_and_partition(name: str, topics: Collection[str], readable: Collection[str]) -> tuple[str, int]:
+def failed_topic_and_partition(name: str, topics: Collection[str], readable: Collection[str]) -> tuple[str, int]:
     """Topic and partition of something that failed; ``WHOLE_TOPIC`` where the name is a topic's.
 
     A topic may be called ``events-0`` beside another one that is called ``events``. If that is among the ``readable``

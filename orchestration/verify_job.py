@@ -18,7 +18,7 @@ from keptlog.dagster.assets.attempts import begin_attempts, end_attempts, failed
 from keptlog.dagster.assets.checks import TopicFindings, as_evaluation, check_results, look_at
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
-from keptlog.dagster.assets.report import topic_and_partition
+from keptlog.dagster.assets.report import failed_topic_and_partition
 from keptlog.dagster.orchestration.in_flight import VERIFY_JOB_NAME
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
@@ -74,7 +74,7 @@ def _verify(run: Run, config: VerifyConfig) -> None:
         logs[log.topic_partition.topic].append(log)
     unreadable: dict[str, dict[int, str]] = defaultdict(dict)
     for name, error in asked.unreadable.items():
-        topic, partition = topic_and_partition(name, topics, logs)
+        topic, partition = failed_topic_and_partition(name, topics, logs)
         unreadable[topic][partition] = str(error)
     problems: dict[str, str] = {}
     for topic in sorted({*logs, *unreadable}):
