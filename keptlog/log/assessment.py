@@ -129,7 +129,7 @@ class Assessment:
 
 
 def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> Assessment:
-    """Judge one log; ``active`` are its active segments if the caller knows them."""
+    """Judge one log; ``active`` is for ``sections_of``."""
     sections = sections_of(log, now_ms, active)
     if not log.config.is_compacted:
         return Assessment(

@@ -65,7 +65,10 @@ class Retention:
 
 
 def retention_of(log: Log, now_ms: int, *, high_watermark: int | None = None) -> Retention:
-    """Which segments of a log go at ``now_ms``. Only what lies below ``high_watermark`` may, by default the log end."""
+    """Which segments of a log go at ``now_ms``. Only what lies below ``high_watermark`` may, by default the log end.
+
+    A log here has no high watermark: all that was committed counts. Comparisons with Kafka's own retention give one.
+    """
     if not log.config.has_retention and (not log.segments or log.segments[0].last_offset >= log.log_start_offset):
         return Retention((), log.log_start_offset)  # nearly every log of a home is looked at for nothing
     high_watermark = log.log_end_offset if high_watermark is None else high_watermark

@@ -62,7 +62,11 @@ class Sections:
 
 
 def sections_of(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> Sections:
-    """Divide a log as it may be cleaned at ``now_ms``; ``active`` are its active segments if the caller knows them."""
+    """Divide a log as it may be cleaned at ``now_ms``.
+
+    Which segments are active ``roll`` says. Who compares with a broker, where other things close a segment too, names
+    them as ``active``: the tests do that, and nobody else.
+    """
     first_dirty_offset, reset = _first_dirty_offset(log)
     # A home has very many logs, and a log very many segments: its order says where the sections lie.
     dirty = log.segments[bisect_left(log.segments, first_dirty_offset, key=_LAST_OFFSET) :]
