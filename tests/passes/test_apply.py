@@ -16,7 +16,7 @@ from keptlog.log.declared import About
 from keptlog.log.record import NewRecord
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.apply import Applied, Applier, TopicsPlan
+from keptlog.passes.apply import Applied, Applier
 from keptlog.passes.observer import Observer, observe
 from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles
@@ -42,10 +42,6 @@ def applier(store: LogStore, at_once: int = 1) -> Applier:
 def applied(store: LogStore, *lines: str, delete: tuple[str, ...] = ()) -> Applied:
     each = applier(store)
     return each.carry_out(each.plan(file(*lines), delete), NOW_MS)
-
-
-def differences(plan: TopicsPlan) -> dict[str, list[tuple[str, str | None, str | None]]]:
-    return {each.change.name: [(one.what, one.before, one.after) for one in each.differences] for each in plan.changes}
 
 
 def refused(store: LogStore, *lines: str, delete: tuple[str, ...] = ()) -> list[str]:
