@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.counted import counted
-from keptlog.log.result import RewriteResult, require, verify_order
+from keptlog.log.result import RewriteResult, require, staged_paths_of, verify_order
 from keptlog.log.search import KeyHits
 from keptlog.log.segment import Log, Segment
 from keptlog.log.steps import Drop
@@ -53,8 +53,7 @@ class DropResult:
     @property
     def staged_paths(self) -> list[str]:
         """The files that were written for it: segments, and watermarks if there are new ones."""
-        new_watermarks = self.watermarks_path if self.watermarks_path != self.step.watermarks_path else None
-        return [segment.path for segment in self.added] + ([new_watermarks] if new_watermarks else [])
+        return staged_paths_of(self.added, self.watermarks_path, self.step.watermarks_path)
 
 
 StagedOutcome = RewriteResult | DropResult

@@ -178,8 +178,7 @@ class RewriteResult:
     @property
     def staged_paths(self) -> list[str]:
         """The files that were written for it: segments, and watermarks if there are new ones."""
-        new_watermarks = self.watermarks_path if self.watermarks_path != self.step.watermarks_path else None
-        return [segment.path for segment in self.added] + ([new_watermarks] if new_watermarks else [])
+        return staged_paths_of(self.added, self.watermarks_path, self.step.watermarks_path)
 
     @property
     def segments_kept(self) -> int:
@@ -193,6 +192,12 @@ class RewriteResult:
     def bytes_rewritten(self) -> int:
         """Size of the files that were replaced."""
         return total_bytes(self.removed)
+
+
+def staged_paths_of(added: Iterable[Segment], watermarks_path: str | None, path_before: str | None) -> list[str]:
+    """What a step has written: the segments that come, and the watermarks unless they are those of before."""
+    new_watermarks = [watermarks_path] if watermarks_path and watermarks_path != path_before else []
+    return [segment.path for segment in added] + new_watermarks
 
 
 def _in_order(segments: Iterable[Segment]) -> tuple[Segment, ...]:
