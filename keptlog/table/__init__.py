@@ -6,7 +6,7 @@ alone. All behind it is split by what it does:
     topics as a whole     ``topics``, ``alteration``, ``declaration``, ``deletion``
     records in            ``append``, ``arrival``; on their way: ``staging``, ``partition_writers``, ``staged``
     records out           ``read``, ``record_stream``, ``lost``
-    what a log loses      ``swap`` (a clean), ``retain``, ``truncate``; and ``mark``, where a clean fails
+    what a log loses      ``swap`` (a clean), ``retain``, ``truncate``; where a clean fails: ``mark``, ``elsewhere``
     how a change lands    ``commit``, ``change``, ``freshness``, ``runs``, ``forward_in_time``; its files:
                           ``manifests``, ``live_files``, ``file_metrics``
     what a table says     ``state``, ``stored_json``, ``format``, ``schema``, ``columns``, ``logs``,
@@ -29,7 +29,8 @@ alone. All behind it is split by what it does:
     storage               ``files``, ``local_files``, ``remote_files``, ``file_io``, ``durable_at_end``,
                           ``metadata_checksums``; S3: ``s3_client``, ``s3_errors``, ``s3_filesystem``,
                           ``object_reads``, ``object_versions``
-    waiting, and failing  ``patience``, ``side_by_side``, ``reach``, ``reaching``
+    waiting, and failing  ``patience``, ``side_by_side``, ``reach``, ``reaching``, ``database_answers``,
+                          ``foreign_answers``
     doctor                ``topic_exam``; of a catalog: ``catalog_probe``, ``scratch``, ``probe_commits``,
                           ``probe_races``, ``probe_reading``, ``probe_tables``
 """
