@@ -21,7 +21,8 @@ VERSION = "1.11.0"
 WHAT = f"Iceberg's REST catalog {VERSION}"
 _HERE = Path(__file__).parent
 _JARS = MavenJars(WHAT, "97 MB", _HERE / "rest-catalog-jars.xml", installed.BUILD / f"iceberg-rest-{VERSION}")
-_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Daws.region=us-east-1")
+_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-Daws.region=us-east-1")
+_STARTS_SOON = "-XX:TieredStopAtLevel=1"
 _S3_NAMES = ("s3.endpoint", "s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 
 
@@ -44,18 +45,25 @@ def rest_classpath(progress: Callable[[str], None] | None = None) -> str:
 
 @contextmanager
 def rest_catalog(
-    warehouse: str, store: Mapping[str, str] | None = None, backend: str | None = None, *, vend: bool = False
+    warehouse: str,
+    store: Mapping[str, str] | None = None,
+    backend: str | None = None,
+    *,
+    vend: bool = False,
+    starts_soon: bool = True,
 ) -> Iterator[RestCatalog]:
     """Start a catalog; its process is gone when the block ends, and its rows unless they are in ``backend``.
 
     ``warehouse`` is an ``s3://`` location with the properties of its ``store``, or a local folder. ``backend`` is the
-    URI of a Postgres database, as ``Postgres.create`` gives it.
+    URI of a Postgres database, as ``Postgres.create`` gives it. One that need not start soon is compiled as well as Java
+    can, as catalogs are that run for days.
 
     Raises:
         NotInstalled: there is no Java, or Maven is missing or can't get the jars.
         StorageUnavailable: it does not start.
     """
-    command = [java(WHAT), *_OPTIONS, "-cp", rest_classpath(), "org.apache.iceberg.rest.LoopbackCatalog"]
+    options = [*_OPTIONS, _STARTS_SOON] if starts_soon else _OPTIONS
+    command = [java(WHAT), *options, "-cp", rest_classpath(), "org.apache.iceberg.rest.LoopbackCatalog"]
     with tempfile.TemporaryDirectory(prefix="keptlog-rest-") as temporary:
         folder = Path(temporary)
         settings = {"warehouse": warehouse, "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog"}
