@@ -129,19 +129,17 @@ def _updates(records: int) -> Shape:
 
 
 def _w1(cores: int) -> Case:
-    # Spark ends workers that were idle for a minute. What a clean costs that comes after it is a figure of its own.
-    new_workers = Setup("keptlog_clean", cores, settings=(("spark.python.worker.reuse", "false"),))
     return Case(
-        "4 M clean + 1 M dirty, random keys, 200 B; keptlog_new_workers: each task in a Python worker that was not there",
+        "4 M clean + 1 M dirty, random keys, 200 B",
         5 * _MILLION,
         _one(_updates),
-        (*_peers(cores), Contender(f"{KEPTLOG}_new_workers", new_workers)),
+        _peers(cores),
         (*_UPDATED, Goal("GB of memory of all processes", lambda f: f.peak_rss_bytes(KEPTLOG) / _GIGABYTE, 1.0)),
     )
 
 
 def _beside_spark(case: Case, cores: int) -> Case:
-    """The log of a case for keptlog and for queries of Spark SQL; apart, as table formats are, and for the same reason."""
+    """The log of a case for keptlog and for queries of Spark SQL; apart, for the reason for which table formats are."""
     spark = Setup("spark_sql", cores)
     queries = tuple(
         Contender(f"spark_{query}", spark, query, group="spark") for query in ("row_number", "max_by", "anti_join")

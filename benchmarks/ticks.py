@@ -4,11 +4,11 @@
     python -m benchmarks.ticks --topics 200 --catalogs sqlite postgres
 
 Each row is a process of its own, as a code server's is. It looks once at all logs, none of which it knows, and then at
-nothing new; of those ticks the table has the median. A REST catalog is compiled by Java's own compilers, as one that
-runs for days; where tests start one for seconds, only by the first of them. Every catalog is told of the same files (``copied_topics``), on
-the disk. Requests are those to the catalog: statements of SQL, or requests of HTTP. CPU is of the process that looks,
-and not of the catalog; PSS is what the system holds for it. The last line on standard output is one JSON object. A run
-of all catalogs and sizes is kept.
+nothing new; of those ticks the table has the median. Every catalog is told of the same files (``copied_topics``), on
+the disk. That of REST has all of Java's compilers, as one that runs for days; tests, whose catalogs run for seconds, do
+without the last. Requests are those to the catalog: statements of SQL, or requests of HTTP. CPU is of the process that
+looks, and not of the catalog; PSS is what the system holds for it. The last line on standard output is one JSON object.
+A run of all catalogs and sizes is kept.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ def rest_catalog(
     """Start a catalog; its process is gone when the block ends, and its rows unless they are in ``backend``.
 
     ``warehouse`` is an ``s3://`` location with the properties of its ``store``, or a local folder. ``backend`` is the
-    URI of a Postgres database, as ``Postgres.create`` gives it. One that need not start soon is compiled as well as Java
-    can, as catalogs are that run for days.
+    URI of a Postgres database, as ``Postgres.create`` gives it. One that need not start soon has all of
+    Java's compilers.
 
     Raises:
         NotInstalled: there is no Java, or Maven is missing or can't get the jars.

@@ -28,7 +28,9 @@ def assert_all_are_equal(result: Result) -> None:
     assert result.absent or all(goal["value"] is not None for goal in result.to_dict()["goals"])
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in {"W1-spark", "W3"} and BESIDE_FORMATS not in name])
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if name not in {"W1-spark", "W3"} and BESIDE_FORMATS not in name]
+)
 def test_everybody_leaves_the_same_records(name: str, peers: Peers, tmp_path: Path) -> None:
     assert_all_are_equal(peers.measured(name, tmp_path))
 
