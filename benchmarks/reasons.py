@@ -15,10 +15,10 @@ _REWRITE = (
     "of one worker in place of workers (nothing), a filter before the look-up (it costs what it saves). PyArrow can't "
     "skip pages, nor copy the chunk of a column undecoded"
 )
-_NEW_WORKERS = (
-    f"{_REWRITE}. Most rounds of this case take more than a minute, after which Spark ends idle workers; a run with "
-    "new ones takes 2.3 to 2.8 s on this machine, which takes long to give memory, and with those that are there "
-    "1.9 s: 1.05 of the floor, 0.72 of Polars, 0.49 of DuckDB, as in W2, whose rounds are shorter"
+_RANDOM_KEYS = (
+    f"{_REWRITE}. The machine's speed changes from minute to minute: three runs of this case gave 1.11 to 1.28 of the "
+    "floor, 0.77 to 0.95 of Polars, 0.55 to 0.61 of DuckDB. A run with new workers, for Spark ends those that were "
+    "idle for a minute, takes a fifth longer"
 )
 _MAP = (
     "nearly 80 % of a task's CPU is the decoding and the grouping of all keys, as much each. Of values only row groups "
@@ -30,10 +30,12 @@ _SMALL_LOGS = (
 )
 _MEMORY = (
     "two workers hold 400 MB each, Java 250, the workers' parent and the driver 130 each; what they share counts for "
-    "each, and counted once they are 250 MB less. Tried: a small first heap of Java (80 MB less), memory given back "
-    "before the rewrite (it climbs back), threads of one worker that share a map (200 MB less; but small logs then "
-    "take 1.4 of the time, for Python opens their files one at a time). Kept between tasks, it is 100 MB more and an "
-    "eighth of the CPU less (ADR 77)"
+    "each, and counted once they are 250 MB less. Done: a small first heap of Java (80 MB less). Tried: memory given "
+    "back before the rewrite (it climbs back), threads of one worker that share a map (200 MB less; but small logs then "
+    "take 1.4 of the time, for Python opens their files one at a time), Arrow's other allocator, jemalloc (80 MB less "
+    "a worker, 15 % more CPU), memory kept for a second in place of a minute (50 MB less a worker, 4 % more CPU), "
+    "look-ups of fewer keys at once (nothing). Kept between tasks, it is 100 MB more and an eighth of the CPU less "
+    "(ADR 77)"
 )
 _VERSIONS = (
     "the version of every record is read and compared, where an offset is where the record stands: in one process that "
@@ -47,9 +49,9 @@ _TIME_ORDER = (
     "key are not read (ADR 68)"
 )
 REASONS: Mapping[tuple[str, str], str] = {
-    ("W1", "time / floor"): _NEW_WORKERS,
-    ("W1", "time / polars"): _NEW_WORKERS,
-    ("W1", "time / duckdb"): _NEW_WORKERS,
+    ("W1", "time / floor"): _RANDOM_KEYS,
+    ("W1", "time / polars"): _RANDOM_KEYS,
+    ("W1", "time / duckdb"): _RANDOM_KEYS,
     ("W1", "GB of memory of all processes"): _MEMORY,
     ("W2", "time / floor"): _REWRITE,
     ("W2", "time / polars"): _REWRITE,
