@@ -31,7 +31,7 @@ _SMALL_LOGS = (
 _MEMORY = (
     "two workers hold 400 MB each, Java 250, the workers' parent and the driver 130 each; what they share counts for "
     "each, and counted once they are 250 MB less. Done: a small first heap of Java (80 MB less). Tried: memory given "
-    "back before the rewrite (it climbs back), threads of one worker that share a map (200 MB less; but small logs then "
+    "back before the rewrite (it climbs back), threads of one worker that share a map (200 MB less; small logs then "
     "take 1.4 of the time, for Python opens their files one at a time), Arrow's other allocator, jemalloc (80 MB less "
     "a worker, 15 % more CPU), memory kept for a second in place of a minute (50 MB less a worker, 4 % more CPU), "
     "look-ups of fewer keys at once (nothing). Kept between tasks, it is 100 MB more and an eighth of the CPU less "
