@@ -16,6 +16,9 @@ is not read then, and that is told.
 A log is read up to its high watermark, where the directory notes one: what lies above could still be taken back when it
 was copied (ADR 33).
 
+A copy may lack a segment. Where an index lies without its segment, the log stops. Offsets in no segment, where no
+cleaner has come, and an end below the high watermark are told.
+
 What the broker's cleaner noted is not taken over: all that arrives is dirty, and the first clean here cleans it
 (ADR 24).
 """
@@ -34,7 +37,7 @@ from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.log.counted import counted
 from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic, StoredSource
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.sources.kafka_log.segments import segments_to_read, written_ms
+from keptlog.sources.kafka_log.segments import require_no_lost_segment, segments_to_read, written_ms
 from keptlog.sources.kafka_log.tasks import LogPart, Noted, ScanTask, scan_from
 
 if TYPE_CHECKING:
@@ -110,7 +113,10 @@ class KafkaLogs:
             TopicSurvey(topic, _found(identities[topic], logs, self._as_of_ms), self.config)
             for topic, logs in by_topic.items()
         ]
-        warnings = [line for log in scanned for line in _warnings(log, _position(stored[log.name.topic], log.name))]
+        warnings: list[str] = []
+        for log in scanned:
+            position = _position(stored[log.name.topic], log.name)
+            warnings += [*_warnings(log, position), *_lacking(log, self._noted(log.name), position or 0)]
         return Survey(tuple(topics), failed | unlisted | unread, tuple(warnings))
 
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[LogPart, ...]]:
@@ -159,12 +165,17 @@ class KafkaLogs:
                     continue
                 try:
                     segments = tuple(segments_to_read(log.folder))
+                    if not self.skip_corrupt:
+                        require_no_lost_segment(log.folder, segments)
                     noted = Noted(log.log_start_offset, self._high_watermark(log, stored), log.epoch_starts)
                     tasks[name] = ScanTask(segments, noted, self.skip_corrupt)
                     self._as_of_ms |= {name: written_ms(log.folder, segments)} if segments else {}
                 except KeptlogError as error:
                     failed[str(name)] = error
         return tasks, failed
+
+    def _noted(self, name: TopicPartition) -> LogDirectory:
+        return next(log for log in self.logs[name.topic] if log.topic_partition.partition == name.partition)
 
     def _high_watermark(self, log: LogDirectory, stored: StoredSource | None) -> int | None:
         """Up to where a log is read; null for all of it. What is here already is not taken back."""
@@ -261,5 +272,28 @@ def _warnings(log: _ScannedLog, position: int | None) -> list[str]:
         lines.append(
             f"{log.name}: a transaction is open from offset {scan.last_stable_offset} on; offsets up to "
             f"{committed_end - 1} stay out until a copy of the directory has its end"
+        )
+    return lines
+
+
+def _lacking(log: _ScannedLog, noted: LogDirectory, position: int) -> list[str]:
+    """What a log seems to lack in this copy, as far as it is not here yet."""
+    lines: list[str] = []
+    scan = log.scan
+    cleaned_to = max(noted.first_dirty_offset or 0, position, scan.log_start_offset)
+    gaps = [(max(start, cleaned_to), end) for start, end in scan.between_segments if end > cleaned_to]
+    if gaps:
+        (start, end), more = gaps[0], len(gaps) - 1
+        others = f", nor are those of {counted(more, 'more gap')}" if more else ""
+        lines.append(
+            f"{log.name}: offsets {start} to {end - 1} are in no segment{others}, and nothing notes that the broker's "
+            "cleaner has come there: if a file is missing or was cut off, its records did not come in, and no later "
+            f"import brings them; compare with the broker, and read on from a whole copy (keptlog truncate {log.name} "
+            f"{start})"
+        )
+    if noted.high_watermark is not None and noted.high_watermark > max(scan.log_end_offset, position):
+        lines.append(
+            f"{log.name}: it ends at {scan.log_end_offset}, and the broker noted that all replicas have what lies "
+            f"below {noted.high_watermark}: what lies between is not in this copy, and comes in with one that has it"
         )
     return lines

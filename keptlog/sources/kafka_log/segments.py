@@ -8,19 +8,24 @@
 A broker that was killed leaves such a mixture. It overlooks ``.deleted`` and ``.cleaned``. A ``.swap`` takes the place
 of all segments from its own base offset to its end. But a ``.swap`` at or behind the first ``.cleaned`` belongs to a
 step that was not complete, and goes: then the old segments are all still there. (Kafka: ``LogLoader``.)
+
+A broker that finds an index and no segment of the same name deletes the index. Here it says that a segment is missing:
+copies lose files more often than brokers die between two renames.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.sources.kafka_log.batches import NO_END, Damage, LogSegment, batches
 
 _NAME = re.compile(r"(\d{20})\.(\w+)(\.cleaned|\.swap|\.deleted)?")
+_INDEXES = ("index", "timeindex")
+"""Each segment has both."""
 
 
 def segments_to_read(folder: Path) -> list[LogSegment]:
@@ -31,6 +36,26 @@ def segments_to_read(folder: Path) -> list[LogSegment]:
     """
     with _listing(folder):
         return _ordered(_surviving(folder))
+
+
+def require_no_lost_segment(folder: Path, segments: Iterable[LogSegment]) -> None:
+    """Whether each index in a log's folder lies beside its segment, or in the offsets of what took its place.
+
+    Raises:
+        LogCorrupt: one lies alone, so that the records of its segment are missing.
+        StorageUnavailable: the folder can't be listed.
+    """
+    known = {segment.base_offset for segment in segments}
+    with _listing(folder):
+        alone = {base: path for base, path in _files(folder, _INDEXES, None) if base not in known}
+        first, end = _span(dict(_files(folder, ["log"], ".swap")) if alone else {})
+        alone = {base: path for base, path in alone.items() if not first <= base < end}
+    if alone:
+        index = alone[min(alone)]
+        raise LogCorrupt(
+            f"{index} lies there without {index.stem}.log, whose records are missing: restore that file, remove what "
+            "is left of its segment if it was deleted, or skip what is corrupt and lose its records"
+        )
 
 
 def written_ms(folder: Path, segments: Iterable[LogSegment]) -> int:
@@ -70,11 +95,24 @@ def _surviving(folder: Path) -> dict[int, Path]:
     return _without_replaced(by_suffix[None], swapped) | swapped
 
 
+def _files(folder: Path, kinds: Collection[str], suffix: str | None) -> Iterator[tuple[int, Path]]:
+    """With their base offsets."""
+    for path in folder.iterdir():
+        match = _NAME.fullmatch(path.name)
+        if match and match[2] in kinds and match[3] == suffix:
+            yield int(match[1]), path
+
+
 def _without_replaced(plain: Mapping[int, Path], swapped: Mapping[int, Path]) -> dict[int, Path]:
-    if not swapped:
-        return dict(plain)
-    first, end = min(swapped), max(_end_of(base, path) for base, path in swapped.items())
+    first, end = _span(swapped)
     return {base: path for base, path in plain.items() if not first <= base < end}
+
+
+def _span(swapped: Mapping[int, Path]) -> tuple[int, int]:
+    """The offsets [first, end) of which they are all that is left."""
+    if not swapped:
+        return 0, 0
+    return min(swapped), max(_end_of(base, path) for base, path in swapped.items())
 
 
 def _ordered(files: Mapping[int, Path]) -> list[LogSegment]:

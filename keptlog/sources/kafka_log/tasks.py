@@ -59,6 +59,7 @@ def scan_from(result: Mapping[str, Any]) -> LogScan:
         "aborted": tuple(AbortedTransaction(**each) for each in result["aborted"]),
         "torn": Damage(**result["torn"]) if result["torn"] else None,
         "corrupt": tuple(Damage(**each) for each in result["corrupt"]),
+        "between_segments": tuple((start, end) for start, end in result["between_segments"]),
     }
     return LogScan(**{**result, **found})
 

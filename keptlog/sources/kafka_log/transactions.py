@@ -70,6 +70,8 @@ class LogScan:
     """Where the first batch begins that reaches beyond the high watermark; null if none does."""
     absent_from: int | None = None
     """Where the log begins, as the broker noted, if that lies before the first segment; null if nothing is absent."""
+    between_segments: tuple[tuple[int, int], ...] = ()
+    """Offsets [from, end) behind the last one of a segment and before the next segment."""
 
     def for_segment(self, segment: LogSegment) -> LogScan:
         """What a reader of this segment needs to know."""
@@ -78,7 +80,14 @@ class LogScan:
     def between(self, from_offset: int, end_offset: int) -> LogScan:
         """What a reader needs to know of whom the offsets in [from, end) are wanted; the log begins and ends there."""
         bounded = self._with_aborted(from_offset, end_offset)
-        return replace(bounded, log_start_offset=from_offset, last_stable_offset=end_offset, torn=None, corrupt=())
+        return replace(
+            bounded,
+            log_start_offset=from_offset,
+            last_stable_offset=end_offset,
+            torn=None,
+            corrupt=(),
+            between_segments=(),
+        )
 
     def _with_aborted(self, from_offset: int, end_offset: int) -> LogScan:
         aborted = (each for each in self.aborted if each.first_offset < end_offset and each.marker_offset > from_offset)
@@ -142,26 +151,33 @@ def scan_log(
     end = max(start, segments[-1].base_offset if segments else 0)
     producers = _Producers()
     corrupt: list[Damage] = []
+    between_segments: list[tuple[int, int]] = []
     torn = uncommitted_from = None
+    reached = first_base
     for segment in segments:
+        if reached < segment.base_offset:
+            between_segments.append((reached, segment.base_offset))
         for each in batches(segment):
             if isinstance(each, Batch):
                 if high_watermark is None or each.last_offset < high_watermark:
                     producers.see(each)
                 elif uncommitted_from is None:
                     uncommitted_from = each.base_offset
-                end = max(end, each.last_offset + 1)
+                reached = each.last_offset + 1
+                end = max(end, reached)
             elif each.is_torn and segment.is_last:
                 torn = each
             elif skip_corrupt:
                 corrupt.append(each)
+                reached = max(reached, each.end_offset)
             else:
                 raise each.as_error()
     committed_end = end if uncommitted_from is None else max(start, uncommitted_from)
     last_stable = max(start, min(producers.first_offset.values(), default=committed_end))
     absent_from = log_start_offset if log_start_offset is not None and log_start_offset < first_base else None
     aborted = tuple(producers.aborted)
-    return LogScan(start, last_stable, end, aborted, torn, tuple(corrupt), uncommitted_from, absent_from)
+    gaps = tuple(between_segments)
+    return LogScan(start, last_stable, end, aborted, torn, tuple(corrupt), uncommitted_from, absent_from, gaps)
 
 
 def _control_type(batch: Batch) -> int | None:
