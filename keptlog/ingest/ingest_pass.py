@@ -108,7 +108,8 @@ class Ingest:
                 failed[each.topic] = error
             else:
                 starts = {log.partition: log.log_start_offset for log in each.there.logs}
-                planned.append(PlannedTopic(plan, each.config, each.left_out, starts, tuple(known.positions)))
+                positions = tuple(known.positions)
+                planned.append(PlannedTopic(plan, each.config, each.left_out, starts, positions, each.lacking))
         return IngestPlans(source, tuple(planned), failed, survey.warnings, skip_lost, reconcile)
 
     def carry_out(self, plans: IngestPlans, run_id: str, progress: Progress = silent) -> IngestResult:

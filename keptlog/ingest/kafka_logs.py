@@ -32,12 +32,12 @@ from typing import TYPE_CHECKING
 
 from keptlog.engine.bundles import contiguous_runs
 from keptlog.engine.jobs import Jobs, run_each
-from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.log.counted import counted
 from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic, StoredSource
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.sources.kafka_log.segments import require_no_lost_segment, segments_to_read, written_ms
+from keptlog.sources.kafka_log.segments import lost_segment, segments_to_read, written_ms
 from keptlog.sources.kafka_log.tasks import LogPart, Noted, ScanTask, scan_from
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ class KafkaLogs:
     """Read what lies above the high watermark too."""
     _scanned: dict[TopicPartition, _ScannedLog] = field(default_factory=dict)
     _as_of_ms: dict[TopicPartition, int] = field(default_factory=dict)
+    _lost: dict[TopicPartition, str] = field(default_factory=dict)
+    """What says that a segment is missing, where that is skipped."""
 
     @property
     def topics(self) -> Collection[str]:
@@ -110,13 +112,17 @@ class KafkaLogs:
         for log in scanned:
             by_topic[log.name.topic].append(log)
         topics = [
-            TopicSurvey(topic, _found(identities[topic], logs, self._as_of_ms), self.config)
+            TopicSurvey(
+                topic, _found(identities[topic], logs, self._as_of_ms), self.config, lacking=self._lacking(logs)
+            )
             for topic, logs in by_topic.items()
         ]
         warnings: list[str] = []
         for log in scanned:
             position = _position(stored[log.name.topic], log.name)
-            warnings += [*_warnings(log, position), *_lacking(log, self._noted(log.name), position or 0)]
+            noted = self._noted(log.name)
+            warnings += [*_warnings(log, position), *_of_a_copy(log, noted, position or 0)]
+            warnings += [f"{log.name}: {self._lost[log.name]}"] if log.name in self._lost else []
         return Survey(tuple(topics), failed | unlisted | unread, tuple(warnings))
 
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[LogPart, ...]]:
@@ -165,14 +171,29 @@ class KafkaLogs:
                     continue
                 try:
                     segments = tuple(segments_to_read(log.folder))
-                    if not self.skip_corrupt:
-                        require_no_lost_segment(log.folder, segments)
+                    self._look_for_lost(name, log, segments)
                     noted = Noted(log.log_start_offset, self._high_watermark(log, stored), log.epoch_starts)
                     tasks[name] = ScanTask(segments, noted, self.skip_corrupt)
                     self._as_of_ms |= {name: written_ms(log.folder, segments)} if segments else {}
                 except KeptlogError as error:
                     failed[str(name)] = error
         return tasks, failed
+
+    def _look_for_lost(self, name: TopicPartition, log: LogDirectory, segments: Sequence[LogSegment]) -> None:
+        if why := lost_segment(log.folder, segments):
+            if not self.skip_corrupt:
+                raise LogCorrupt(
+                    f"{why}: restore that file, remove what is left of its segment if it was deleted, or skip what is "
+                    "corrupt and lose its records"
+                )
+            self._lost[name] = why
+
+    def _lacking(self, logs: Sequence[_ScannedLog]) -> dict[int, str]:
+        """By partition, what shows that a segment is missing."""
+        gaps = {log.name: _unexplained(log, self._noted(log.name), 0) for log in logs}
+        told = {name: _in_no_segment(name, found) for name, found in gaps.items() if found}
+        lost = {log.name: self._lost[log.name] for log in logs if log.name in self._lost}
+        return {name.partition: why for name, why in (told | lost).items()}
 
     def _noted(self, name: TopicPartition) -> LogDirectory:
         return next(log for log in self.logs[name.topic] if log.topic_partition.partition == name.partition)
@@ -276,20 +297,28 @@ def _warnings(log: _ScannedLog, position: int | None) -> list[str]:
     return lines
 
 
-def _lacking(log: _ScannedLog, noted: LogDirectory, position: int) -> list[str]:
+def _unexplained(log: _ScannedLog, noted: LogDirectory, position: int) -> list[tuple[int, int]]:
+    """Offsets [from, end) between segments, behind a position and behind what the broker's cleaner has cleaned."""
+    known_to = max(noted.first_dirty_offset or 0, position, log.scan.log_start_offset)
+    return [(max(start, known_to), end) for start, end in log.scan.between_segments if end > known_to]
+
+
+def _in_no_segment(name: TopicPartition, gaps: Sequence[tuple[int, int]]) -> str:
+    (start, end), more = gaps[0], len(gaps) - 1
+    others = f", nor are those of {counted(more, 'more gap')}" if more else ""
+    what = f"{name}: offsets {start} to {end - 1} are in no segment{others}"
+    return f"{what}, and nothing notes that the broker's cleaner has come there"
+
+
+def _of_a_copy(log: _ScannedLog, noted: LogDirectory, position: int) -> list[str]:
     """What a log seems to lack in this copy, as far as it is not here yet."""
     lines: list[str] = []
     scan = log.scan
-    cleaned_to = max(noted.first_dirty_offset or 0, position, scan.log_start_offset)
-    gaps = [(max(start, cleaned_to), end) for start, end in scan.between_segments if end > cleaned_to]
-    if gaps:
-        (start, end), more = gaps[0], len(gaps) - 1
-        others = f", nor are those of {counted(more, 'more gap')}" if more else ""
+    if gaps := _unexplained(log, noted, position):
         lines.append(
-            f"{log.name}: offsets {start} to {end - 1} are in no segment{others}, and nothing notes that the broker's "
-            "cleaner has come there: if a file is missing or was cut off, its records did not come in, and no later "
-            f"import brings them; compare with the broker, and read on from a whole copy (keptlog truncate {log.name} "
-            f"{start})"
+            f"{_in_no_segment(log.name, gaps)}: if a file is missing or was cut off, its records did not come in, and "
+            "no later import brings them; compare with the broker, and read on from a whole copy (keptlog truncate "
+            f"{log.name} {gaps[0][0]})"
         )
     if noted.high_watermark is not None and noted.high_watermark > max(scan.log_end_offset, position):
         lines.append(

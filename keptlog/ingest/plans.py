@@ -26,6 +26,8 @@ class PlannedTopic:
     """By partition, where its log begins there."""
     positions: tuple[int | None, ...] = ()
     """Of its partitions here, those of which nothing was read among them; none if it does not exist yet."""
+    lacking: Mapping[int, str] = field(default_factory=dict)
+    """By partition, what shows that records are missing at its source which nobody has deleted."""
 
     @property
     def is_new(self) -> bool:

@@ -17,8 +17,9 @@ All of it is read before what is new: what vanishes between the two is then amon
 from its beginning (retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
 
 Only what was read whole tells what is gone. A damage that was skipped may hold a key that seems to be gone, or a newer
-record of it, and so may a part that can't be read and what lies behind it. Then nothing of the topic-partition lands,
-unless nothing seems to be gone: what lies before the part has the offsets that tombstones may need later.
+record of it. So may a segment that a copy lacks, or a part that can't be read and what lies behind it. Then nothing of
+the topic-partition lands, unless nothing seems to be gone: what lies before the part has the offsets that tombstones
+may need later.
 
     read the source's old offsets --> which of our latest records are not among them
     read what is new              --> without those keys that come again
@@ -65,10 +66,13 @@ class Reconciliation:
     gone: dict[TopicPartition, dict[bytes, int]] = field(default_factory=dict)
     failed: dict[TopicPartition, KeptlogError] = field(default_factory=dict)
     skipped: dict[TopicPartition, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """What is broken at the source before the position, and was left out."""
+    """What is broken at the source before the position, and was left out; and what is missing there, wherever."""
 
     def look(self, source: Source, topics: Sequence[PlannedTopic]) -> None:
         """Compare all logs that were read before with all that is there. One that can't be compared fails alone."""
+        for topic in topics:
+            for partition, why in topic.lacking.items():
+                self.skipped[TopicPartition(topic.plan.topic, partition)].append(why)
         cut = source.cut([_behind(topic) for topic in topics], self.jobs.cores)
         parts = [part for each in cut for part in each]
         tasks = [PresentTask(part) for part in parts]

@@ -36,6 +36,8 @@ class TopicSurvey:
     """The topic's settings, if it does not exist yet."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Settings that it has there and that mean nothing here, with the reason."""
+    lacking: Mapping[int, str] = field(default_factory=dict)
+    """By partition, what shows that records may be missing that are no deletions, wherever they were."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,9 @@ def test_a_segment_of_which_only_an_index_is_left_stops_its_log_until_it_is_back
 def test_what_is_lost_may_be_skipped_and_is_told(store: LogStore, there: Path) -> None:
     write_users(there, [0, 10, 30], [0, 10, 20, 30])
     skipped = run_import(store, there, "1", skip_corrupt=True)
-    assert (skipped.failed, skipped.warnings) == ({}, (LACKING,))
+    folder = there / "users-0"
+    lone = f"users-0: {folder / f'{20:020}.index'} lies there without {20:020}.log, whose records are missing"
+    assert (skipped.failed, skipped.warnings) == ({}, (LACKING, lone))
 
 
 def test_the_index_of_a_segment_that_a_clean_was_replacing_is_no_loss(store: LogStore, there: Path) -> None:

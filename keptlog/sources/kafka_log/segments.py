@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from keptlog.errors import LogCorrupt, StorageUnavailable
+from keptlog.errors import StorageUnavailable
 from keptlog.sources.kafka_log.batches import NO_END, Damage, LogSegment, batches
 
 _NAME = re.compile(r"(\d{20})\.(\w+)(\.cleaned|\.swap|\.deleted)?")
@@ -38,11 +38,10 @@ def segments_to_read(folder: Path) -> list[LogSegment]:
         return _ordered(_surviving(folder))
 
 
-def require_no_lost_segment(folder: Path, segments: Iterable[LogSegment]) -> None:
-    """Whether each index in a log's folder lies beside its segment, or in the offsets of what took its place.
+def lost_segment(folder: Path, segments: Iterable[LogSegment]) -> str | None:
+    """What says that a segment is missing: an index that lies neither beside it nor where a swap took its place.
 
     Raises:
-        LogCorrupt: one lies alone, so that the records of its segment are missing.
         StorageUnavailable: the folder can't be listed.
     """
     known = {segment.base_offset for segment in segments}
@@ -50,12 +49,10 @@ def require_no_lost_segment(folder: Path, segments: Iterable[LogSegment]) -> Non
         alone = {base: path for base, path in _files(folder, _INDEXES, None) if base not in known}
         first, end = _span(dict(_files(folder, ["log"], ".swap")) if alone else {})
         alone = {base: path for base, path in alone.items() if not first <= base < end}
-    if alone:
-        index = alone[min(alone)]
-        raise LogCorrupt(
-            f"{index} lies there without {index.stem}.log, whose records are missing: restore that file, remove what "
-            "is left of its segment if it was deleted, or skip what is corrupt and lose its records"
-        )
+    if not alone:
+        return None
+    index = alone[min(alone)]
+    return f"{index} lies there without {index.stem}.log, whose records are missing"
 
 
 def written_ms(folder: Path, segments: Iterable[LogSegment]) -> int:
