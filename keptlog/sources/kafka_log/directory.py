@@ -156,4 +156,7 @@ def _topic_id(folder: Path) -> str | None:
         return None
     except ValueError:
         raise LogCorrupt(f"{path} does not hold lines of <name>: <value>; {_REMEDY}") from None
-    return fields.get("topic_id")
+    # Without one, a topic that was made anew would pass for the old one.
+    if not fields.get("topic_id"):
+        raise LogCorrupt(f"{path} has no topic_id; {_REMEDY}")
+    return fields["topic_id"]

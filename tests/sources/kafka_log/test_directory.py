@@ -66,7 +66,7 @@ def test_a_checkpoint_that_cannot_be_read_is_an_error(tmp_path: Path, content: b
         log_directories(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"topic_id", b"\xff: \xfe"])
+@pytest.mark.parametrize("content", [b"topic_id", b"\xff: \xfe", b"", b"version: 0\n", b"version: 0\ntopic_id: "])
 def test_a_topic_id_that_cannot_be_read_is_an_error_of_its_log_alone(tmp_path: Path, content: bytes) -> None:
     make(tmp_path, "a-0", "a-1")
     (tmp_path / "a-0" / "partition.metadata").write_bytes(content)
