@@ -20,6 +20,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.no_text import GZIP, why_no_text
 from keptlog.log.properties import parse_properties
+from keptlog.regular_file import read_file
 from keptlog.resident import place
 from keptlog.whole_file import warn_of_readers
 
@@ -201,7 +202,7 @@ def read_properties(path: Path) -> dict[str, str]:
 def _text_of(path: Path) -> str:
     """What a file says, without the byte order mark that some editors write."""
     try:
-        content = path.read_bytes()
+        content = read_file(path)
         if content.startswith(GZIP):
             raise InvalidConfig(f"{path} can't be read: it is compressed with gzip: unpack it (gzip -dc FILE)")
         if why := why_no_text(content):

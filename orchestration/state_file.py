@@ -24,6 +24,7 @@ from keptlog.dagster.orchestration.seen import Seen
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.log.iso_time import iso_time
+from keptlog.regular_file import read_file
 from keptlog.table.configuration import catalog_settings, kind_of
 from keptlog.whole_file import replace_file
 
@@ -69,7 +70,7 @@ class StateFile:
         """What it says; null if it is missing, damaged, somebody else's or another keptlog's."""
         try:
             kept_ms = self.path.stat().st_mtime_ns // 1_000_000
-            seen = Seen.of_json(self._text_in(self.path.read_bytes()))
+            seen = Seen.of_json(self._text_in(read_file(self.path)))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, LookupError, TypeError) as error:
@@ -92,7 +93,7 @@ class StateFile:
         body = f"{self.whose}\n{seen.as_json()}".encode()
         content = b"%08x\n" % zlib.crc32(body) + body
         try:
-            if not self.path.exists() or self.path.read_bytes() != content:
+            if not self.path.exists() or read_file(self.path) != content:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 replace_file(self.path, content)
             os.utime(self.path, ns=(now_ms * 1_000_000, now_ms * 1_000_000))

@@ -14,6 +14,7 @@ from pathlib import Path
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.topic_partition import possible_topics
 from keptlog.notify.folder import NotifyFolder
+from keptlog.regular_file import read_file
 from keptlog.whole_file import replace_file
 
 _logger = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ def broken_checks(home: Path) -> Broken:
     """
     path = checks_file(home)
     try:
-        stored = json.loads(path.read_bytes())
+        stored = json.loads(read_file(path))
         return {str(name): {str(check): str(what) for check, what in found.items()} for name, found in stored.items()}
     except FileNotFoundError:
         return {}

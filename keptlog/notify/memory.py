@@ -18,6 +18,7 @@ from typing import Any
 
 from keptlog.log.conditions import KnownCondition, Matter
 from keptlog.notify.folder import NotifyFolder
+from keptlog.regular_file import read_file
 from keptlog.whole_file import replace_file
 
 _logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class NotifyMemory(NotifyFolder):
         path = self.path / _STATE
         with self.telling_why():
             try:
-                content = path.read_bytes()
+                content = read_file(path)
             except FileNotFoundError:
                 return NotifyState()
         try:

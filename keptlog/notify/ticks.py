@@ -14,6 +14,7 @@ from pathlib import Path
 from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.folders import NOT_THERE
 from keptlog.notify.folder import FOLDER
+from keptlog.regular_file import read_file
 from keptlog.whole_file import replace_file
 
 _logger = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _last_tick(path: Path, mount: str) -> LastTick:
-    content = path.read_bytes()
+    content = read_file(path)
     try:
         told = json.loads(content)
         return LastTick(f"the cleaning sensors of {mount}", int(told["at_ms"]), int(told["interval_ms"]))

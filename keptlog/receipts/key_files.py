@@ -21,6 +21,7 @@ from typing import TypeVar
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.receipts.signing import PublicKey, SigningKey
+from keptlog.regular_file import read_file
 from keptlog.whole_file import create_file
 
 KEY_FILE_VARIABLE = "KEPTLOG_SIGNING_KEY_FILE"
@@ -33,6 +34,7 @@ _OWN_REMEDY = (
     f"put it back from a backup, or move it away: the next receipt leaves the public half of {PRIVATE_FILE} there"
 )
 """Whoever is told it owns it."""
+_FURTHER_REMEDY = "ask its owner for it again"
 
 
 def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
@@ -90,8 +92,9 @@ def trusted_keys(home: Path) -> list[PublicKey]:
             f"home {home} can't be listed by this user ({error.strerror}), and public keys may lie there: see to its "
             "permissions, or name the keys with --public-key"
         ).for_good() from error
-    own = [_read(home / name, PublicKey.of_pem, "public key", _OWN_REMEDY) for name in names if name == PUBLIC_FILE]
-    return [*own, *public_keys(home / name for name in fnmatch.filter(names, _FURTHER))]
+    remedies = {PUBLIC_FILE: _OWN_REMEDY} if PUBLIC_FILE in names else {}
+    remedies |= dict.fromkeys(fnmatch.filter(names, _FURTHER), _FURTHER_REMEDY)
+    return [_read(home / name, PublicKey.of_pem, "public key", each, read_file) for name, each in remedies.items()]
 
 
 def public_key_files(home: Path) -> list[Path]:
@@ -111,7 +114,7 @@ def public_keys(paths: Iterable[Path]) -> list[PublicKey]:
     Raises:
         InvalidConfig: one is damaged or can't be read; says which.
     """
-    return [_read(path, PublicKey.of_pem, "public key", "ask its owner for it again") for path in paths]
+    return [_read(path, PublicKey.of_pem, "public key", _FURTHER_REMEDY) for path in paths]
 
 
 def _private_place(home: Path, environment: Mapping[str, str]) -> tuple[Path, str | None]:
@@ -127,7 +130,7 @@ def _private_key(path: Path, variable: str | None) -> SigningKey:
         else "put it back from a backup; if there is none, move it away and a new one is made: receipts that were "
         f"signed with it are still checked with {path.with_name(PUBLIC_FILE)}"
     )
-    key = _read(path, SigningKey.of_pem, "signing key", remedy)
+    key = _read(path, SigningKey.of_pem, "signing key", remedy, Path.read_bytes if variable else read_file)
     mode = path.stat().st_mode & 0o777
     if mode & _OF_OTHERS:
         raise InvalidConfig(
@@ -137,9 +140,12 @@ def _private_key(path: Path, variable: str | None) -> SigningKey:
     return key
 
 
-def _read(path: Path, of_pem: Callable[[bytes], _Key], what: str, remedy: str) -> _Key:
+def _read(
+    path: Path, of_pem: Callable[[bytes], _Key], what: str, remedy: str, read: Callable[[Path], bytes] = Path.read_bytes
+) -> _Key:
+    """A key; ``read`` is ``read_file`` of those in a home: whoever names one may name a pipe."""
     try:
-        return of_pem(path.read_bytes())
+        return of_pem(read(path))
     except OSError as error:
         raise InvalidConfig(f"{what} {path} can't be read ({error.strerror}): {remedy}") from None
     except ValueError as error:
@@ -154,5 +160,5 @@ def _leave_public_key(home: Path, key: PublicKey) -> None:
             home.mkdir(parents=True, exist_ok=True)
             create_file(path, key.to_pem(), _PUBLIC_MODE)
         with contextlib.suppress(ValueError):
-            if PublicKey.of_pem(path.read_bytes()) == key:
+            if PublicKey.of_pem(read_file(path)) == key:
                 return

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.regular_file import read_file
 from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.whole_file import create_file, warn_of_readers
@@ -100,7 +101,8 @@ def _secret(text: str, where: str, remedy: str) -> bytes:
 
 def _read(path: Path, named: str | None) -> str:
     try:
-        return path.read_bytes().decode(errors="replace")
+        # What a variable names may be a pipe.
+        return (path.read_bytes() if named else read_file(path)).decode(errors="replace")
     except FileNotFoundError:
         if named is None:
             raise

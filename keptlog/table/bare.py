@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keptlog.errors import KeptlogError
+from keptlog.regular_file import read_file
 from keptlog.table.avro import records_in
 from keptlog.table.files import local_path
 from keptlog.table.format import format_of
@@ -238,7 +239,7 @@ def _theirs(files: _Files) -> FileIO:
 
 def _content(location: str) -> bytes:
     """A file of a table's, whole, and as it was written."""
-    return without_checksum(location, Path(local_path(location) or "").read_bytes())
+    return without_checksum(location, read_file(Path(local_path(location) or "")))
 
 
 def _metadata(stored: Mapping[str, Any]) -> _Metadata:

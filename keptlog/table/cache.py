@@ -29,6 +29,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.holder import Held, HolderKind
 from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import valid_topic_name
+from keptlog.regular_file import read_file
 from keptlog.table.format import FORMAT_VERSION
 from keptlog.table.logs import StoredTopic
 from keptlog.table.metadata_files import are_whole
@@ -90,7 +91,7 @@ class TopicCache:
         Raises:
             OSError, ValueError: it is not there, or can't be read.
         """
-        checksum, _, text = self._path(topic, ending).read_bytes().partition(b"\n")
+        checksum, _, text = read_file(self._path(topic, ending)).partition(b"\n")
         return text if int(checksum, 16) == zlib.crc32(text) else None
 
     def write(self, topic: str, ending: str, text: bytes) -> None:

@@ -38,12 +38,12 @@ def is_blank(database: Path) -> bool:
 
 
 def _stat(database: Path) -> os.stat_result | None:
-    """What is told of a file; null if there is none, as where a folder is in its place."""
+    """What is told of a file; null if there is none, as where a folder or a pipe is in its place."""
     try:
         there = database.stat()
     except NOT_THERE:
         return None
-    return None if stat.S_ISDIR(there.st_mode) else there
+    return there if stat.S_ISREG(there.st_mode) else None
 
 
 def follow_file(engine: Engine, database: Path) -> None:

@@ -16,11 +16,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from typing_extensions import override
 
+from keptlog.regular_file import require_file
 from keptlog.storage.damage import damaged
 from keptlog.table.files import TableFiles, local_path, make_folder, require_writable
 from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
@@ -109,7 +110,7 @@ class _MetadataFile(InputFile, OutputFile):
             LogCorrupt: it is not what was written.
         """
         if not has_checksum(self.location):
-            return self._far.open(seekable) if self._far is not None else self._path.open("rb")
+            return self._far.open(seekable) if self._far is not None else self._opened()
         held = _read_before.get()
         if held is not None and self.location in held:
             return io.BytesIO(held[self.location])
@@ -147,6 +148,10 @@ class _MetadataFile(InputFile, OutputFile):
             with self._created() as sink:
                 sink.write(content)
         self._written_bytes = len(content)
+
+    def _opened(self) -> BinaryIO:
+        require_file(str(self._path))
+        return self._path.open("rb")
 
     def _created(self) -> _DurableStream:
         make_folder(self._path.parent)

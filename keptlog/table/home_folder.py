@@ -22,12 +22,14 @@ from pathlib import Path
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.log.counted import counted, some_of
+from keptlog.regular_file import kind_instead
 from keptlog.settings import require_entry
 from keptlog.table.configuration import catalog_settings
 from keptlog.table.embedded import DATABASE, NAMESPACE, looking_into, may_be_configured
 
 RESTORE = "put it back from a backup of this home, or set KEPTLOG_HOME to the home that you mean"
 _SHOWN = 3
+_EMPTY = "is empty"
 _METADATA = methodcaller("endswith", ".metadata.json")
 
 
@@ -68,18 +70,18 @@ def require_catalog_not_lost(home: Path) -> None:
 
     Raises:
         StorageUnavailable: naming the file and the topics.
-        InvalidConfig: there are none, but none can be made: a folder is in the catalog's place.
+        InvalidConfig: there are none, but none can be made: a folder, or a pipe, is in the catalog's place.
     """
     topics = topics_with_files(home)
+    is_what = _in_its_place(home)
     if topics:
-        is_what = _in_its_place(home) or "is not there"
         raise StorageUnavailable(
-            f"home {home} has lost its catalog: {home / DATABASE} {is_what}, and the files of "
+            f"home {home} has lost its catalog: {home / DATABASE} {is_what or 'is not there'}, and the files of "
             f"{counted(len(topics), 'topic')} are ({some_of(topics, _SHOWN)}): {RESTORE}; nothing was changed"
         ).of_damage()
-    if (home / DATABASE).is_dir():
+    if is_what not in {None, _EMPTY}:
         raise InvalidConfig(
-            f"home {home} can't be opened: {home / DATABASE} is a folder, and a catalog is a file: move it away, or "
+            f"home {home} can't be opened: {home / DATABASE} {is_what}, and a catalog is a file: move it away, or "
             "set KEPTLOG_HOME to the home that you mean"
         )
 
@@ -99,7 +101,8 @@ def _in_its_place(home: Path) -> str | None:
     database = home / DATABASE
     if not database.exists():
         return None
-    return "is a folder" if database.is_dir() else "is empty"
+    kind = "a folder" if database.is_dir() else kind_instead(str(database))
+    return f"is {kind}" if kind else _EMPTY
 
 
 def require_home(home: Path, environment: Mapping[str, str] = os.environ) -> None:

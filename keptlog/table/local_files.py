@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keptlog.folders import NOT_THERE, entries_below
+from keptlog.regular_file import require_file
 from keptlog.storage.files import StoredFile
 
 if TYPE_CHECKING:
@@ -24,9 +25,14 @@ _LINKED = "it is a link to a folder, in which nobody looks: put its files here, 
 
 
 def open_local(local: str, mode: str) -> pa.OSFile:
-    """Open a file, as Arrow takes it."""
+    """Open a file, as Arrow takes it.
+
+    Raises:
+        OSError: it can't be opened, or is none.
+    """
     import pyarrow as pa  # noqa: PLC0415  # who reads small files, or lists, needs none
 
+    require_file(local)
     try:
         return pa.OSFile(local, mode)
     except OSError as error:

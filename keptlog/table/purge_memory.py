@@ -22,6 +22,7 @@ from pathlib import Path
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.topic_partition import valid_topic_name
+from keptlog.regular_file import read_file
 from keptlog.table.cache import FOLDER
 from keptlog.table.held import HeldFile
 from keptlog.table.purge_receipt import PurgeReceipt
@@ -57,7 +58,7 @@ class PurgeMemory:
     def quiet(self, topic: str, location: str, now_ms: int, orphan_grace_ms: int) -> PurgeReceipt | None:
         """What a purge of a topic would tell, if it has nothing to do while its metadata lies there; else null."""
         try:
-            found = _Finding(**json.loads(self._path(topic).read_bytes()))
+            found = _Finding(**json.loads(read_file(self._path(topic))))
             made_with = (found.location, found.settings, found.orphan_grace_ms)
             is_same = made_with == (location, self._settings, orphan_grace_ms)
             if not (location and is_same and found.at_ms <= now_ms < found.until_ms):

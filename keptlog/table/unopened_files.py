@@ -6,6 +6,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from keptlog.regular_file import read_file
 from keptlog.table.files import READ_ONLY, TableFiles, local_path
 
 
@@ -15,7 +16,7 @@ class UnopenedFiles(TableFiles):
     @override
     def read_bytes(self, path: str) -> bytes:
         local = local_path(path)
-        return super().read_bytes(path) if local is None else Path(local).read_bytes()
+        return super().read_bytes(path) if local is None else read_file(Path(local))
 
 
 def unopened_files() -> UnopenedFiles:

@@ -1,0 +1,58 @@
+"""Files of this machine, read only if they are files.
+
+Who opens a pipe waits until somebody writes into it, which may be never, and a device may have no end. So what takes a
+file's place in a home or in a topic's folder is told as what it is, before it is opened. A file that a person named may
+be a pipe (``<(pass show kafka)``), and is not asked for here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def read_file(path: Path) -> bytes:
+    """The whole of a file.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        OSError: it can't be read, or is none.
+    """
+    require_file(str(path))
+    return path.read_bytes()
+
+
+def require_file(path: str) -> None:
+    """Refuse what can't be opened as a file without harm; what is not there, and a folder, are told by who opens it.
+
+    Raises:
+        OSError: a pipe, a socket or a device is there, or it can't be asked for.
+    """
+    kind = kind_instead(path)
+    if kind:
+        raise OSError(errno.EINVAL, f"it is {kind}, and no file", path)
+
+
+def kind_instead(path: str) -> str | None:
+    """What is there in the place of a file: a pipe, a socket or a device; null if none of these is.
+
+    The null device is an empty file: people put it where they want a file to say nothing.
+
+    Raises:
+        OSError: that can't be told.
+    """
+    try:
+        status = os.stat(path)  # noqa: PTH116  # a Path would take longer than the disk
+    except FileNotFoundError:
+        return None
+    kind = _KINDS.get(stat.S_IFMT(status.st_mode))
+    return None if kind is None or os.path.samestat(status, os.stat(os.devnull)) else kind  # noqa: PTH116
