@@ -182,7 +182,7 @@ def fail_if_any_failed(run: Run, cleaned: Pass, names: Collection[str], wrong: M
     if others:
         told.append(f"{counted(len(others), 'log')} not as it should be: {'; '.join(named_lines(others))}")
     if cleaned.stopped_by:
-        tag_outage(context, cleaned.stopped_by, cleaned.plan.now_ms + cleaned.duration_ms)
+        tag_outage(context, cleaned.stopped_by, run.now_ms())
     raise dg.Failure("; ".join(told), metadata={**reasons, **others}, allow_retries=False)
 
 

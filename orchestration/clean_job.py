@@ -76,7 +76,7 @@ def clean_job(mount: Mount) -> dg.JobDefinition:
         name=mount.name("compact"),
         out=handed_on,
         pool=mount.pool,
-        required_resource_keys=mount.needs("log_store", "spark"),
+        required_resource_keys=mount.needs("log_store", "clock", "spark"),
         description="Rewrite the dirty logs on Spark: superseded records go, tombstones are stamped.",
     )
     def compact(context: dg.OpExecutionContext, planned: Pass) -> Pass:
@@ -86,7 +86,7 @@ def clean_job(mount: Mount) -> dg.JobDefinition:
         name=mount.name("expire_tombstones"),
         out=handed_on,
         pool=mount.pool,
-        required_resource_keys=mount.needs("log_store", "spark"),
+        required_resource_keys=mount.needs("log_store", "clock", "spark"),
         description="Rewrite clean logs whose tombstones are past their delete horizon.",
     )
     def expire_tombstones(context: dg.OpExecutionContext, compacted: Pass) -> Pass:
@@ -132,14 +132,14 @@ def _plan(run: Run, config: PlanConfig) -> Pass:
 
 
 def _stage(run: Run, planned: Pass, kind: type[Compact] | type[Expire]) -> Pass:
-    with telling_outages(run.context, planned.plan.now_ms):
-        return run.log_store.cleaner(run.spark).stage(planned, [kind], run.context.log.info)
+    with telling_outages(run.context, run.now_ms()):
+        return run.log_store.cleaner(run.spark).stage(_as_of_now(run, planned), [kind], run.context.log.info)
 
 
 def _commit(run: Run, config: CommitConfig, staged: Pass) -> Pass:
     context = run.context
-    with telling_outages(context, staged.plan.now_ms):
-        committed = run.log_store.cleaner().commit(staged)
+    with telling_outages(context, run.now_ms()):
+        committed = run.log_store.cleaner().commit(_as_of_now(run, staged))
     cleaned, after = observe_after(run, committed, names_to_check(committed))
     findings = look_after(run, cleaned, after) if config.verify else []
     for looked in findings:
@@ -151,3 +151,8 @@ def _commit(run: Run, config: CommitConfig, staged: Pass) -> Pass:
     fail_if_any_failed(run, cleaned, names, wrong_among(findings))
     context.log.info("%s cleaned, %d left alone", counted(len(cleaned.committed), "log"), len(cleaned.plan.left_alone))
     return cleaned
+
+
+def _as_of_now(run: Run, before: Pass) -> Pass:
+    """What the op before has handed on. "Re-execute from failure" hands on what another run has made, days ago even."""
+    return before if before.run_id == run_id_of(run.context) else before.taken_up(run.now_ms())

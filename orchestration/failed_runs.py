@@ -29,7 +29,7 @@ from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, Own
 from keptlog.errors import first_line
 from keptlog.log.counted import first_lines, some_of
 from keptlog.log.topic_partition import possible_topics
-from keptlog.passes.clean import Death, Marked
+from keptlog.passes.marked import Death, Marked
 
 FAILED_RUN_SENSOR = "failed_run_sensor"
 _RUNS = 100

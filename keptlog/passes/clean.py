@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,7 @@ from keptlog.log.topic_partition import possible_topics
 from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.passes.apart import Apart
 from keptlog.passes.landing import OUTAGES_BORNE, Landing
+from keptlog.passes.marked import Death, Marked
 from keptlog.passes.names import named_logs, require_all
 from keptlog.progress import Progress, silent
 from keptlog.storage.leftover import discard
@@ -83,34 +84,21 @@ class Pass:
     outage: KeptlogError | None = None
     """What is down for all logs, so that no later stage tries anything; null if nothing was seen to be."""
     duration_ms: int = 0
+    planned_ms: int | None = None
+    """When it was planned, if a later run has taken it up; null where that is the time of the plan."""
+
+    def taken_up(self, now_ms: int) -> Pass:
+        """The same for a run that goes on with it later: what it finds, marks and reports from now on is of now.
+
+        What is staged keeps its times: steps have their own.
+        """
+        planned_ms = self.plan.now_ms if self.planned_ms is None else self.planned_ms
+        return replace(self, plan=replace(self.plan, now_ms=now_ms - self.duration_ms), planned_ms=planned_ms)
 
     @property
     def stopped_by(self) -> KeptlogError | None:
         """What has stopped the first of the blameless logs, whether or not it was down for all; null if none was."""
         return self.failed[min(self.blameless)] if self.blameless else None
-
-
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """What became of logs that were to be marked; those that are not due are in none of these."""
-
-    names: tuple[str, ...]
-    """The topic-partitions that are marked now."""
-    failed: Mapping[str, KeptlogError]
-    """Those that could not be, or a name whose logs can't be read, with the reason."""
-    untried: tuple[str, ...] = ()
-    """Those that were not tried because too much was out of reach."""
-
-
-@dataclass(frozen=True, slots=True)
-class Death:
-    """A run that died, and so could mark no log."""
-
-    names: tuple[str, ...]
-    """What it was asked for."""
-    reason: str
-    """Names the run, so that nothing is marked twice for it."""
-    began_ms: int
 
 
 def _stands_still() -> int:
@@ -247,9 +235,12 @@ class Cleaner:
             raise StalePlan(f"{error}; it was deleted since it was planned, there is nothing to do") from None
 
     def commit(self, staged: Pass) -> Pass:
-        """Make what was staged live, all logs of a topic in one commit, and mark the logs that failed."""
+        """Make what was staged live, all logs of a topic in one commit, and mark the logs that failed.
+
+        Of a pass that was taken up, what has failed before may have its mark already: it gets no second one.
+        """
         done = self._landed(staged)
-        self._mark(done)
+        self._mark(done, staged.failed)
         return done
 
     def _landed(self, staged: Pass) -> Pass:
@@ -364,8 +355,11 @@ class Cleaner:
             map_slots=slots_in(self.broker.map_bytes, slot_bytes_for(step.strategy)),
         )
 
-    def _mark(self, done: Pass) -> None:
-        """Mark the logs that failed through a fault of theirs: no outage has stopped them, nobody else was faster."""
+    def _mark(self, done: Pass, before: Collection[str]) -> None:
+        """Mark the logs that failed through a fault of theirs: no outage has stopped them, nobody else was faster.
+
+        ``before`` are those that had failed before the commit.
+        """
         from keptlog.table.mark import Failure  # noqa: PLC0415
 
         by_topic: dict[str, list[Failure]] = defaultdict(list)
@@ -374,7 +368,8 @@ class Cleaner:
             error = None if name in done.blameless else done.failed.get(name)
             if error and not isinstance(error, StalePlan | CommitStateUnknown):
                 reason, action = first_line(error), what_helps(error)
-                failure = Failure(step.topic_partition, reason, step.checkpoint, action, step.topic_id)
+                began_ms = done.planned_ms if name in before else None
+                failure = Failure(step.topic_partition, reason, step.checkpoint, action, step.topic_id, began_ms)
                 by_topic[step.topic_partition.topic].append(failure)
         result = self._marked(by_topic, set(), done.plan.now_ms + done.duration_ms)
         # The failures themselves are reported, whether or not they can be remembered.

@@ -10,7 +10,7 @@ import pytest
 from keptlog.dagster.assets.health import FULL_MS, ROWS
 from keptlog.dagster.orchestration.health_sensor import SHARED_MS
 from keptlog.errors import LogCorrupt
-from keptlog.passes.clean import Death
+from keptlog.passes.marked import Death
 from keptlog.passes.observer import Overview
 from keptlog.table.logs import ObservedTopic
 from keptlog.table.store import LogStore

@@ -7,7 +7,7 @@ from dagster._core.remote_representation.external_data import SensorSnap
 
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.source import SourceIdentity
-from keptlog.passes.clean import Death
+from keptlog.passes.marked import Death
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.ingesting import InProcessSpark
 from tests.orchestration.shipped import CLEAN_SENSORS, dirty_ratio_sensor, health_sensor

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import keptlog.dagster.orchestration.requests as requests_module
 from keptlog.home import Home, open_home
-from keptlog.passes.clean import Death
+from keptlog.passes.marked import Death
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, logs_of
 from tests.orchestration.shipped import (
     clean_logs,
