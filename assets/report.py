@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from keptlog.dagster.assets.attempts import begin_attempts, end_attempts
+from keptlog.dagster.assets.attempts import begin_attempts, end_attempts, failed_attempts
 from keptlog.dagster.assets.checks import TopicFindings, broken_before, look_at
 from keptlog.dagster.assets.erasures import bring_erasures_on, look_at_erasures
 from keptlog.dagster.assets.last_results import WHOLE_TOPIC
@@ -77,8 +77,32 @@ def report_numbers(run: Run, cleaned: Pass, after: Overview) -> None:
     """Log the materializations of a pass; ``after`` are the logs as the pass left them."""
     now_ms = cleaned.plan.now_ms + cleaned.duration_ms
     metrics = metrics_by_log(after.assessments, after.last_passes, after.erasures, now_ms)
+    before = _told_before(run, cleaned)
     for materialization in materializations(run.keys, cleaned, after, metrics, told_of_topics(run, after, now_ms)):
-        run.context.log_event(materialization)
+        if materialization.partition not in before:
+            run.context.log_event(materialization)
+    # What was not as it should be was made failed after it was told.
+    for topic in sorted({TopicPartition.parse(name).topic for name in before}):
+        red = [TopicPartition.parse(name) for name in failed_attempts(run, topic) & before]
+        end_attempts(run, dict.fromkeys(red, "cleaned by the run before"))
+
+
+def _told_before(run: Run, cleaned: Pass) -> set[str]:
+    """What has landed, and a run that this one executes again has told to be made: told twice, it would count twice.
+
+    Such a run may also have died after its commit, and have told nothing.
+    """
+    instance, told = run.context.instance, set[str]()
+    run_id = run.context.run.parent_run_id if cleaned.planned_ms is not None else None
+    while run_id:
+        for entry in instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION):
+            event = entry.dagster_event
+            if event and event.partition:
+                told.add(event.partition)
+        parent = instance.get_run_by_id(run_id)
+        # One before that had a plan of its own.
+        run_id = parent.parent_run_id if parent and not cleaned.run_id.startswith(run_id) else None
+    return told & set(cleaned_names(cleaned))
 
 
 def told_of_topics(run: Run, after: Overview, now_ms: int) -> dict[str, Metadata]:

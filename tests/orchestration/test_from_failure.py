@@ -45,6 +45,12 @@ def mark(world: World) -> Uncleanable:
     return found
 
 
+def told(world: World, key: str) -> list[str | None]:
+    """Which topic-partitions were told to be made, run by run."""
+    found = world.instance.fetch_materializations(dg.AssetKey([key, "clean"]), limit=100)
+    return [each.partition_key for each in found.records]
+
+
 def test_a_failure_that_has_its_mark_gets_no_second_one(world: World) -> None:
     world.break_segment("broken")
     first = world.clean()
@@ -70,6 +76,18 @@ def test_a_failure_whose_mark_was_not_taken_is_marked_as_of_now(world: World, mo
 
     assert mark(world).attempts == 1
     assert mark(world).retry_at_ms > world.now_ms
+
+
+def test_what_was_told_to_be_made_is_not_told_again(world: World) -> None:
+    world.break_segment("broken")
+    first = world.clean()
+    assert told(world, "good") == ["good-0"]
+    world.now_ms += DAY_MS
+
+    again(world, first.run_id)
+
+    assert told(world, "good") == ["good-0"]
+    assert world.records("good") == [(1, b"a", b"2")]
 
 
 @pytest.mark.parametrize("asked", ["stage", "commit"])
