@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -20,7 +21,14 @@ from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
-from keptlog.dagster.assets.outage import FAILED_TAG, Context, outage_among, tag_outage, tell_in_tags
+from keptlog.dagster.assets.outage import (
+    FAILED_TAG,
+    Context,
+    outage_among,
+    refusing_what_was_asked,
+    tag_outage,
+    tell_in_tags,
+)
 from keptlog.dagster.assets.report import run_id_of
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.counted import counted, some_of
@@ -60,6 +68,23 @@ def run_ingest(run: Run, ingest: Ingest, plans: IngestPlans, now_ms: int) -> Non
     _fail_if_any_failed(context, plans, result, now_ms)
     records = sum(each.records for each in result.committed)
     context.log.info("%s into %s", counted(records, "record"), counted(len(result.committed), "topic-partition"))
+
+
+@contextmanager
+def refusing_an_ingest(context: Context, now_ms: int) -> Iterator[None]:
+    """Around what a run's own configuration makes impossible: no topic-partition has failed, and none is to wait.
+
+    Raises:
+        Failure: it can't be accepted; with the reason.
+    """
+    try:
+        with refusing_what_was_asked():
+            yield
+    except dg.Failure:
+        # Without this tag all that it has named would count as failed.
+        tags = as_tags(FAILED_AT_TAG, json.dumps({"at_ms": now_ms, "positions": {}}))
+        tell_in_tags(context.instance, context.run.run_id, tags)
+        raise
 
 
 def ingest_materialization(keys: AssetKeys, intake: Intake, consumer_lag: int | None) -> dg.AssetMaterialization:

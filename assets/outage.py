@@ -66,3 +66,16 @@ def telling_outages(context: Context, now_ms: int) -> Iterator[None]:
     except (StorageUnavailable, InvalidConfig) as error:
         tag_outage(context, error, now_ms)
         raise dg.Failure(f"nothing could be done: {first_line(error)}", allow_retries=False) from error
+
+
+@contextmanager
+def refusing_what_was_asked() -> Iterator[None]:
+    """Around what can be wrong with the run's own configuration alone: that is no outage, and nobody else is to wait.
+
+    Raises:
+        Failure: it can't be accepted; with the reason.
+    """
+    try:
+        yield
+    except InvalidConfig as error:
+        raise dg.Failure(f"nothing was done: {first_line(error)}", allow_retries=False) from error

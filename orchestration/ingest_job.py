@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import Field
 
-from keptlog.dagster.assets.ingest_report import run_ingest
+from keptlog.dagster.assets.ingest_report import refusing_an_ingest, run_ingest
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME
@@ -84,16 +84,22 @@ def _ingest(run: Run, config: IngestConfig) -> None:
 
     now_ms = run.now_ms()
     with telling_outages(run.context, now_ms):
-        only = {TopicPartition.parse(name) for name in config.topic_partitions}
-        source = KafkaBrokers(
+        # What this machine gets wrong comes first: what is refused after that is the run's own.
+        store, settings, ingest = (
+            run.log_store.store,
             run.kafka.settings(run.log_store),
-            _topics(config, only, run.log_store.store),
-            config.bootstrap or None,
-            _topic_settings(config),
-            with_broker_config=config.broker_config,
+            run.log_store.ingest(run.spark),
         )
-        ingest = run.log_store.ingest(run.spark)
-        plans = ingest.plan(source, skip_lost=config.skip_lost, reconcile=config.reconcile, seen_ms=config.seen_ms)
+        with refusing_an_ingest(run.context, now_ms):
+            only = {TopicPartition.parse(name) for name in config.topic_partitions}
+            source = KafkaBrokers(
+                settings,
+                _topics(config, only, store),
+                config.bootstrap or None,
+                _topic_settings(config),
+                with_broker_config=config.broker_config,
+            )
+            plans = ingest.plan(source, skip_lost=config.skip_lost, reconcile=config.reconcile, seen_ms=config.seen_ms)
         run_ingest(run, ingest, plans.only(only) if only else plans, now_ms)
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from keptlog.dagster.assets.checks import as_evaluation, gone_results
 from keptlog.dagster.assets.erasures import ErasureNews, bring_erasures_on, look_at_erasures
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
-from keptlog.dagster.assets.outage import Context, outage_among, tag_outage, telling_outages
+from keptlog.dagster.assets.outage import Context, outage_among, refusing_what_was_asked, tag_outage, telling_outages
 from keptlog.dagster.assets.report import fail_if_any
 from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME
 from keptlog.errors import StorageUnavailable, first_line
@@ -57,7 +57,11 @@ def purge_job(mount: Mount) -> dg.JobDefinition:
 
 
 def _purge(run: Run, config: PurgeConfig) -> None:
+    from keptlog.passes.purge import valid_grace_ms  # noqa: PLC0415  # a run needs it, loading does not
+
     context, now_ms = run.context, run.now_ms()
+    with refusing_what_was_asked():
+        valid_grace_ms(config.orphan_grace_ms)
     with telling_outages(context, now_ms):
         result = run.log_store.purger.purge(
             config.topics, now_ms=now_ms, orphan_grace_ms=config.orphan_grace_ms, skips_unknown=True

@@ -100,7 +100,7 @@ class Purger:
             InvalidConfig: the home is a copy, or was moved; or the grace is none.
             StorageUnavailable: the catalog can't be reached.
         """
-        now_ms, orphan_grace_ms = whole_number(now_ms, "now_ms"), _grace(orphan_grace_ms)
+        now_ms, orphan_grace_ms = whole_number(now_ms, "now_ms"), valid_grace_ms(orphan_grace_ms)
         self.store.require_writable()
         named = list(dict.fromkeys(topics))
         known: Collection[str]
@@ -148,7 +148,7 @@ class Purger:
             InvalidConfig: a purge would refuse, too: the home is a copy, or was moved.
             StorageUnavailable: the catalog can't be reached.
         """
-        now_ms, orphan_grace_ms = whole_number(now_ms, "now_ms"), _grace(orphan_grace_ms)
+        now_ms, orphan_grace_ms = whole_number(now_ms, "now_ms"), valid_grace_ms(orphan_grace_ms)
         self.store.require_writable()
         from keptlog.table import purge_preview  # noqa: PLC0415  # it imports PyIceberg, and no purge needs it
 
@@ -189,7 +189,7 @@ class Purger:
         outcome.failure = outcome.deletion.unfinished
 
 
-def _grace(given_ms: int) -> int:
+def valid_grace_ms(given_ms: int) -> int:
     """How old a file must be that nothing refers to.
 
     Raises:
