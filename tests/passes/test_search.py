@@ -169,7 +169,9 @@ def test_an_older_version_of_an_object_is_looked_at_beside_what_is_listed(search
     (found,) = searched.where()
     kept = tmp_path / "version"
     Path(found.file.path.removeprefix("file://")).rename(kept)
-    assert not searched.where()
+    (missing,) = searched.where()
+    assert missing.is_gone
+    assert not missing.hits
     others = (SearchedFile(str(kept), kept.stat().st_size),)
     assert [each.file.path for each in searched(others=others) if each.hits] == [str(kept)]
 
