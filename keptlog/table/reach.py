@@ -109,9 +109,10 @@ def todo_about(error: Exception) -> str:
         return "this catalog can't do it: keptlog doctor --catalog says what follows"
     if _is_locked(error):
         return HELD
-    if _is_unopened(error):
-        return "check that it exists and can be reached, and that its disk has room for one more file (df -i)"
-    return _ALLOW if failure_of(error) is FailureKind.REFUSED else "check that it exists and can be reached"
+    if _is_busy(error):
+        return "it has too much to do: try again in a while"
+    room = ", and that its disk has room for one more file (df -i)" if _is_unopened(error) else ""
+    return _ALLOW if failure_of(error) is FailureKind.REFUSED else f"check that it exists and can be reached{room}"
 
 
 def failure_of(error: Exception) -> FailureKind:
@@ -141,13 +142,23 @@ def was_silent(error: BaseException) -> bool:
 
 def _of_answer(error: RESTError | HTTPError) -> FailureKind:
     """Of an answer of HTTP: what begins with 4 was not done; a 5 may come from a proxy, when it was."""
-    from requests.exceptions import HTTPError  # noqa: PLC0415
+    if _is_busy(error):
+        return FailureKind.NOT_SENT
+    is_refused = 400 <= _status_of(error) < 500 or is_unsupported(error)
+    return FailureKind.REFUSED if is_refused else FailureKind.UNKNOWN
+
+
+def _is_busy(error: BaseException) -> bool:
+    """Whether a catalog is there, and says "later"."""
+    return isinstance(error, TooManyRequestsError) or _status_of(error) in _BUSY
+
+
+def _status_of(error: BaseException) -> int:
+    """Of an answer of HTTP; 0 for what is none."""
+    from requests.exceptions import HTTPError  # noqa: PLC0415  # as said above
 
     answer = error if isinstance(error, HTTPError) else error.__cause__
-    status = answer.response.status_code if isinstance(answer, HTTPError) and answer.response is not None else 0
-    if isinstance(error, TooManyRequestsError) or status in _BUSY:
-        return FailureKind.NOT_SENT
-    return FailureKind.REFUSED if 400 <= status < 500 or is_unsupported(error) else FailureKind.UNKNOWN
+    return answer.response.status_code if isinstance(answer, HTTPError) and answer.response is not None else 0
 
 
 def is_unsupported(error: BaseException | None) -> bool:

@@ -160,6 +160,12 @@ def test_a_catalog_that_is_too_busy_is_asked_again(store: LogStore, server: Rest
     assert server.asked["commit"] == 4
 
 
+def test_a_catalog_that_is_too_busy_is_there_and_wants_patience(store: LogStore, server: RestServer) -> None:
+    server.answers["load"] = [Answer(429)] * 50
+    with pytest.raises(StorageUnavailable, match=r"TooManyRequests.*; it has too much to do: try again in a while"):
+        store.load_table(TOPIC)
+
+
 def test_a_refused_look_after_a_lost_race_leaves_the_doubt(store: LogStore, server: RestServer) -> None:
     """Who sends a request twice may be told about the first one: a lost race is sure once somebody has looked."""
     server.answers["commit"] = [Answer(409)]
