@@ -19,10 +19,10 @@ from pyiceberg.catalog import Catalog
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.table.embedded import DELETING
 from keptlog.table.files import TableFiles
+from keptlog.table.metadata_files import METADATA_ENDINGS
 from keptlog.table.reach import OUT_OF_REACH
 from keptlog.table.topics import load_topic_table
 
-_METADATA = (".metadata.json", ".metadata.json.gz")
 _DATA = "/data/"
 _NOT_KNOWN: tuple[type[Exception], ...] = (
     *(KeptlogError, ValueError, LookupError, TypeError, EOFError),
@@ -50,7 +50,7 @@ def _is_being_deleted(catalog: Catalog, topic: str, topic_id: str | None) -> boo
 
 
 def _has_metadata(files: TableFiles, folder: str, topic_id: str | None) -> bool:
-    paths = [file.path for file in files.list(folder) if file.path.endswith(_METADATA)]
+    paths = [file.path for file in files.list(folder) if file.path.endswith(METADATA_ENDINGS)]
     return any(topic_id in {None, _id_in(files, path)} for path in paths)
 
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+METADATA_ENDINGS = (".metadata.json", ".metadata.json.gz")
+"""Of the first of them, whoever has written it."""
 MetadataFiles = tuple[tuple[str, int], ...]
 """Paths on a disk of this machine, and their sizes in bytes."""
 _NOT_READ = -1

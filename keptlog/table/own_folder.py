@@ -20,9 +20,8 @@ from pyiceberg.table import Table, TableProperties
 
 from keptlog.errors import LogCorrupt
 from keptlog.table.files import local_path
+from keptlog.table.metadata_files import METADATA_ENDINGS
 from keptlog.table.references import below, comparable, comparable_forms
-
-_METADATA = (".metadata.json", ".metadata.json.gz")
 
 
 def require_own_folder(catalog: Catalog, topic: str, table: Table, paths: Iterable[str]) -> None:
@@ -73,7 +72,7 @@ def _other_table(location: str, paths: Iterable[str]) -> str | None:
     own = f"{location}/metadata"
     for path in paths:
         folder = path.rpartition("/")[0]
-        if path.endswith(_METADATA) and folder.endswith("/metadata") and folder != own:
+        if path.endswith(METADATA_ENDINGS) and folder.endswith("/metadata") and folder != own:
             return f"holds another table ({path})"
     return None
 

@@ -25,6 +25,7 @@ from keptlog.log.counted import counted
 from keptlog.log.units import size
 from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles, local_path
+from keptlog.table.metadata_files import METADATA_ENDINGS
 from keptlog.table.reaching import reaching
 from keptlog.table.references import comparable
 from keptlog.table.topic_storage import drafts_among
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
     from keptlog.storage.files import StoredFile
     from keptlog.table.store import LogStore
-
-_METADATA = (".metadata.json", ".metadata.json.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ def left_behind(location: str, paths: Iterable[str]) -> list[str]:
 
     What a creation that failed has left is no harm, nor are receipts: a later topic in the folder takes them over.
     """
-    paths = [path for path in paths if not path.endswith(_METADATA)]
+    paths = [path for path in paths if not path.endswith(METADATA_ENDINGS)]
     if not paths:
         return []
     return sorted(set(paths).difference(drafts_among(location, paths)))
@@ -153,7 +152,7 @@ def _unowned(path: str, stored: Collection[StoredFile]) -> UnownedFolder | None:
     """Null if nothing of a topic is left there."""
     if not left_behind(path, (each.path for each in stored)):
         return None
-    metadata = [each for each in stored if each.path.endswith(_METADATA)]
+    metadata = [each for each in stored if each.path.endswith(METADATA_ENDINGS)]
     newest = max(metadata, key=_version, default=None)
     total = sum(each.size_bytes for each in stored)
     return UnownedFolder(path, len(stored), total, newest.path if newest else None)
