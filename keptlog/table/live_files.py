@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
 
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -48,8 +47,8 @@ class LiveFiles:
             LogCorrupt: files overlap, lie beyond the log end offset or in a partition that does not exist.
         """
         with blaming(table):
-            logs = logs_of(table.name()[-1], table.properties, self.of(table, snapshot), config)
-        return [replace(log, topic_id=str(table.metadata.table_uuid)) for log in logs]
+            segments = segments_of(self.of(table, snapshot))
+            return logs_from(table.name()[-1], table.properties, segments, config, str(table.metadata.table_uuid))
 
 
 def logs_of(topic: str, properties: dict[str, str], files: dict[int, list[LiveFile]], config: TopicConfig) -> list[Log]:

@@ -7,7 +7,7 @@ aside as a ``StoredTopic`` and be judged later, with the broker settings of then
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from keptlog.errors import InvalidConfig
@@ -68,8 +68,7 @@ class StoredTopic:
             InvalidConfig: the topic's configuration can't be resolved over this broker's.
         """
         config = config_of(self.topic, self.properties, broker_settings)
-        told = logs_from(self.topic, self.properties, self.segments, config)
-        logs = [replace(log, topic_id=self.topic_id) for log in told] if self.topic_id else told
+        logs = logs_from(self.topic, self.properties, self.segments, config, self.topic_id)
         terms = Terms(config.file_delete_delay_ms, purge_interval_ms(broker_settings))
         return ObservedTopic(
             self.location,
@@ -204,9 +203,13 @@ def last_passes_of(topic: str, properties: Mapping[str, str]) -> dict[TopicParti
 
 
 def logs_from(
-    topic: str, properties: Mapping[str, str], segments: Mapping[int, Sequence[Segment]], config: TopicConfig
+    topic: str,
+    properties: Mapping[str, str],
+    segments: Mapping[int, Sequence[Segment]],
+    config: TopicConfig,
+    topic_id: str | None = None,
 ) -> list[Log]:
-    """Put segments and state together.
+    """Put segments and state together; ``topic_id`` is for logs that a clean may be planned from.
 
     Raises:
         LogCorrupt: they contradict each other.
@@ -219,11 +222,15 @@ def logs_from(
                 f"partition {partition}"
             )
     names = (TopicPartition(topic, number) for number in range(partitions))
-    return [_log(name, properties, segments.get(name.partition, ()), config) for name in names]
+    return [_log(name, properties, segments.get(name.partition, ()), config, topic_id) for name in names]
 
 
 def _log(
-    topic_partition: TopicPartition, properties: Mapping[str, str], segments: Sequence[Segment], config: TopicConfig
+    topic_partition: TopicPartition,
+    properties: Mapping[str, str],
+    segments: Sequence[Segment],
+    config: TopicConfig,
+    topic_id: str | None,
 ) -> Log:
     state = LogState.read(topic_partition.topic, topic_partition.partition, properties)
     if segments and segments[-1].last_offset >= state.log_end_offset:
@@ -243,4 +250,5 @@ def _log(
         cleaning_to=state.cleaning_to,
         truncations=state.truncations,
         is_ingested=SOURCE in properties,
+        topic_id=topic_id,
     )
