@@ -59,8 +59,11 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
     journals, unreadable = read_journals(files, location, paths)
     strange = unreadable.keys() | _strange_drafts(files, location, paths) | _strange_memory(files, table, paths)
     references = all_references(table)
-    forms = comparable_forms(paths)
-    needed = set(comparable_forms([*references.data_bytes, *_needed_metadata(references)]).values())
+    # A purge deletes nothing elsewhere: what its journal names there is left, and no snapshot names it any more.
+    left = {file.path: file.bytes for journal in journals.values() for file in journal.segments + journal.metadata}
+    sizes = left | references.data_bytes | references.metadata_bytes
+    forms = comparable_forms([*paths, *sizes])
+    here, needed = {forms[path] for path in paths}, {forms[path] for path in _needed(references)}
     listed = [
         SearchedFile(
             file.path,
@@ -70,21 +73,19 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
         )
         for file in stored
     ]
-    # A purge deletes nothing elsewhere: what its journal names there is left, and no snapshot names it any more.
-    left = {file.path: file.bytes for journal in journals.values() for file in journal.segments + journal.metadata}
-    sizes = left | references.data_bytes | references.metadata_bytes
-    below, here = comparable(location) + "/", set(forms.values())
+    below = comparable(location) + "/"
     elsewhere = [
-        SearchedFile(path, sizes[path], _is_metadata(location, path), is_needed=form in needed)
-        for path, form in comparable_forms(sizes).items()
-        if form not in here and (form in needed or not form.startswith(below))
+        SearchedFile(path, size_bytes, _is_metadata(location, path), is_needed=forms[path] in needed)
+        for path, size_bytes in sizes.items()
+        if forms[path] not in here and (forms[path] in needed or not forms[path].startswith(below))
     ]
     return [*listed, *elsewhere]
 
 
-def _needed_metadata(references: References) -> list[str]:
-    """What beside segments may have a key in it, and is there as long as the table names it."""
-    return [path for path in references.metadata_bytes if not _TABLE_METADATA.search(path)]
+def _needed(references: References) -> list[str]:
+    """What may have a key in it, and is there as long as the table names it."""
+    metadata = [path for path in references.metadata_bytes if not _TABLE_METADATA.search(path)]
+    return [*references.data_bytes, *metadata]
 
 
 def searched_versions(location: str, versions: Iterable[ObjectVersion]) -> list[SearchedFile]:
