@@ -92,8 +92,7 @@ def trusted_keys(home: Path) -> list[PublicKey]:
             f"home {home} can't be listed by this user ({error.strerror}), and public keys may lie there: see to its "
             "permissions, or name the keys with --public-key"
         ).for_good() from error
-    remedies = {PUBLIC_FILE: _OWN_REMEDY} if PUBLIC_FILE in names else {}
-    remedies |= dict.fromkeys(fnmatch.filter(names, _FURTHER), _FURTHER_REMEDY)
+    remedies = {name: _OWN_REMEDY if name == PUBLIC_FILE else _FURTHER_REMEDY for name in _public_keys_among(names)}
     return [_read(home / name, PublicKey.of_pem, "public key", each, read_file) for name, each in remedies.items()]
 
 
@@ -103,9 +102,12 @@ def public_key_files(home: Path) -> list[Path]:
         names = names_in(home)
     except OSError:
         names = []
-    earlier = fnmatch.filter(names, _FURTHER)
-    own = [] if earlier and PUBLIC_FILE not in names else [PUBLIC_FILE]
-    return [home / name for name in (*own, *earlier)]
+    return [home / name for name in _public_keys_among(names) or [PUBLIC_FILE]]
+
+
+def _public_keys_among(names: list[str]) -> list[str]:
+    """Those of a home, its first one before the others."""
+    return [*fnmatch.filter(names, PUBLIC_FILE), *fnmatch.filter(names, _FURTHER)]
 
 
 def public_keys(paths: Iterable[Path]) -> list[PublicKey]:
