@@ -85,11 +85,8 @@ def _ingest(run: Run, config: IngestConfig) -> None:
     now_ms = run.now_ms()
     with telling_outages(run.context, now_ms):
         # What this machine gets wrong comes first: what is refused after that is the run's own.
-        store, settings, ingest = (
-            run.log_store.store,
-            run.kafka.settings(run.log_store),
-            run.log_store.ingest(run.spark),
-        )
+        store, settings = run.log_store.store, run.kafka.settings(run.log_store)
+        ingest = run.log_store.ingest(run.spark)
         with refusing_an_ingest(run.context, now_ms):
             only = {TopicPartition.parse(name) for name in config.topic_partitions}
             source = KafkaBrokers(
