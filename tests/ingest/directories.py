@@ -61,6 +61,11 @@ def write_high_watermarks(directory: Path, **high_watermarks: int) -> None:
     (directory / "replication-offset-checkpoint").write_text(f"0\n{len(high_watermarks)}\n{entries}")
 
 
+def write_first_dirty(directory: Path, topic: str, offset: int) -> None:
+    """Of partition 0: up to where the broker's cleaner has come."""
+    (directory / "cleaner-offset-checkpoint").write_text(f"0\n1\n{topic} 0 {offset}\n")
+
+
 def run_import(
     store: LogStore, directory: Path, run_id: str, *, skip_lost: bool = False, reconcile: bool = False, **how: Any
 ) -> IngestResult:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.table.store import LogStore
-from tests.ingest.directories import records_of, run_import, some_batch, write_log
+from tests.ingest.directories import records_of, run_import, some_batch, write_first_dirty, write_log
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_newer_copy_that_was_cleaned_beyond_the_position_stops_if_it_is_too_ne
     assert run_import(store, there, "1").warnings == ()
     write_log(there, "t-0", [some_batch(0), some_batch(12, 8)])
     if first_dirty is not None:
-        (there / "cleaner-offset-checkpoint").write_text(f"0\n1\nt 0 {first_dirty}\n")
+        write_first_dirty(there, "t", first_dirty)
     result = run_import(store, there, "2")
     assert [*result.failed] == (["t-0"] if stops else [])
     told = "delete.retention.ms=86400000, as it is here and may be at its source"

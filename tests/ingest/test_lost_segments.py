@@ -17,6 +17,7 @@ from tests.ingest.directories import (
     run_import,
     some_batch,
     some_records,
+    write_first_dirty,
     write_high_watermarks,
     write_log,
 )
@@ -39,10 +40,6 @@ def write_index(there: Path, base: int, kind: str = "index") -> Path:
     path = there / "users-0" / f"{base:020}.{kind}"
     path.touch()
     return path
-
-
-def write_first_dirty(there: Path, offset: int) -> None:
-    (there / "cleaner-offset-checkpoint").write_text(f"0\n1\nusers 0 {offset}\n")
 
 
 @pytest.mark.parametrize("kind", ["index", "timeindex"])
@@ -100,7 +97,7 @@ def test_what_the_cleaner_may_have_removed_is_not_told(
     store: LogStore, there: Path, first_dirty: int, told: tuple[str, ...]
 ) -> None:
     write_users(there, [0, 10, 30])
-    write_first_dirty(there, first_dirty)
+    write_first_dirty(there, "users", first_dirty)
     assert run_import(store, there, "1").warnings == told
 
 

@@ -10,7 +10,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.ingest.result import IngestResult
 from keptlog.log.record import Record
 from keptlog.table.store import LogStore
-from tests.ingest.directories import FIRST_MS, records_of, run_import, write_log
+from tests.ingest.directories import FIRST_MS, records_of, run_import, write_first_dirty, write_log
 from tests.sources.kafka_log.encoder import batch
 
 SEGMENTS = {0: ["ada", "bob"], 2: ["cat", "dan"], 4: ["eve"]}
@@ -27,10 +27,6 @@ def write_segment(there: Path, base: int, *keys: str) -> Path:
 
 def reconciled(store: LogStore, there: Path) -> IngestResult:
     return run_import(store, there, "2", skip_corrupt=True, reconcile=True)
-
-
-def write_first_dirty(there: Path, offset: int) -> None:
-    (there / "cleaner-offset-checkpoint").write_text(f"0\n1\nt 0 {offset}\n")
 
 
 def require_refused(store: LogStore, result: IngestResult, why: str) -> None:
@@ -50,7 +46,7 @@ def test_keys_in_a_segment_that_is_missing_where_no_cleaner_has_come_are_not_gon
     files[2].unlink()
     write_log(there, "t-0", [batch([Record(9, b"fay", b"1", FIRST_MS)])], base_offset=5)
     if first_dirty is not None:
-        write_first_dirty(there, first_dirty)
+        write_first_dirty(there, "t", first_dirty)
     require_refused(store, reconciled(store, there), "t-0: offsets 2 to 3 are in no segment")
 
 
@@ -71,7 +67,7 @@ def test_what_a_lone_index_says_to_be_missing_counts_also_where_the_cleaner_has_
     files[2].unlink()
     files[2].with_suffix(".index").touch()
     write_log(there, "t-0", [batch([Record(9, b"fay", b"1", FIRST_MS)])], base_offset=5)
-    write_first_dirty(there, 5)
+    write_first_dirty(there, "t", 5)
     require_refused(store, reconciled(store, there), f"{files[2].with_suffix('.index')} lies there without")
 
 
@@ -80,7 +76,7 @@ def test_offsets_that_the_cleaner_may_have_taken_are_gone(store: LogStore, there
     run_import(store, there, "1")
     files[2].unlink()
     write_log(there, "t-0", [batch([Record(9, b"fay", b"1", FIRST_MS)])], base_offset=5)
-    write_first_dirty(there, 5)
+    write_first_dirty(there, "t", 5)
     result = reconciled(store, there)
     assert not result.failed
     assert [each.reconciled for each in result.committed] == [2]

@@ -1,12 +1,15 @@
-"""A store of objects for the tests that need one, one server for all of them."""
+"""Servers for the tests that need one: a store of objects, one for all of them, and a REST catalog."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.table.buckets import ABucket, new_bucket, s3_server
+from tests.table.rest_server import RestServer, rest_server
+from tests.table.stores import append_each, create, store_at
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +27,12 @@ def bucket(s3_endpoint: str) -> ABucket:
 @pytest.fixture
 def bucket_with_locks(s3_endpoint: str) -> ABucket:
     return new_bucket(s3_endpoint, locks=True)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RestServer]:
+    """A REST catalog with one topic, and a record in it."""
+    create(tmp_path)
+    append_each(store_at(tmp_path), [("a", "1")])
+    with rest_server(tmp_path) as server:
+        yield server

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,19 +9,11 @@ import pytest
 from keptlog.errors import CommitStateUnknown, StorageUnavailable
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
-from tests.table.rest_server import Answer, RestServer, rest_server
-from tests.table.stores import NOW_MS, TOPIC, append_each, create, new_id, new_records, store_at, values
+from tests.table.rest_server import Answer, RestServer
+from tests.table.stores import NOW_MS, TOPIC, new_id, new_records, values
 
 PAGE = b"<!doctype html>\n<title>Sign in</title>"
 DEFAULT_BACKEND = b"default backend - 404"
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RestServer]:
-    create(tmp_path)
-    append_each(store_at(tmp_path), [("a", "1")])
-    with rest_server(tmp_path) as server:
-        yield server
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,28 +18,18 @@ from keptlog.table.commit import MAX_OUTAGES
 from keptlog.table.reach import FailureKind, NotConnected, failure_of, tell_connections
 from keptlog.table.rest import PatientRestCatalog
 from keptlog.table.store import LogStore
-from tests.table.rest_server import Answer, RestServer, rest_server
+from tests.table.rest_server import Answer, RestServer
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
     FaultyCatalog,
-    append_each,
     create,
     files_below,
     new_id,
     new_records,
-    store_at,
     store_over,
     values,
 )
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RestServer]:
-    create(tmp_path)
-    append_each(store_at(tmp_path), [("a", "1")])
-    with rest_server(tmp_path) as server:
-        yield server
 
 
 @pytest.fixture
