@@ -166,6 +166,10 @@ class Deletion:
                 if unfinished:
                     return earlier
                 raise unknown_topic(self.name, ()) from None
+            except FileNotFoundError:
+                # A catalog reads what it has renamed, and another call may have ended the deletion by then.
+                if _loaded(self.catalog, NAMESPACE, self.name):
+                    raise
             return self._finish().after(earlier)
 
     def finish(self) -> TopicDeletion:
@@ -201,8 +205,7 @@ class Deletion:
 
     def _require_own_folder(self) -> None:
         """Look before the topic leaves its namespace: what is refused is to stay as it is."""
-        with contextlib.suppress(NoSuchTableError, NoSuchNamespaceError):
-            table = self.catalog.load_table((NAMESPACE, self.name))
+        if table := _loaded(self.catalog, NAMESPACE, self.name):
             self.require_own_folder(table, self.files.list(table.location()))
 
     def require_own_folder(self, table: Table, listed: Iterable[StoredFile]) -> None:
@@ -211,18 +214,24 @@ class Deletion:
 
     def _is_location_of(self, location: str) -> bool:
         """Whether a topic that an older keptlog made meanwhile has got the folder; its purge sweeps what is left."""
-        try:
-            return comparable(self.catalog.load_table((NAMESPACE, self.name)).location()) == comparable(location)
-        except (NoSuchTableError, NoSuchNamespaceError):
-            return False
+        table = _loaded(self.catalog, NAMESPACE, self.name)
+        return table is not None and comparable(table.location()) == comparable(location)
 
 
 def deleting(catalog: Catalog, name: str) -> Table | None:
     """The table of a topic that is being deleted; null if that is over."""
-    try:
-        return catalog.load_table((DELETING, name))
-    except (NoSuchTableError, NoSuchNamespaceError):
-        return None
+    return _loaded(catalog, DELETING, name)
+
+
+def _loaded(catalog: Catalog, namespace: str, name: str) -> Table | None:
+    """A table as it is now; null if there is none."""
+    with contextlib.suppress(NoSuchTableError, NoSuchNamespaceError):
+        try:
+            return catalog.load_table((namespace, name))
+        except FileNotFoundError:
+            # Between the catalog's answer and the file another call may have come further, and deleted it.
+            return catalog.load_table((namespace, name))
+    return None
 
 
 @dataclass

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
 from keptlog.passes.purge import Purger
 from keptlog.storage.files import StoredFile
 from keptlog.table.catalog import open_catalog
@@ -140,6 +142,36 @@ def test_a_deletion_that_another_one_has_finished_meanwhile_is_no_error(tmp_path
     store = begun(tmp_path)
     store.delete_topic(TOPIC, NOW_MS)
     assert deletion(tmp_path).finish().deleted_files == ()
+
+
+@pytest.mark.parametrize("is_begun", [True, False], ids=["begun", "not begun"])
+def test_a_deletion_that_another_one_ends_between_the_catalogs_answer_and_the_metadata_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_begun: bool
+) -> None:
+    """The catalog has said where the metadata is, and then the other one deletes it."""
+    store = begun(tmp_path) if is_begun else sealing(create(tmp_path), tmp_path)
+    slower = deletion(tmp_path)
+    read_metadata = SqlCatalog._convert_orm_to_iceberg
+
+    def read_too_late(catalog: SqlCatalog, row: IcebergTables) -> Table:
+        if catalog is slower.catalog and row.table_namespace == DELETING and store.being_deleted():
+            store.delete_topic(TOPIC, NOW_MS)
+        return read_metadata(catalog, row)
+
+    monkeypatch.setattr(SqlCatalog, "_convert_orm_to_iceberg", read_too_late)
+    done = slower.delete()
+    assert (done.deleted_files, done.unfinished) == ((), None)
+    assert (store.topics(), store.being_deleted(), files_below(tmp_path)) == ([], [], [])
+
+
+def test_a_topic_whose_metadata_is_lost_is_not_told_as_deleted(tmp_path: Path) -> None:
+    store = begun(tmp_path)
+    local = local_path(open_catalog(tmp_path).load_table((DELETING, TOPIC)).metadata_location)
+    assert local
+    Path(local).unlink()
+    with pytest.raises(StorageUnavailable, match=Path(local).name):
+        deletion(tmp_path).finish()
+    assert store.being_deleted() == [TOPIC]
 
 
 def test_that_a_topic_without_a_record_was_deleted_is_in_one_receipt(tmp_path: Path) -> None:
