@@ -84,7 +84,7 @@ class Verification:
                 table = self.store.load_table(self.topic)
                 listed = searched_files(lambda: self.store.load_table(self.topic), self.store.files)
                 # Later: what was deleted since the listing is in one of the two.
-                versions = self.store.files.versions_below(table.location())
+                versions = self.store.files.versions_below(table.location(), is_proof=True)
                 listed += searched_versions(table.location(), versions.versions)
                 uploads = self.store.files.uploads_below(table.location())
             new = [file for file in listed if file not in looked]

@@ -228,12 +228,16 @@ class TableFiles:
                 left += [refused(path, None, 0, None) for path in theirs if self.exists(path)]
         return tuple(left)
 
-    def versions_below(self, folder: str) -> VersionsBelow:
+    def versions_below(self, folder: str, *, is_proof: bool = False) -> VersionsBelow:
         """What lies below a folder without being a current object: noncurrent versions and delete markers.
+
+        For a proof the bucket is asked again whether it keeps any.
 
         Raises:
             OSError: the store does not answer, or does not allow it.
         """
+        if is_proof and (asked := self._deleting(folder)):
+            asked.ask_again()
         bucket = self._versioned(folder)
         return bucket.below(folder) if bucket else VersionsBelow(not_looked_at=self._not_looked_at(folder))
 

@@ -8,6 +8,9 @@ In a bucket without versions a path is deleted, and that is all. In one with ver
    one it would be the current object again.
 4. What was refused is listed again, and looked at for its legal hold and its retention. Nothing else is asked that.
 
+Whether a bucket keeps versions is asked once, and may be switched on later. Then the answer to a delete tells of delete
+markers, and the rest is done as in a bucket with versions. Who proves something asks again before.
+
 Versions are told apart by what a listing says, not by what a delete answers: there are stores whose answers name a
 refused path without its version.
 
@@ -75,6 +78,10 @@ class Bucket:
             raise os_error(f"bucket {self._name} can't be asked whether it keeps versions", error) from error
         return (Versioning(status.lower()) if status else Versioning.NONE), ""
 
+    def ask_again(self) -> None:
+        """Forget whether it keeps versions, which may have been switched on since."""
+        self.__dict__.pop("versioning", None)
+
     def below(self, folder: str) -> VersionsBelow:
         """What is there below a folder without being a current object."""
         if self.versioning[0] == Versioning.NONE:
@@ -107,8 +114,12 @@ class Bucket:
                     self._client.delete_object(Bucket=self._name, Key=_key(path))
             return []
         if self.versioning[0] == Versioning.NONE:
-            errors = self._delete([(path, None) for path in paths])
-            return [refused(path, None, 0, why) for path, why in errors.items()]
+            hidden: list[str] = []
+            errors = self._delete([(path, None) for path in paths], hidden)
+            left = [refused(path, None, 0, why) for path, why in errors.items()]
+            if hidden:
+                self.ask_again()
+            return left + self.delete_versions(self._all_of(hidden))
         return self.delete_versions(self._all_of(paths))
 
     def delete_versions(self, versions: Sequence[ObjectVersion]) -> list[Undeleted]:
@@ -217,8 +228,11 @@ class Bucket:
             found += reasons or [refused(version.path, version.version_id, version.size_bytes, said)]
         return found
 
-    def _delete(self, what: Sequence[tuple[str, str | None]]) -> dict[str, str]:
-        """Delete paths, or versions of them; gives what was refused: path to the store's reason."""
+    def _delete(self, what: Sequence[tuple[str, str | None]], hidden: list[str] | None = None) -> dict[str, str]:
+        """Delete paths, or versions of them; gives what was refused: path to the store's reason.
+
+        ``hidden`` gets the paths of which only a delete marker was made.
+        """
         errors: dict[str, str] = {}
         for start in range(0, len(what), _DELETED_AT_ONCE):
             paths = {_key(path): path for path, _ in what[start : start + _DELETED_AT_ONCE]}
@@ -227,7 +241,10 @@ class Bucket:
                 for path, version_id in what[start : start + _DELETED_AT_ONCE]
             ]
             with reaching_store(f"files in bucket {self._name} can't be deleted"):
-                answer = self._client.delete_objects(Bucket=self._name, Delete={"Objects": objects, "Quiet": True})
+                wanted = {"Objects": objects, "Quiet": hidden is None}
+                answer = self._client.delete_objects(Bucket=self._name, Delete=wanted)
+            if hidden is not None:
+                hidden += [paths[each["Key"]] for each in answer.get("Deleted", ()) if each.get("DeleteMarker")]
             for error in answer.get("Errors", ()):
                 if error.get("Code") not in GONE:
                     errors[paths.get(error["Key"], error["Key"])] = (

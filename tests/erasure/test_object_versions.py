@@ -57,3 +57,26 @@ def test_a_hidden_file_a_replaced_version_and_an_open_upload_each_keep_a_request
     assert world.verified().erasure.state == "verified"
     [receipt] = world.receipts
     assert live in {each["path"] for each in receipt.content["searched_files"]}
+
+
+@pytest.mark.timeout(300)
+def test_a_hidden_file_keeps_a_request_open_also_where_a_bucket_kept_no_versions_when_this_process_began(
+    endpoint: str, tmp_path: Path
+) -> None:
+    bucket = new_bucket(endpoint, None)
+    world = BucketWorld(tmp_path, bucket=bucket)
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    first = world.store.logs("users")[0].segments[0].path
+    old = bucket.files.read_bytes(first)
+    world.ask()
+    assert world.to_deleted().erasure.state == "deleted"
+
+    bucket.set_versioning("Enabled")
+    hidden = bucket.put(f"{key_of(first)}-copy.parquet", old)
+    bucket.hide(hidden)
+    [text] = world.verified().blocked
+    assert text.startswith(f"{hidden}?versionId=")
+    bucket.files.delete(hidden)
+    assert bucket.versions(hidden) == []
+    assert world.verified().erasure.state == "verified"

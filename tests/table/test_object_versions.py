@@ -103,6 +103,31 @@ def test_a_bucket_without_versions_is_asked_once_and_costs_no_request_more(s3_en
     assert bucket.versions() == []
 
 
+def test_a_process_that_began_before_versions_were_switched_on_hides_nothing(s3_endpoint: str) -> None:
+    """It has asked, and was told that there are none; what a delete answers tells otherwise."""
+    bucket = new_bucket(s3_endpoint, None)
+    bucket.files.delete(bucket.put("topic/first"))
+    bucket.set_versioning("Enabled")
+    bucket.put("topic/0", b"an older version")
+    assert bucket.files.delete_many([bucket.put(f"topic/{number}") for number in range(3)]) == ()
+    assert bucket.versions() == []
+    bucket.hide(bucket.put("topic/hidden"))
+    assert len(bucket.files.versions_below(f"s3://{bucket.name}/topic").versions) == 2
+
+
+def test_a_lock_that_came_with_versions_is_told_by_a_process_that_began_before(s3_endpoint: str) -> None:
+    bucket = new_bucket(s3_endpoint, None)
+    bucket.files.delete(bucket.put("topic/first"))
+    bucket.set_versioning("Enabled")
+    locks = {"ObjectLockEnabled": "Enabled"}
+    bucket.client.put_object_lock_configuration(Bucket=bucket.name, ObjectLockConfiguration=locks)
+    path = bucket.put("topic/data/x.parquet")
+    bucket.client.put_object_legal_hold(Bucket=bucket.name, Key="topic/data/x.parquet", LegalHold={"Status": "ON"})
+    assert [each.kind for each in bucket.files.delete_many([path])] == ["legal hold"]
+    with pytest.raises(PermissionError, match="legal hold"):
+        bucket.files.delete(path)
+
+
 def test_a_delete_leaves_no_marker_of_its_folder(s3_endpoint: str) -> None:
     """Arrow's client puts an empty object there: after a topic was deleted, there were ten."""
     bucket = new_bucket(s3_endpoint, None)
