@@ -1,0 +1,70 @@
+"""The steps of docs/backup.md hold also for homes, copies and nights that are not those of the page."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.readme.transcript import shell, steps
+
+
+def _block(has: str) -> str:
+    """The one block of the page that has this in it."""
+    (found,) = [step.commands for step in steps("docs/backup.md") if has in step.commands]
+    return found
+
+
+_TOPIC, _CATALOG, _WRITERS = _block("compact\necho"), _block("catalog.backup("), _block("ada@example.net")
+_FILES, _BACK, _ASIDE = _block("warehouse/. backup"), _block("rm -r .keptlog"), _block("aside/")
+
+
+def test_a_copy_that_kept_no_times_loses_no_metadata_file_that_the_catalog_needs(tmp_path: Path) -> None:
+    paste = shell(tmp_path)
+    paste(_TOPIC + _CATALOG)
+    paste(_WRITERS + _FILES)
+    for path in (tmp_path / "backup").rglob("*"):
+        os.utime(path)
+    os.utime(tmp_path / "backup" / "catalog.db", (0, 0))
+    paste("rm -r .keptlog\ncp -a backup .keptlog\n" + _ASIDE)
+    assert "ada@example.org" in paste("keptlog read users")
+    assert "0 problems" in paste("keptlog doctor")
+
+
+def test_a_backup_of_a_home_that_was_moved_has_its_records_and_its_keys(tmp_path: Path) -> None:
+    paste = shell(tmp_path)
+    paste(_TOPIC)
+    secret = tmp_path / "secrets" / "erasure.secret"
+    secret.parent.mkdir()
+    secret.write_text("secret")
+    (tmp_path / ".keptlog").rename(tmp_path / "home")
+    (tmp_path / "home" / "warehouse").rename(tmp_path / "disk")
+    (tmp_path / "home" / "receipts.key").write_text("key")
+    (tmp_path / "home" / "erasure.secret").symlink_to(secret)
+    (tmp_path / "home" / "warehouse").symlink_to(tmp_path / "disk")
+    (tmp_path / ".keptlog").symlink_to(tmp_path / "home")
+    paste(_CATALOG + _FILES)
+    for gone in ("home", "disk", "secrets"):
+        shutil.rmtree(tmp_path / gone)
+    (tmp_path / ".keptlog").unlink()
+    paste("cp -a backup .keptlog\n")
+    assert "ada@example.org" in paste("keptlog read users")
+    assert (tmp_path / ".keptlog" / "receipts.key").read_text() == "key"
+    assert (tmp_path / ".keptlog" / "erasure.secret").read_text() == "secret"
+
+
+def test_a_night_in_which_the_catalog_is_lost_spoils_no_backup_of_before_and_makes_no_empty_catalog(
+    tmp_path: Path,
+) -> None:
+    paste = shell(tmp_path)
+    paste(_TOPIC + _CATALOG + _FILES)
+    (tmp_path / ".keptlog" / "catalog.db").unlink()
+    with pytest.raises(AssertionError):
+        paste(_CATALOG)
+    with pytest.raises(AssertionError):
+        paste(_CATALOG.replace("backup", "backup-2").replace("catalog.backup-2", "catalog.backup"))
+    assert not (tmp_path / ".keptlog" / "catalog.db").exists()
+    paste("rm -r .keptlog\ncp -a backup .keptlog\n")
+    assert "ada@example.org" in paste("keptlog read users")
