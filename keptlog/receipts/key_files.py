@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -28,6 +29,7 @@ KEY_FILE_VARIABLE = "KEPTLOG_SIGNING_KEY_FILE"
 PRIVATE_FILE, PUBLIC_FILE = "receipts.key", "receipts.pub"
 _FURTHER = "receipts-*.pub"
 _Key = TypeVar("_Key")
+_log = logging.getLogger(__name__)
 _OF_OTHERS = 0o077
 _PRIVATE_MODE, _PUBLIC_MODE = 0o600, 0o644
 _OWN_REMEDY = (
@@ -50,7 +52,9 @@ def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
             home.mkdir(parents=True, exist_ok=True)
             create_file(path, SigningKey.generate().to_pem(), _PRIVATE_MODE)
         key = _private_key(path, variable)
-        _leave_public_key(home, key.public)
+        if made := _leave_public_key(home, key.public):
+            # Receipts that it signs are of an unknown key to whoever was given the first one alone.
+            _log.warning("receipts are signed with another key than before: whoever checks them needs %s too", made)
     except OSError as error:
         where = error.filename or path
         raise StorageUnavailable(f"signing key {path}: {where}: {error.strerror}; mend that and try again") from error
@@ -154,13 +158,20 @@ def _read(
         raise InvalidConfig(f"{what} {path} is not usable, {error}: {remedy}") from None
 
 
-def _leave_public_key(home: Path, key: PublicKey) -> None:
-    """Write it where the home's other public keys are, unless it is there."""
+def _leave_public_key(home: Path, key: PublicKey) -> Path | None:
+    """Write it where the home's other public keys are, unless it is there.
+
+    Returns:
+        The file that was written beside that of another key; null if none was.
+    """
+    made: Path | None = None
     for name in (PUBLIC_FILE, f"receipts-{key.key_id}.pub"):
         path = home / name
         if not path.exists():
             home.mkdir(parents=True, exist_ok=True)
             create_file(path, key.to_pem(), _PUBLIC_MODE)
+            made = path if name != PUBLIC_FILE else None
         with contextlib.suppress(ValueError):
             if PublicKey.of_pem(read_file(path)) == key:
-                return
+                break
+    return made

@@ -165,3 +165,15 @@ def test_a_signature_is_of_one_key_and_one_content() -> None:
     assert not OTHER_KEY.public.has_signed(b"yes", signature)
     assert not KEY.public.has_signed(b"yes", signature[:-2])
     assert SigningKey.generate() != SigningKey.generate()
+
+
+def test_a_key_that_follows_another_one_is_told_once_and_a_first_one_is_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    signing_key(tmp_path, {})
+    assert not caplog.messages
+    (tmp_path / "receipts.key").unlink()
+    for _ in range(2):
+        signing_key(tmp_path, {})
+    (new,) = tmp_path.glob("receipts-*.pub")
+    assert caplog.messages == [f"receipts are signed with another key than before: whoever checks them needs {new} too"]
