@@ -22,6 +22,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
+from keptlog.folders import NOT_THERE
 from keptlog.log.config import TopicConfig
 from keptlog.log.counted import counted
 from keptlog.log.declared import About
@@ -132,7 +133,7 @@ def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
     except (NoSuchTableError, NoSuchNamespaceError):
         raise _unknown(catalog, name) from None
     except _NOT_METADATA as error:
-        is_outage = isinstance(error, FileNotFoundError) and not _is_storage_there(catalog)
+        is_outage = isinstance(error, NOT_THERE) and not _is_storage_there(catalog)
         if is_outage or isinstance(error, InvalidConfig):
             raise
         raise unreadable(name, _metadata_file(catalog, name, namespace), error) from error
@@ -155,9 +156,9 @@ def _metadata_file(catalog: Catalog, name: str, namespace: str) -> str:
 
 
 def _is_storage_there(catalog: Catalog) -> bool:
-    """Whether the folder of all topics is there: it is not while a disk is not mounted."""
+    """Whether the folder of all topics is there: it is not while a disk is not mounted, or while a file is there."""
     local = local_path(catalog.properties.get("warehouse", ""))
-    return not local or Path(local).exists()
+    return not local or Path(local).is_dir()
 
 
 def topic_of(table: Table, broker_settings: Mapping[str, str]) -> Topic:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,12 +67,17 @@ def test_every_rule_and_every_panel_tells_the_broken_home_from_the_mended(scrape
     the_board_shows_both(Scrape.of(scrapes.broken, at_s), Scrape.of(scrapes.mended, at_s))
 
 
-def test_a_catalog_whose_storage_is_gone_is_down(scene: Scene) -> None:
+@pytest.mark.parametrize(
+    "instead",
+    [pytest.param(lambda _: None, id="nothing there"), pytest.param(Path.touch, id="a file there")],
+)
+def test_a_catalog_whose_storage_is_gone_is_down(scene: Scene, instead: Callable[[Path], object]) -> None:
     """What was remembered of the topics is gone too: it would be believed until one of them changes."""
     for topic in ("orders", "users"):
         scene.topic(topic)
     shutil.rmtree(scene.home / "cache", ignore_errors=True)
     (scene.home / "warehouse").rename(scene.home / "not mounted")
+    instead(scene.home / "warehouse")
     scene.environment.setenv("KEPTLOG_NOW_MS", str(scene.now_ms))
     written = scene.keptlog("metrics", "write", "-")
     assert written.code == 1
