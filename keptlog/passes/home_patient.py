@@ -117,7 +117,12 @@ class Patient:
     @cached_property
     def damage(self) -> str | None:
         """What is wrong inside of the embedded catalog; null if nothing is, or it is another one."""
-        return damage_in(self.home / DATABASE) if isinstance(self.store.committer.catalog, EmbeddedCatalog) else None
+        return damage_in(self.home / DATABASE) if self.is_embedded else None
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the catalog is the home's own, so that nobody else has it."""
+        return isinstance(self.store.committer.catalog, EmbeddedCatalog)
 
     @property
     def has_warehouse(self) -> bool:

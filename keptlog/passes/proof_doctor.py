@@ -9,7 +9,7 @@ Key and secret are for their owner alone: who is another user has not looked at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ def receipt_problems(patient: Patient) -> Iterator[Problem]:
         cause = "its file was written over, given other permissions, or moved"
         yield Problem("signing key", str(error), cause, "do what it says; the next purge seals what waits")
     _ = patient.topics
-    yield from _chain_problems(patient.proofs)
+    yield from _chain_problems(patient.proofs, is_shared=not patient.is_embedded)
     # A purge that could seal would have come by then.
     oldest_ms = patient.now_ms - purge_interval_ms(patient.store.clock_guard.broker_settings)
     for each in patient.seen:
@@ -91,20 +91,25 @@ def _key_problems(proofs: Proofs) -> Iterator[Problem]:
         yield Problem("signing key", what, cause, todo)
 
 
-def _chain_problems(proofs: Proofs) -> Iterator[Problem]:
+def _chain_problems(proofs: Proofs, *, is_shared: bool) -> Iterator[Problem]:
     command = "keptlog receipt verify"
     todo = f"put the file back from a copy of the storage, or the catalog; {command} names all that is wrong"
     cause = "a file of it was deleted or damaged by something else than keptlog, or the catalog was put back"
     try:
-        found: Sequence[str] = proofs.receipts().flaws_at_a_glance()
+        glance = proofs.receipts().at_a_glance()
+        flaws, unknown_keys = glance.flaws, glance.unknown_keys
     except StorageUnavailable as error:
         # Nobody has looked, so nothing is known to be damaged: who put the catalog back for this would lose commits.
         yield unreadable_problem("receipts", error)
         return
     except KeptlogError as error:
-        found = [str(error)]
-    for what in found:
+        flaws, unknown_keys = (str(error),), ()
+    for what in flaws:
         yield Problem("receipts", what, cause, todo, command)
+    # Whoever signs in a home's own catalog leaves the public key in the home. Of a shared one it is in other homes.
+    for what in () if is_shared else unknown_keys:
+        cause = "the file of its public key (receipts.pub or receipts-KEY_ID.pub) is no longer in the home"
+        yield Problem("receipts", what, cause, "put the file back from a backup, or from whoever checks receipts")
 
 
 def erasure_problems(patient: Patient) -> Iterator[Problem]:

@@ -29,6 +29,15 @@ _AT_A_GLANCE = 50
 """How many receipts are read by who does not read all: a home gets one from each purge."""
 
 
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What a look at the end of a chain has found, a sentence each."""
+
+    flaws: tuple[str, ...]
+    unknown_keys: tuple[str, ...]
+    """What is signed with keys that are not here, where others are: no damage if several homes share the catalog."""
+
+
 @dataclass(frozen=True)
 class Receipts(Generic[Chain]):
     """The receipts of a home. All of it raises StorageUnavailable if catalog or storage can't be reached."""
@@ -90,7 +99,7 @@ class Receipts(Generic[Chain]):
             return replace(found, findings=tuple(self._lost_chain(trusted)))
         return found
 
-    def flaws_at_a_glance(self) -> Sequence[str]:
+    def at_a_glance(self) -> Glance:
         """What is wrong with the chain as far as catalog, head, a listing and the newest receipts tell.
 
         Raises:
@@ -108,9 +117,9 @@ class Receipts(Generic[Chain]):
             found = verify_chain(
                 chain(ends, (each for number in newest for each in listed.contents(number))), trusted, is_part=True
             )
-        # Of a catalog that several share, others may sign with keys that are not here: that is no damage.
         wrong = [each for each in found.findings if each.flaw is not Flaw.UNKNOWN_KEY]
-        return [*missing, *(each.text for each in [*wrong, *self._lost_chain(trusted)])]
+        unknown = [each.text for each in found.findings if each.flaw is Flaw.UNKNOWN_KEY] if trusted else []
+        return Glance((*missing, *(each.text for each in [*wrong, *self._lost_chain(trusted)])), tuple(unknown))
 
     def _lost_chain(self, trusted: Sequence[PublicKey]) -> Sequence[Finding]:
         """That there is no chain where something was signed: a home leaves its public key then, and has one by then."""

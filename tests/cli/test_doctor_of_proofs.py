@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keptlog.home import open_home
-from keptlog.receipts.signing import SigningKey
+from keptlog.receipts.signing import PublicKey, SigningKey
 from tests.broken_topics import cut_in_half
 from tests.cli.conftest import Run
 
@@ -149,6 +149,24 @@ def test_receipts_that_others_have_signed_with_keys_that_are_not_here_are_no_pro
 ) -> None:
     (proved / "receipts.pub").unlink()
     (proved / "receipts.key").unlink()
+    checks_of(keptlog, 0)
+
+
+def test_a_public_key_that_is_gone_after_the_signing_key_was_changed_is_told(
+    keptlog: Run, proved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who checks the receipts of before finds their key unknown."""
+    public = (proved / "receipts.pub").read_bytes()
+    (proved / "receipts.key").unlink()
+    assert keptlog("delete-records", "users-0", "3", "--yes").code == 0
+    purge(keptlog, monkeypatch)
+    checks_of(keptlog, 0)
+    (proved / "receipts.pub").unlink()
+    assert keptlog("receipt", "verify").code == 1
+    found = problem(keptlog, "receipts")
+    assert f"signed with key {PublicKey.of_pem(public).key_id}, which is not known" in found["what"]
+    assert (found["command"], found["todo"][:28]) == (None, "put the file back from a bac")
+    (proved / "receipts.pub").write_bytes(public)
     checks_of(keptlog, 0)
 
 
