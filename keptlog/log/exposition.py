@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from keptlog.log.assessment import Assessment
-from keptlog.log.conditions import Condition, Level, Sighting
+from keptlog.log.conditions import Condition, Level, Matter, Sighting
 from keptlog.log.gauges import (
     Detail,
     Family,
@@ -149,11 +149,20 @@ def _of_conditions(sighting: Sighting, max_series: int) -> Iterable[Family]:
     ]
     meaning = "What is wrong now, by condition and level (docs/notify.md); what nobody could look at has no number."
     yield Family("keptlog_conditions", meaning, ("condition", "level"), counted)
-    worst = sorted(seen, key=lambda each: (-each.level, each.id))[:max_series]
-    meaning = "The same one by one, worst first, as many as there may be series."
-    yield Family(
-        "keptlog_condition", meaning, ("condition", "level", "subject", "topic"), [_row(each) for each in worst]
-    )
+    meaning = "The same one by one, as many as there may be series: of each condition some, and then the worst."
+    rows = [_row(each) for each in _worst(seen, max_series)]
+    yield Family("keptlog_condition", meaning, ("condition", "level", "subject", "topic"), rows)
+
+
+def _worst(seen: Iterable[Condition], most: int) -> list[Condition]:
+    """At most so many, the worst of each kind in turn: very many late logs would hide that Spark is down."""
+    turns: Counter[tuple[Matter, Level]] = Counter()
+    in_turn = []
+    for each in sorted(seen, key=lambda each: each.id):
+        in_turn.append((turns[each.matter, each.level], each))
+        turns[each.matter, each.level] += 1
+    in_turn.sort(key=lambda one: (one[0], -one[1].level))
+    return [each for _, each in in_turn[:most]]
 
 
 def _row(condition: Condition) -> tuple[tuple[str, ...], Number]:
