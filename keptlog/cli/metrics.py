@@ -31,7 +31,7 @@ from keptlog.home import monotonic_ms
 from keptlog.interrupted import interrupt
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.conditions import Sighting, Thresholds
-from keptlog.log.exposition import DEFAULT_MAX_SERIES, Logs, Look, Tick, exposition
+from keptlog.log.exposition import DEFAULT_MAX_SERIES, Logs, Look, Tick, exposition, reference
 from keptlog.log.gauges import Family, SourceLag
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.notify.settings import notify_thresholds
@@ -147,6 +147,10 @@ class Shown(Collector):
     def collect(self) -> Iterable[Metric]:
         """What the last look has found."""
         return self.families
+
+    def describe(self) -> Iterable[Metric]:
+        """All that there may be: of a collector without names, a scrape that asks for some (``name[]=``) gets none."""
+        return [_metric(each) for each in reference()]
 
     @property
     def is_up(self) -> bool:

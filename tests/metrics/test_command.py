@@ -258,6 +258,10 @@ def test_a_scrape_gets_what_the_last_look_has_found(scene: Scene) -> None:
                 f"keptlog: metrics at http://127.0.0.1:{port}/metrics; stop with Ctrl-C\n"
             )
             assert log_end(port) == 2
+            assert scrape_of(port, "?name[]=keptlog_up").splitlines()[1:] == [
+                "# TYPE keptlog_up gauge",
+                "keptlog_up 1.0",
+            ]
             scene.store.append("users", [NewRecord(b"k", b"v", NOW_MS, 0)], new_id(), NOW_MS)
             for _ in range(300):
                 if log_end(port) == 3:
@@ -270,10 +274,14 @@ def test_a_scrape_gets_what_the_last_look_has_found(scene: Scene) -> None:
 
 
 def log_end(port: int) -> float:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-        text = answer.read().decode()
+    text = scrape_of(port)
     [number] = re.findall(r'^kafka_log_log_logendoffset\{partition="0",topic="users"\} (\S+)$', text, re.MULTILINE)
     return float(number)
+
+
+def scrape_of(port: int, query: str = "") -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics{query}", timeout=30) as answer:
+        return str(answer.read().decode())
 
 
 @pytest.mark.parametrize("options", [["--max-series", "0"], ["--port", "0"], ["--every", "0"]])
