@@ -6,12 +6,18 @@
 Taken for the catalog's own, a 404 means that there are no topics, or that one was deleted, and a commit whose first
 answer was lost would be taken for one that never landed. Iceberg's protocol gives an object in JSON for all of these.
 What has none is no answer. Of a HEAD, which has no body, nobody can tell.
+
+JSON that is cut off, or has another form than what was asked for, is no answer either. Taken for a table, it would be
+metadata that is damaged, and people would look for a copy of a file that is whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 
+from pydantic import ValidationError
 from requests import Response
 
 from keptlog.table.reach import FailureKind, ToldFailure
@@ -48,3 +54,24 @@ def require_catalogs_own(answer: Response, *_: object, **__: object) -> None:
         raise ForeignAnswer(
             f"{status} from {where} came with {kind if content else 'nothing'}, not with JSON of a catalog"
         )
+
+
+@contextmanager
+def parsing(what: str) -> Iterator[None]:
+    """Around what asks a catalog and parses its answer; ``what`` is what was asked for.
+
+    Raises:
+        ForeignAnswer: what came has not the form of that.
+        ValidationError: it has, but the metadata in it is none.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        if all(_is_inside_metadata(each["loc"], each["type"]) for each in error.errors()):
+            raise
+        raise ForeignAnswer(f"what came for {what} is no answer of an Iceberg catalog") from error
+
+
+def _is_inside_metadata(place: tuple[int | str, ...], kind: str) -> bool:
+    """Of metadata in a version that is none PyIceberg names no place but its own."""
+    return place[:1] == ("metadata",) and (len(place) > 1 or kind.startswith("union_tag"))

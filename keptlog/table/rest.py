@@ -19,12 +19,13 @@ from pyiceberg.catalog.rest.auth import OAuth2AuthManager, OAuth2TokenProvider
 from pyiceberg.exceptions import RESTError
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import Identifier
 from requests import ConnectTimeout, PreparedRequest, ReadTimeout, Response, Session
 from requests.adapters import BaseAdapter, HTTPAdapter
 from typing_extensions import override
 
 from keptlog.table.echo import without_what_was_sent
-from keptlog.table.foreign_answers import ForeignAnswer, require_catalogs_own
+from keptlog.table.foreign_answers import ForeignAnswer, parsing, require_catalogs_own
 from keptlog.table.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.side_by_side import AT_ONCE
 from keptlog.table.vending import Vended, credentials_in, remember
@@ -91,6 +92,38 @@ class PatientRestCatalog(RestCatalog):
         super()._config_headers(session)
         _make_patient(session)  # one that signs requests for AWS has its own adapter, for its address
         session.hooks["response"] += [without_what_was_sent, require_catalogs_own]
+
+    def _fetch_config(self) -> None:
+        with parsing("its configuration"):
+            super()._fetch_config()
+
+    @override
+    def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
+        """The tables of a namespace."""
+        with parsing("a list of tables"):
+            listed: list[Identifier] = super().list_tables(namespace)
+        return listed
+
+    @override
+    def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
+        """The namespaces of a namespace."""
+        with parsing("a list of namespaces"):
+            listed: list[Identifier] = super().list_namespaces(namespace)
+        return listed
+
+    @override
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """A table as it is now."""
+        with parsing("a table"):
+            loaded: Table = super().load_table(identifier)
+        return loaded
+
+    @override
+    def create_table(self, *args: Any, **kwargs: Any) -> Table:
+        """Make a table; without an answer it may be there."""
+        with parsing("a new table"):
+            made: Table = super().create_table(*args, **kwargs)
+        return made
 
     @override
     def commit_table(

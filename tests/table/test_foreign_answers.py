@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import CommitStateUnknown, StorageUnavailable
+from keptlog.errors import CommitStateUnknown, LogCorrupt, StorageUnavailable
 from keptlog.table.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.table.rest_server import Answer, RestServer
@@ -39,6 +39,51 @@ def test_topics_are_not_gone_for_a_proxy_that_says_so(store: LogStore, server: R
     with pytest.raises(StorageUnavailable, match="not with JSON of a catalog; check that it exists and can be reached"):
         store.load_table(TOPIC)
     assert store.topics() == [TOPIC]
+
+
+@pytest.mark.parametrize(
+    "text", [b"{}", b'{"identifiers": [{"na', b'{"metadata": []}', b" "], ids=["other form", "half", "list", "empty"]
+)
+def test_json_that_is_no_answer_of_a_catalog_is_an_outage_and_no_damage(
+    store: LogStore, server: RestServer, text: bytes
+) -> None:
+    server.answers["list"] = [Answer(200, text=text)]
+    with pytest.raises(StorageUnavailable, match="what came for a list of tables is no answer of an Iceberg catalog"):
+        store.topics()
+    server.answers["load"] = [Answer(200, text=text)] * 2
+    with pytest.raises(StorageUnavailable, match=r"what came for a table is no answer .*; check that it exists"):
+        store.load_table(TOPIC)
+    server.answers.clear()
+    assert store.topics() == [TOPIC]
+    append(store)
+    assert values(store) == [(0, 0, b"1"), (0, 1, b"2")]
+
+
+def test_a_table_whose_metadata_the_catalog_shows_damaged_is_damaged(store: LogStore, server: RestServer) -> None:
+    server.answers["load"] = [Answer(200, text=b'{"metadata": {"format-version": 2}}')]
+    with pytest.raises(LogCorrupt, match="metadata file that the catalog names is damaged"):
+        store.load_table(TOPIC)
+
+
+def test_half_a_configuration_is_told_as_no_answer(
+    server: RestServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", server.uri)
+    server.answers["config"] = [Answer(200, text=b'{"defaults": {')]
+    with pytest.raises(StorageUnavailable, match="what came for its configuration is no answer of an Iceberg catalog"):
+        open_catalog(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("lands", [True, False])
+def test_a_topic_whose_creation_got_no_answer_of_a_catalog_can_be_created(
+    store: LogStore, server: RestServer, *, lands: bool
+) -> None:
+    server.answers["create"] = [Answer(200, lands=lands, text=b"{}")]
+    with pytest.raises((StorageUnavailable, CommitStateUnknown)):
+        store.create_topic("fresh", 1, {})
+    if not lands:
+        store.create_topic("fresh", 1, {})
+    assert store.topics() == ["fresh", TOPIC]
 
 
 def test_a_page_in_place_of_the_configuration_is_told_in_one_line(
