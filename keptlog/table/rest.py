@@ -16,10 +16,10 @@ from typing import Any, TypeGuard
 from pydantic import ValidationError
 from pyiceberg.catalog.rest import RestCatalog, TableResponse
 from pyiceberg.catalog.rest.auth import OAuth2AuthManager, OAuth2TokenProvider
-from pyiceberg.exceptions import RESTError
+from pyiceberg.exceptions import NoSuchNamespaceError, RESTError
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
-from pyiceberg.typedef import Identifier
+from pyiceberg.typedef import Identifier, Properties
 from requests import ConnectTimeout, PreparedRequest, ReadTimeout, Response, Session
 from requests.adapters import BaseAdapter, HTTPAdapter
 from typing_extensions import override
@@ -112,6 +112,13 @@ class PatientRestCatalog(RestCatalog):
         return listed
 
     @override
+    def load_namespace_properties(self, namespace: str | Identifier) -> Properties:
+        """What is said of a namespace, also where it is only asked whether there is one."""
+        with parsing("a namespace"):
+            said: Properties = super().load_namespace_properties(namespace)
+        return said
+
+    @override
     def load_table(self, identifier: str | Identifier) -> Table:
         """A table as it is now."""
         with parsing("a table"):
@@ -121,8 +128,12 @@ class PatientRestCatalog(RestCatalog):
     @override
     def create_table(self, *args: Any, **kwargs: Any) -> Table:
         """Make a table; without an answer it may be there."""
-        with parsing("a new table"):
-            made: Table = super().create_table(*args, **kwargs)
+        try:
+            with parsing("a new table"):
+                made: Table = super().create_table(*args, **kwargs)
+        except NoSuchNamespaceError as error:
+            # Who makes a table has made its namespace before: somebody has dropped it since.
+            raise RESTError(str(error)) from error.__cause__
         return made
 
     @override

@@ -74,6 +74,20 @@ def test_half_a_configuration_is_told_as_no_answer(
         open_catalog(tmp_path / "elsewhere")
 
 
+def test_an_answer_about_a_namespace_that_is_none_is_an_outage(store: LogStore, server: RestServer) -> None:
+    server.answers["namespace"] = [Answer(200, text=b"{}")]
+    with pytest.raises(StorageUnavailable, match="what came for a namespace is no answer of an Iceberg catalog"):
+        store.create_topic("fresh", 1, {})
+
+
+def test_a_namespace_that_is_dropped_before_its_table_is_made_is_told_in_one_line(
+    store: LogStore, server: RestServer
+) -> None:
+    server.answers["create"] = [Answer(404, kind="NoSuchNamespaceException")]
+    with pytest.raises(StorageUnavailable, match="topic fresh can't be created: RESTError: NoSuchNamespaceException"):
+        store.create_topic("fresh", 1, {})
+
+
 @pytest.mark.parametrize("lands", [True, False])
 def test_a_topic_whose_creation_got_no_answer_of_a_catalog_can_be_created(
     store: LogStore, server: RestServer, *, lands: bool
