@@ -5,6 +5,7 @@ An ingest and a clean of one topic do not wait for each other; the commit sorts 
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -93,20 +94,17 @@ def topics_in_flight(own: OwnRuns, job_name: str) -> InFlight:
 
 def configured_topics(run: dg.DagsterRun, job_name: str) -> list[str]:
     """The topics that a run of such a job works on; all if there are none."""
-    config: Any = run.run_config
-    return list(config.get("ops", {}).get(_TOPIC_OPS[job_name], {}).get("config", {}).get("topics", []))
+    return _named_by(run, _TOPIC_OPS[job_name], "topics")
 
 
 def configured_logs(run: dg.DagsterRun) -> list[str]:
     """The logs that a run of the job is to clean; all that are due if there are none."""
-    config: Any = run.run_config
-    return list(config.get("ops", {}).get("plan", {}).get("config", {}).get("logs", []))
+    return _named_by(run, "plan", "logs")
 
 
 def retained_logs(run: dg.DagsterRun) -> list[str]:
     """The logs that a run of the retention job was to retain; all if there are none."""
-    config: Any = run.run_config
-    return list(config.get("ops", {}).get("remove_old_segments", {}).get("config", {}).get("logs", []))
+    return _named_by(run, "remove_old_segments", "logs")
 
 
 def stopped_logs(run: dg.DagsterRun) -> list[str]:
@@ -129,11 +127,22 @@ def stopped_ingests(run: dg.DagsterRun) -> list[str]:
 
 def ingested_topics(run: dg.DagsterRun) -> set[str]:
     """The topics here that a run of the ingest job names, however badly; all that have a source if there are none."""
-    run_config: Any = run.run_config
-    config = run_config.get("ops", {}).get("ingest", {}).get("config", {})
-    into = config.get("into")
-    topics = {into} if into else set(config.get("topics") or ())
-    return topics | {name.rpartition("-")[0] for name in config.get("topic_partitions") or ()}
+    into = _named_by(run, "ingest", "into")
+    topics = set(into or _named_by(run, "ingest", "topics"))
+    return topics | {name.rpartition("-")[0] for name in _named_by(run, "ingest", "topic_partitions")}
+
+
+def _named_by(run: dg.DagsterRun, op: str, field_name: str) -> list[str]:
+    """What a field of an op's configuration names, as it was typed.
+
+    Dagster lets null through where a list is meant, and a variable's name where a text is. A run fails of the former by
+    itself; who looks at it must not. The variables of a run are taken to be those of this process.
+    """
+    config: Any = run.run_config
+    value = config.get("ops", {}).get(op, {}).get("config", {}).get(field_name)
+    typed = value if isinstance(value, list) else [value]
+    meant = [os.getenv(each.get("env", "")) if isinstance(each, dict) else each for each in typed]
+    return [each for each in meant if isinstance(each, str)]
 
 
 def _in_flight(
