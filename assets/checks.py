@@ -24,7 +24,7 @@ from keptlog.dagster.assets.last_results import (
     merged,
 )
 from keptlog.dagster.assets.markdown import as_markdown
-from keptlog.dagster.assets.mount import Run
+from keptlog.dagster.assets.mount import Run, Tick
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.errors import KeptlogError
 from keptlog.log.counted import counted
@@ -109,7 +109,7 @@ def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
     ]
 
 
-def broken_before(run: Run, topic: str) -> set[int]:
+def broken_before(run: Run | Tick, topic: str) -> set[int]:
     """The partitions of a topic whose logs were last found broken: a quick look can't find them whole."""
     described = _described(run.log_store.store, topic)
     keys = [dg.AssetCheckKey(run.keys.clean(topic), _name(check)) for check in CHECKS if not check.warns_only]

@@ -2,7 +2,7 @@
 
 A clean that fails says so itself, in the topic. A run whose process dies can't: its logs would be asked for again at
 once, and kill the next run. So this sensor marks those of them that are still due. A run that an outage has stopped
-marks none.
+marks none. What such a run has cleaned, and could not tell, is told here too (``untold_cleans``).
 
 A mark may not be taken: the catalog is away, or the storage of one topic. Dagster's own sensors of runs are told of a
 failure once, whatever they make of it. So this one looks at the last failed runs at each tick, and a tag says what it
@@ -26,6 +26,7 @@ from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, tell_in_tags
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.in_flight import configured_logs
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
+from keptlog.dagster.orchestration.untold_cleans import tell_untold_cleans
 from keptlog.errors import first_line
 from keptlog.log.counted import first_lines, some_of
 from keptlog.log.topic_partition import possible_topics
@@ -87,6 +88,8 @@ def _settled(tick: Tick, record: dg.RunRecord, out_of_reach: set[str]) -> str:
         told = f"marked as uncleanable: {some_of(marked.names, _TOLD) or _NONE}"
         if left:
             told = "; ".join([*([told] if marked.names else []), *_unmarked(marked)])
+    if FAILED_TAG not in record.dagster_run.tags and (untold := tell_untold_cleans(tick, record)):
+        told = f"{told}; it had cleaned {some_of(untold, _TOLD)}"
     tags = {UNMARKED_TAG: ",".join(left)} if left else {MARKED_TAG: told}
     tell_in_tags(tick.context.instance, record.dagster_run.run_id, tags)
     return told
