@@ -253,6 +253,10 @@ def _folders(patient: Patient) -> Iterator[Problem]:
         raise NotLookedAt(NO_FILES)
     if patient.damage:
         raise NotLookedAt("its catalog is damaged, and may not name all topics")
+    cause = "another program has changed where its table lies, or has registered it under a second name"
+    for exam in patient.seen:
+        if exam.not_own:
+            yield Problem(exam.topic, exam.not_own, cause, "do what it says")
     cause = "another program dropped the topic's table and left its files, or the catalog was put back from a backup"
     for each in unowned_folders(patient.store):
         yield Problem(each.name, str(each), cause, each.todo)
@@ -323,7 +327,12 @@ CHECKS: Sequence[_Check] = (
     _Check(
         "changes", "it is known which changes have landed, of those that can be repeated", _changes, is_of_topics=True
     ),
-    _Check("folders", "no topic's files lie in a folder that the catalog does not know", _folders, is_of_topics=True),
+    _Check(
+        "folders",
+        "each topic has a folder to itself, and none lies in one that the catalog does not know",
+        _folders,
+        is_of_topics=True,
+    ),
     _Check("clock", "the clock agrees with those of earlier commits", _clock),
     _Check("timestamps", "no record is dated ahead of the clock", _timestamps, is_of_topics=True),
     _Check("holders", "what was superseded is gone by its deadline", _holders, is_of_topics=True),

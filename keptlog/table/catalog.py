@@ -336,6 +336,23 @@ def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[
         return {name: location for name, location in found if location}
 
 
+def all_metadata_locations(catalog: SqlCatalog) -> dict[str, list[tuple[str, ...]]]:
+    """Where metadata is the current one, to the tables that it is of: catalog, namespace and name of each.
+
+    Those of other catalogs in the same database too: each program calls its catalog as it likes.
+    """
+    if isinstance(catalog, EmbeddedCatalog) and catalog.is_empty:
+        return {}
+    table = IcebergTables
+    query = select(table.metadata_location, table.catalog_name, table.table_namespace, table.table_name)
+    found: dict[str, list[tuple[str, ...]]] = {}
+    with Session(catalog.engine) as session:
+        for location, in_catalog, namespace, name in session.execute(query):
+            if location:
+                found.setdefault(location, []).append((in_catalog, *namespace.split("."), name))
+    return found
+
+
 def views_in(catalog: SqlCatalog, namespace: str = NAMESPACE) -> list[str]:
     """What another engine has among the tables: their names are taken, and they are none."""
     are_tables = catalog._iceberg_type_filter()  # noqa: SLF001  # as above

@@ -70,7 +70,7 @@ from keptlog.table.journal import (
     write_journal,
 )
 from keptlog.table.named_files import NamedFiles
-from keptlog.table.own_folder import require_own_folder
+from keptlog.table.own_folder import require_alone, require_own_folder
 from keptlog.table.reaching import reaching
 from keptlog.table.references import References, comparable, comparable_forms, readable_references
 from keptlog.table.removal import NotDeleted, Removal, not_deleted_error
@@ -207,10 +207,11 @@ class Deletion:
         """Look before the topic leaves its namespace: what is refused is to stay as it is."""
         if table := _loaded(self.catalog, NAMESPACE, self.name):
             self.require_own_folder(table, self.files.list(table.location()))
+            require_alone(self.catalog, table)
 
     def require_own_folder(self, table: Table, listed: Iterable[StoredFile]) -> None:
         """Raises LogCorrupt if the topic's folder is not its alone."""
-        require_own_folder(self.catalog, self.name, table, (file.path for file in listed))
+        require_own_folder(self.catalog, table, (file.path for file in listed))
 
     def _is_location_of(self, location: str) -> bool:
         """Whether a topic that an older keptlog made meanwhile has got the folder; its purge sweeps what is left."""
@@ -264,13 +265,13 @@ class _Emptying:
         # Read before it is listed: whoever has deleted manifests meanwhile has left his journal before, or all is gone.
         references, unread = self._references
         listed = list(files.list(location))
-        self.deletion.require_own_folder(self.table, listed)
         # Looked at again once it was listed: as long as it stands there, no topic of its name gets the folder. If
         # another call has finished the deletion, a new topic may have got it, and be what was listed.
         again = deleting(self.deletion.catalog, self.deletion.name)
         if again is None or again.metadata.table_uuid != self.table.metadata.table_uuid:
             self.is_another = True
             return None
+        self.deletion.require_own_folder(self.table, listed)
         sizes = {file.path: file.size_bytes for file in listed}
         removal = Removal(files, location, read_journals(files, location, sizes)[0])
         drafts = drafts_among(location, sizes)

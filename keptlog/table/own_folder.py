@@ -7,37 +7,93 @@ folder it names is told by what lies in it, by what it lies in, and by where the
     s3://lake/keptlog           the metadata of another table is in it
     s3://lake, /home            the warehouse is in it, or it is no folder at all
     s3://lake/photos            earlier metadata of the table, or of one of its snapshots, is somewhere else
+    s3://lake/keptlog/users     the catalog names it for a second table too, as ``register_table`` brings about
 
-The last is believed until no snapshot is left from before the move: as long as nothing is deleted, none goes.
+Earlier metadata is believed until no snapshot is left from before the move: as long as nothing is deleted, none goes.
+
+What a second table needs looks like orphans from the first. A database tells all of its tables in one query, so each
+purge asks. Other catalogs are asked for each table, which only a deletion of the topic is worth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table, TableProperties
 
 from keptlog.errors import LogCorrupt
+from keptlog.table.catalog import all_metadata_locations
+from keptlog.table.embedded import NAMESPACE
 from keptlog.table.files import local_path
 from keptlog.table.metadata_files import METADATA_ENDINGS
 from keptlog.table.references import below, comparable, comparable_forms
 
 
-def require_own_folder(catalog: Catalog, topic: str, table: Table, paths: Iterable[str]) -> None:
+@dataclass(frozen=True, slots=True)
+class NotOwn:
+    """Why a topic's folder is not its alone, and what to do."""
+
+    why: str
+    todo: str = "set the location of its table back to what it was (metadata/*.metadata.json below that folder)"
+
+    def error(self, table: Table, so: str) -> LogCorrupt:
+        """The same as an error; ``so`` is what follows from it."""
+        return LogCorrupt(f"topic {table.name()[-1]}: its folder {table.location()} {self.why}, and {so}: {self.todo}")
+
+
+def require_own_folder(catalog: Catalog, table: Table, paths: Iterable[str]) -> None:
     """Refuse to delete anything in a folder that is not the topic's alone; ``paths`` are all files in it.
 
     Raises:
         LogCorrupt: says what else is there.
     """
+    found = not_own(catalog, table, paths)
+    if found:
+        raise found.error(table, "nothing was deleted")
+
+
+def require_alone(catalog: Catalog, table: Table) -> None:
+    """Refuse to delete a topic whose files another table needs, whatever it costs to ask the catalog.
+
+    Raises:
+        LogCorrupt: names that table.
+    """
+    location = table.location()
+    other = None if isinstance(catalog, SqlCatalog) else table_in(catalog, location, besides=table.name())
+    if other:
+        raise _shared(other).error(table, "nothing was deleted")
+
+
+def not_own(catalog: Catalog, table: Table, paths: Iterable[str]) -> NotOwn | None:
+    """Why a topic's folder is not its alone; null if it is. ``paths`` are all files in it."""
     location = table.location()
     warehouse = str(catalog.properties.get("warehouse", ""))
     why = _whose(warehouse, location) or _other_table(location, paths) or _elsewhere_before(table)
     if why:
-        raise LogCorrupt(
-            f"topic {topic}: its folder {location} {why}, and nothing was deleted: set the location of its table back "
-            "to what it was (metadata/*.metadata.json below that folder)"
-        )
+        return NotOwn(why)
+    other = _registered_too(catalog, table)
+    return _shared(other) if other else None
+
+
+def _registered_too(catalog: Catalog, table: Table) -> str | None:
+    """Another table whose current metadata lies in the folder, of whatever name; null if the catalog is no database."""
+    if not isinstance(catalog, SqlCatalog):
+        return None
+    is_below, own = below(table.location()), (catalog.name, *table.name())
+    forms = comparable_forms(located := all_metadata_locations(catalog))
+    there = (name for location in located for name in located[location] if name != own and is_below(forms[location]))
+    return next((".".join(name[name[0] == catalog.name :]) for name in there), None)
+
+
+def _shared(other: str) -> NotOwn:
+    return NotOwn(
+        f"is that of the table {other} too",
+        "take one of the two out of its catalog and leave the files, as PyIceberg's "
+        f"catalog.drop_table(({NAMESPACE!r}, NAME)) does",
+    )
 
 
 def folders_of(table: Table) -> set[str]:
@@ -45,11 +101,16 @@ def folders_of(table: Table) -> set[str]:
     return {table.location(), *(path.rpartition("/metadata/")[0] for path in _earlier(table))}
 
 
-def table_in(catalog: Catalog, location: str) -> str | None:
-    """A table of the catalog, in whatever namespace, that has its files in a folder; null if none is known to."""
+def table_in(catalog: Catalog, location: str, besides: tuple[str, ...] = ()) -> str | None:
+    """A table of the catalog, in whatever namespace, that has its files in a folder; null if none is known to.
+
+    ``besides`` is one that is known to.
+    """
     is_below = below(location)
     for namespace in catalog.list_namespaces():
         for identifier in catalog.list_tables(namespace):
+            if identifier == besides:
+                continue
             try:
                 place = catalog.load_table(identifier).metadata_location
             except Exception:  # noqa: BLE001,S112  # it may not be read, or be no table that PyIceberg knows

@@ -139,7 +139,7 @@ class Purge:
         # Listed before the table is looked at: whatever is committed later is not in the list, and safe.
         listed = list(self.files.list(self.topic.location))
         paths = [file.path for file in listed]
-        require_own_folder(self.committer.catalog, self.topic.name, self.first_look, paths)
+        require_own_folder(self.committer.catalog, self.first_look, paths)
         self._stored = by_comparable_form(listed)
         self._hidden = hidden_below(self.files, self.topic.location)
         if self.times.has_nothing_to_do(self.first_look, self._storage, self._manifests):

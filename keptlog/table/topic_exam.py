@@ -21,6 +21,7 @@ from keptlog.table.erasure_register import read_erasures
 from keptlog.table.format import FormatVersion, format_of
 from keptlog.table.forward_in_time import newest_change_ms
 from keptlog.table.metadata_reading import looked_at
+from keptlog.table.own_folder import not_own
 from keptlog.table.reaching import reaching
 from keptlog.table.references import Manifests, comparable_forms
 from keptlog.table.runs import damaged as damaged_runs
@@ -49,6 +50,8 @@ class TopicExam:
     """The metadata files that it is taken for, all of them."""
     damaged_runs: tuple[KeptlogError, ...] | StorageUnavailable = ()
     """What is wrong with the files that remember which changes have landed, or why nobody can look at them."""
+    not_own: str | None = None
+    """Why its folder is taken not to be its alone, so that nothing is deleted in it; null if it is."""
 
 
 def examined(store: LogStore, topic: str) -> TopicExam:
@@ -79,7 +82,13 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             why_refused(table, elsewhere) if elsewhere else None,
             tuple(elsewhere),
             _damaged_runs(store, table, paths),
+            _not_own(store, table, paths),
         )
+
+
+def _not_own(store: LogStore, table: Table, paths: Sequence[str]) -> str | None:
+    found = not_own(store.committer.catalog, table, paths)
+    return str(found.error(table, "no purge deletes anything")) if found else None
 
 
 def _waiting_receipts(location: str, stored: Sequence[StoredFile]) -> tuple[StoredFile, ...]:
