@@ -182,6 +182,13 @@ class _Transaction(Transaction):
             self._looked_at = (len(self._updates), super().table_metadata)
         return self._looked_at[1]
 
+    @override
+    def commit_transaction(self) -> Table:
+        """Send it once, whatever the table says of retries: other programs set that, for themselves."""
+        requirements = (*self._requirements, AssertTableUUID(uuid=self._table.metadata.table_uuid))
+        self._table._do_commit(updates=self._updates, requirements=requirements)  # noqa: SLF001
+        return self._table
+
 
 class _Producer(_SnapshotProducer["_Producer"]):
     """Writes the manifests of the new snapshot."""
@@ -192,6 +199,7 @@ class _Producer(_SnapshotProducer["_Producer"]):
         went = base.went if base else [file.entry.data_file for file in change.removed]
         operation = Operation.OVERWRITE if went else Operation.APPEND
         super().__init__(operation, transaction, table.io, snapshot_properties=dict(change.summary))
+        self._compression = "deflate"  # the table may name what only other programs can write
         self._base = base
         self._added = change.added
         self._topic = table.name()[-1]
