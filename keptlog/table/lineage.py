@@ -169,6 +169,9 @@ def require_columns(table: Table) -> None:
     there = {field.field_id: (field.name, field.field_type) for field in table.schema().fields}
     ours = {field.field_id: (field.name, field.field_type) for field in TABLE_SCHEMA.fields}
     changed = [f"the column {name}" for number, (name, kind) in ours.items() if there.get(number) != (name, kind)]
+    required = {field.field_id for field in table.schema().fields if field.required}
+    optional = (field for field in TABLE_SCHEMA.fields if not field.required)
+    changed += [f"the column {each.name}, which may not be null now" for each in optional if each.field_id in required]
     if table.spec().fields != PARTITION_SPEC.fields:
         by = ", ".join(field.name for field in table.spec().fields) or "nothing"
         changed.append(f"the partitioning, which is by {by} now")

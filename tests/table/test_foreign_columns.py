@@ -42,6 +42,7 @@ CHANGES = [
     pytest.param(_schema(lambda it: it.delete_column("value")), "the column value", id="dropped"),  # type: ignore[attr-defined]
     pytest.param(_schema(lambda it: it.rename_column("value", "v")), "the column value", id="renamed"),  # type: ignore[attr-defined]
     pytest.param(_schema(lambda it: it.update_column("partition", LongType())), "the column partition", id="widened"),  # type: ignore[attr-defined]
+    pytest.param(_schema(lambda it: it.update_column("value", required=True)), "value, which may not", id="required"),  # type: ignore[attr-defined]
     pytest.param(_spec(lambda it: it.add_identity("offset")), "by partition, offset now", id="partitioned by more"),  # type: ignore[attr-defined]
     pytest.param(_spec(lambda it: it.remove_field("partition")), "the partitioning", id="partitioned by nothing"),  # type: ignore[attr-defined]
 ]
