@@ -10,7 +10,7 @@ import pytest
 
 from keptlog.log.config import TopicConfig
 from tests.conformance.cases import Fields, NotUnderstoodError, load
-from tests.conformance.kinds import clean, plain, retention, roll, select, strategy
+from tests.conformance.kinds import clean, plain, retention, roll, select, state, strategy
 from tests.conformance.logs import CaseLog, RuleLog
 from tests.conformance.transactions import record_of
 
@@ -180,7 +180,7 @@ def test_kafka_rolls_where_an_index_is_full() -> None:
     "op", ["grab", "grab_filthiest_compacted_log", "maybe_truncate_checkpoint", "mark_uncleanable"]
 )
 def test_what_kafkas_cleaner_manager_is_asked_for_is_known_and_is_no_state_here(op: str) -> None:
-    (difference,) = plain.run_state({"ops": [{"op": op, "state": None}]})
+    (difference,) = state.run({"ops": [{"op": op, "state": None}]})
     assert difference.adr == 13
     with pytest.raises(NotUnderstoodError, match=f"{op}_not"):
-        plain.run_state({"ops": [{"op": f"{op}_not"}]})
+        state.run({"ops": [{"op": f"{op}_not"}]})

@@ -18,7 +18,7 @@ import pytest
 
 from keptlog.log.config import TopicConfig
 from tests.conformance.cases import Difference, Fields
-from tests.conformance.kinds import clean, plain, recovery, retention, roll, select, strategy
+from tests.conformance.kinds import clean, plain, recovery, retention, roll, select, state, strategy
 from tests.conformance.logs import CaseLog, RuleLog, TableLog
 from tests.in_process import in_process_engine
 from tests.logs import RealTwin, open_store
@@ -32,7 +32,7 @@ RULES: dict[str, Callable[[Fields], list[Difference]]] = {
     "config": plain.run_config,
     "offset_map": plain.run_offset_map,
     "grouping": plain.run_grouping,
-    "state": plain.run_state,
+    "state": state.run,
     "select": select.run,
     "roll": roll.run,
     "retention": retention.run,

@@ -29,10 +29,13 @@ def run(case: Fields) -> list[Difference]:
     jitter = Difference(17, "there is no jitter") if has_jitter else None
     config = TopicConfig.of({"cleanup.policy": "compact"} | settings_of(settings))
     indexes = Indexes.of(settings)
+    kafkas = KafkasActive(config, fields["config"].get(_ROLL_JITTER) or 0, fields.get("start"))
+    is_random = bool(fields["config"].get("segment.jitter.ms")) and _ROLL_JITTER not in fields["config"]
     differences = [jitter] if jitter else []
     run_of_files: list[Segment] = []
     expected_before = 1
     for number, event in enumerate(fields["events"]):
+        assert event["segments"] - expected_before in (0, 1), f"{expected_before} segments, then {event['segments']}"
         rolls = event["segments"] > expected_before
         expected_before = event["segments"]
         if event["op"] == "wait":
@@ -44,6 +47,7 @@ def run(case: Fields) -> list[Difference]:
             understood(event, "append", {"size", "ts", "offset"}, {"op", "now", "segments"})
             file = _file(number, event)
             overflow = _NO_INDEXES if rolls and indexes.overflow(event.get("offset")) else None
+            kafkas.check(file, event["now"], rolls=rolls, may_be_either=is_random or overflow is not None)
             differences += _append(run_of_files, file, config, rolls=rolls, excuse=jitter or overflow)
             indexes.append(file.size_bytes, event.get("offset"), rolls=rolls)
         else:
@@ -81,6 +85,43 @@ class Indexes:
             self.entries, self.bytes_since_entry = self.entries + 1, 0
         self.bytes_since_entry += size_bytes
         self.base_offset = offset if self.base_offset is None else self.base_offset
+
+
+@dataclass
+class KafkasActive:
+    """Kafka's active segment: what ``LogSegment.shouldRoll`` asks of it. A file of keptlog's does not tell its age."""
+
+    config: TopicConfig
+    jitter_ms: int
+    created_ms: int | None
+    """Null where a case does not tell when the first segment was made."""
+    size_bytes: int = 0
+    first_timestamp_ms: int = NO_TIMESTAMP_MS
+
+    def check(self, appended: Segment, now_ms: int, *, rolls: bool, may_be_either: bool) -> None:
+        """Whether Kafka rolls before this append, as the case says; then go on as the case says."""
+        if not appended.size_bytes:
+            return
+        kafkas = self._is_rolled(appended, now_ms)
+        assert may_be_either or kafkas in (None, rolls), f"Kafka rolls: {kafkas}, in the case: {rolls}"
+        if rolls or not self.size_bytes:
+            self.first_timestamp_ms = appended.largest_timestamp_ms
+        if rolls:
+            self.created_ms, self.size_bytes = now_ms, 0
+        self.size_bytes += appended.size_bytes
+
+    def _is_rolled(self, appended: Segment, now_ms: int) -> bool | None:
+        """Null if that can't be told."""
+        if not self.size_bytes:
+            return False  # an empty segment is replaced
+        if self.size_bytes > self.config.segment_bytes - appended.size_bytes:
+            return True
+        since_ms, until_ms = self.first_timestamp_ms, appended.largest_timestamp_ms
+        if since_ms < 0:
+            if self.created_ms is None:
+                return None
+            since_ms, until_ms = self.created_ms, now_ms
+        return until_ms - since_ms > self.config.max_segment_ms - self.jitter_ms
 
 
 def _append(
