@@ -32,6 +32,8 @@ class Batch:
     producer_id: int | None = None
     is_transactional: bool = False
     control: str | None = None
+    epoch: int = 0
+    base_sequence: int | None = None
 
     @property
     def offsets(self) -> set[int]:
@@ -117,7 +119,17 @@ def batch_of(fields: Fields) -> Batch:
     # The one record of a control batch is the marker itself.
     records = () if control else tuple(record_of(row) for row in fields["records"])
     last_offset = fields.get("last", records[-1].offset if records else fields["base"])
-    return Batch(fields["base"], last_offset, records, fields.get("pid"), bool(fields.get("txn")), control)
+    pid = fields.get("pid")
+    return Batch(
+        fields["base"],
+        last_offset,
+        records,
+        None if pid is None or pid < 0 else pid,
+        bool(fields.get("txn")),
+        control,
+        fields.get("epoch") or 0,
+        fields.get("seq"),
+    )
 
 
 def record_of(row: Sequence[object]) -> Record:
