@@ -1,4 +1,4 @@
-"""Where keptlog answers otherwise on purpose, a case is held to what Kafka answers, and that is computed from the case."""
+"""Where keptlog answers otherwise on purpose, a case is held to Kafka's answer, which is computed from the case."""
 
 from __future__ import annotations
 
