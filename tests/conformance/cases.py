@@ -32,6 +32,7 @@ _MEANS_SOMETHING = {
 _IF_GIVEN = {
     *("config", "expect", "upper", "base", "last", "records", "policy", "lso", "log_start", "checkpoint"),
     *("hash", "threads", "max_keys", "swap_next_offset", "ts", "size", "headers", "level", "dialect", "start"),
+    *("mtime", "compression"),
 }
 """Optional fields, which a case may also give as null. Of others null says something, or is a mistake to be told."""
 

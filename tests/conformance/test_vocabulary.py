@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from keptlog.log.config import TopicConfig
-from tests.conformance.cases import Difference
+from tests.conformance.cases import Difference, NotUnderstoodError
 from tests.conformance.kinds import clean, retention, select
 from tests.conformance.logs import RuleLog
 
@@ -139,3 +139,23 @@ def test_a_lag_may_be_longer_only_where_a_first_timestamp_is_missing() -> None:
         selected({"segments": [untimed | {"first_ts": NOW_MS - 3_000}, EMPTY_ACTIVE]}, late)
     with pytest.raises(AssertionError):
         selected({"segments": [untimed, EMPTY_ACTIVE]}, {"max_compaction_delay_ms": 5_000})
+
+
+def test_a_segment_without_timestamps_is_as_old_in_kafka_as_its_file_is_said_to_be() -> None:
+    young, old = ({"base": 0, "size": 10, "mtime": NOW_MS - age_ms} for age_ms in (1, 2))
+    gone, stays = ({"now": NOW_MS, "expect": {"deleted": count}} for count in (1, 0))
+    (difference,) = retained([old, EMPTY_ACTIVE], gone, retention_ms=1)
+    assert difference.adr == 14
+    assert retained([young, EMPTY_ACTIVE], stays, retention_ms=1) == []
+    for described, wrong in ((old, stays), (young, gone), (young | {"largest_ts": NOW_MS}, gone)):
+        with pytest.raises(AssertionError):
+            retained([described, EMPTY_ACTIVE], wrong, retention_ms=1)
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
+def test_how_a_batch_is_compressed_decides_nothing(compression: str) -> None:
+    (batch,) = appended(0, "a")["batches"]
+    steps = {"op": "append", "batches": [batch | {"compression": compression}]}, {"op": "roll"}
+    assert cleaned(*steps, pass_of(1, data=[[0, "a", "v0"]])) == []
+    with pytest.raises(NotUnderstoodError, match="lzma"):
+        cleaned({"op": "append", "batches": [batch | {"compression": "lzma"}]})

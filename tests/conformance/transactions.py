@@ -18,6 +18,9 @@ _DECIDING = {"COMMIT", "ABORT"}
 _CONTROLS = {*_DECIDING, "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS"}
 """Kafka's types of control records. Only a producer's marker decides about transactions."""
 
+_COMPRESSIONS = {None, "none", "uncompressed", "gzip", "snappy", "lz4", "zstd"}
+"""How a batch may be compressed; which records are in it does not hang on that."""
+
 NO_TIMESTAMP_MS = -1
 """What Kafka gives to a record without one."""
 
@@ -110,10 +113,15 @@ class Source:
 
 
 def batch_of(fields: Fields) -> Batch:
-    """Read a batch: ``{base, last?, records, pid?, epoch?, seq?, txn?, control?, ts?}``; a marker needs no records."""
+    """Read a batch: ``{base, last?, records, pid?, epoch?, seq?, txn?, control?, ts?, compression?}``.
+
+    A marker needs no records.
+    """
     control = fields.get("control") or None
-    known, required = {"last", "control", "ts", *_PRODUCER}, {"base"} if control else {"base", "records"}
+    known, required = {"last", "control", "ts", "compression", *_PRODUCER}, {"base"} if control else {"base", "records"}
     understood(fields, "batch", known | {"records"}, required)
+    if fields.get("compression") not in _COMPRESSIONS:
+        raise NotUnderstoodError(f"there is no compression {fields['compression']!r}")
     if control and control not in _CONTROLS:
         raise NotUnderstoodError(f"there is no control batch {control!r}")
     # The one record of a control batch is the marker itself.

@@ -183,7 +183,7 @@ def segments_of(described: Sequence[Fields], log_end_offset: int) -> tuple[Segme
 
 
 def _segment(fields: Fields, last_offset: int) -> Segment:
-    understood(fields, "segment", {"first_ts", "largest_ts"}, {"base", "size"})
+    understood(fields, "segment", {"first_ts", "largest_ts", "mtime"}, {"base", "size"})
     first_ms, largest_ms = fields.get("first_ts"), fields.get("largest_ts")
     largest_ms = -1 if largest_ms is None else largest_ms
     return Segment(
