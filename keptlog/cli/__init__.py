@@ -176,6 +176,9 @@ def _usage(error: click.ClickException) -> str:
     told = told.replace("is not a valid integer.", "is not a whole number.")
     if isinstance(error, click.NoSuchOption) and error.option_name.removeprefix("-").isdigit():
         told += " Write -- before a number below 0."
+    elif isinstance(error, click.NoSuchOption) and not error.option_name.startswith("--"):
+        # Kafka allows a topic to be called so, and next commands name it as it is called.
+        told += " If it begins a name, write all options first, then --, then the name."
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"{told} (see {context.command_path} --help)" if context else told
 

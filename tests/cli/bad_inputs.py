@@ -58,6 +58,7 @@ _USAGE = [
     row("delete-records users 0 x", "'x' is not a whole number"),
     row("delete-records users 0", "'users' is no log: write users-0 or users 0, and then the offset"),
     row("delete-records users-0 -1", "No such option '-1'. Write -- before a number below 0"),
+    row("purge -x", "No such option '-x'. If it begins a name, write all options first, then --, then the name."),
     row("purge --orphan-grace-ms -1", "-1 is not in the range"),
     row("reader add users bob --hold-max-ms 7d", "'7d' is not a whole number"),
     row("history users --per-day --last 5", "--per-day adds up all commits: leave out --last"),
