@@ -336,20 +336,21 @@ def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[
         return {name: location for name, location in found if location}
 
 
-def all_metadata_locations(catalog: SqlCatalog) -> dict[str, list[tuple[str, ...]]]:
-    """Where metadata is the current one, to the tables that it is of: catalog, namespace and name of each.
+def tables_like(catalog: SqlCatalog, folder: str) -> dict[str, list[tuple[str, ...]]]:
+    """Where metadata lies in some folder of such a name, to the tables that it is of: catalog, namespace, name of each.
 
     Those of other catalogs in the same database too: each program calls its catalog as it likes.
     """
     if isinstance(catalog, EmbeddedCatalog) and catalog.is_empty:
         return {}
     table = IcebergTables
-    query = select(table.metadata_location, table.catalog_name, table.table_namespace, table.table_name)
+    columns = (table.metadata_location, table.catalog_name, table.table_namespace, table.table_name)
+    # The database looks: a purge of thousands of topics asks for each, and would read them all each time.
+    query = select(*columns).where(table.metadata_location.contains(f"/{folder}/", autoescape=True))
     found: dict[str, list[tuple[str, ...]]] = {}
     with Session(catalog.engine) as session:
         for location, in_catalog, namespace, name in session.execute(query):
-            if location:
-                found.setdefault(location, []).append((in_catalog, *namespace.split("."), name))
+            found.setdefault(location, []).append((in_catalog, *namespace.split("."), name))
     return found
 
 

@@ -25,7 +25,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table, TableProperties
 
 from keptlog.errors import LogCorrupt
-from keptlog.table.catalog import all_metadata_locations
+from keptlog.table.catalog import tables_like
 from keptlog.table.embedded import NAMESPACE
 from keptlog.table.files import local_path
 from keptlog.table.metadata_files import METADATA_ENDINGS
@@ -82,9 +82,11 @@ def _registered_too(catalog: Catalog, table: Table) -> str | None:
     """Another table whose current metadata lies in the folder, of whatever name; null if the catalog is no database."""
     if not isinstance(catalog, SqlCatalog):
         return None
-    is_below, own = below(table.location()), (catalog.name, *table.name())
-    forms = comparable_forms(located := all_metadata_locations(catalog))
-    there = (name for location in located for name in located[location] if name != own and is_below(forms[location]))
+    location, own = table.location(), (catalog.name, *table.name())
+    is_below = below(location)
+    # However a path leads there, the folder is called the same.
+    forms = comparable_forms(located := tables_like(catalog, location.rstrip("/").rpartition("/")[2]))
+    there = (name for path, names in located.items() if is_below(forms[path]) for name in names if name != own)
     return next((".".join(name[name[0] == catalog.name :]) for name in there), None)
 
 
