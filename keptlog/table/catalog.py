@@ -350,7 +350,7 @@ def tables_like(catalog: SqlCatalog, folder: str) -> dict[str, list[tuple[str, .
     found: dict[str, list[tuple[str, ...]]] = {}
     with Session(catalog.engine) as session:
         for location, in_catalog, namespace, name in session.execute(query):
-            found.setdefault(location, []).append((in_catalog, *namespace.split("."), name))
+            found.setdefault(str(location), []).append((in_catalog, *namespace.split("."), name))
     return found
 
 
