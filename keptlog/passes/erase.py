@@ -55,7 +55,7 @@ def first_secret(store: LogStore, make: Callable[[], bytes]) -> bytes:
     """The secret of a home that never had one; what is asked with a second one can't be proved beside the rest.
 
     Raises:
-        InvalidConfig: a topic has erasures that were made with the one that is gone.
+        InvalidConfig: a topic has erasures that were made with one that is not here.
     """
     for topic in store.topics():
         try:
@@ -64,8 +64,8 @@ def first_secret(store: LogStore, make: Callable[[], bytes]) -> bytes:
             continue  # whoever asks for its erasures is told
         if count:
             raise InvalidConfig(
-                f"the erasure secret of this home is gone, and topic {topic} has {counted(count, 'open erasure')} "
-                "made with it: put erasure.secret back from a backup of the home (or give KEPTLOG_ERASURE_SECRET)"
+                f"this home has no erasure secret, and topic {topic} has {counted(count, 'open erasure')}: put "
+                "erasure.secret back from a backup, or take that of the home that asked (or give KEPTLOG_ERASURE_SECRET)"
             )
     return make()
 

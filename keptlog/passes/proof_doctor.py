@@ -120,8 +120,11 @@ def erasure_problems(patient: Patient) -> Iterator[Problem]:
         elif isinstance(each.erasures, KeptlogError):
             cause = "the file was deleted, or written over, by something else than keptlog"
             yield Problem(each.topic, str(each.erasures), cause, "put the file back from a copy of the storage")
-    cause = "it was lost, or replaced by another one: the home was made anew, or a variable names another secret"
-    todo = "put the secret back from a backup of the home; without it no erasure can be proved that was made with it"
+    cause = "it was lost, or replaced: the home was made anew, another home asked, or a variable names another secret"
+    todo = (
+        "put the secret back from a backup, or take it from the home that asked; without it no erasure can be proved "
+        "that was made with it"
+    )
     is_open = {each.topic: fingerprints for each in patient.seen if (fingerprints := _open_fingerprints(each))}
     try:
         hasher = patient.proofs.known_hasher()
@@ -131,7 +134,7 @@ def erasure_problems(patient: Patient) -> Iterator[Problem]:
         yield Problem(_SECRET, str(error), cause, todo)
         return
     if hasher is None:
-        what = f"{_SECRET} of this home is gone, and there are open erasures that were made with it: "
+        what = "this home has no erasure secret, and there are open erasures: "
         if is_open:
             yield Problem(_SECRET, what + ", ".join(is_open), cause, todo)
         return

@@ -189,7 +189,7 @@ def test_a_register_of_erasures_that_is_lost_is_told_and_the_topic_is_fine_else(
 @pytest.mark.parametrize(
     ("lose", "said"),
     [
-        pytest.param(Path.unlink, "is gone, and there are open erasures that were made with it: users", id="gone"),
+        pytest.param(Path.unlink, "this home has no erasure secret, and there are open erasures: users", id="gone"),
         pytest.param(lambda path: path.write_bytes(b""), "holds no erasure secret", id="empty"),
         pytest.param(
             lambda path: path.write_text("ab" * 32), "an open erasure of topic users was made with", id="other"
