@@ -79,6 +79,10 @@ def _foreign_setting(broken: Patched) -> None:
     table_of(broken.home).transaction().set_properties({"kafka.of.mine": "x"}).commit_transaction()
 
 
+def _damaged_reader(broken: Patched) -> None:
+    table_of(broken.home).transaction().set_properties({"log.reader.search": "{"}).commit_transaction()
+
+
 def _newer_format(broken: Patched) -> None:
     table_of(broken.home).transaction().set_properties({"keptlog.format-version": "2.0"}).commit_transaction()
 
@@ -303,6 +307,13 @@ BROKEN_HOMES = (
         "another program has set it",
         _foreign_setting,
         f"keptlog topic alter {TOPIC} --delete-config of.mine",
+    ),
+    BrokenHome(
+        "a registered reader is damaged",
+        "topics",
+        "is no registration of a reader",
+        _damaged_reader,
+        f"keptlog reader remove {TOPIC} search",
     ),
     BrokenHome("a newer format", "topics", "upgrade keptlog", _newer_format, mend=Patched.put_back),
     BrokenHome(

@@ -204,6 +204,9 @@ def _topics(patient: Patient) -> Iterator[Problem]:
         return
     for topic, error in errors.items():
         yield unreadable_problem(topic, error)
+    for each in patient.seen:
+        if each.damaged_reader:
+            yield unreadable_problem(each.topic, each.damaged_reader)
 
 
 def _formats(patient: Patient) -> Iterator[Problem]:

@@ -25,9 +25,9 @@ from keptlog.log.holds import DEFAULT_HOLD_MAX_MS, valid_hold_max_ms, valid_read
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.passes.names import require_topics
-from keptlog.table.readers import ReaderPosition, ReaderPositions, Registration, TopicReaders
+from keptlog.table.readers import PositionFiles, ReaderPosition, ReaderPositions, Registration, TopicReaders
 from keptlog.table.side_by_side import side_by_side
-from keptlog.table.state import LogState
+from keptlog.table.state import READER_PREFIX, LogState
 
 if TYPE_CHECKING:
     from keptlog.table.reader_register import ReaderRegister
@@ -99,9 +99,9 @@ class Readers:
             return Registration(run_id, hold_ms, now_ms)
 
         run_id = self.new_id()
-        found = self._register.change(topic, name, changed, run_id) or changed(None)
+        found = self._register.change(topic, name, changed, run_id)
         if found.id == run_id:
-            self._look(topic).files.forget(name, keep=found)
+            self._files(topic).forget(name, keep=found)
         return found
 
     def require(self, topic: str, name: str) -> Registration:
@@ -118,15 +118,16 @@ class Readers:
     def remove(self, topic: str, name: str) -> None:
         """Remove a reader: nothing waits for him any more. One that was removed half-way is removed to the end.
 
+        What is stored of him may be damaged: then this is what mends it.
+
         Raises:
             InvalidConfig: there is no such reader.
         """
         valid_reader_name(name)
-        seen = self._look(topic)
-        is_registered = name in seen.registrations
+        is_registered = READER_PREFIX + name in self.store.load_table(topic).properties
         if is_registered:
-            self._register.change(topic, name, lambda _: None, self.new_id())
-        if not seen.files.forget(name) and not is_registered:
+            self._register.remove(topic, name, self.new_id())
+        if not self._files(topic).forget(name) and not is_registered:
             raise InvalidConfig(f"topic {topic} has no reader {name!r}: see keptlog reader list {topic}")
 
     def commit(self, topic: str, name: str, positions: Mapping[int, int]) -> None:
@@ -224,6 +225,10 @@ class Readers:
         from keptlog.table.reader_register import ReaderRegister  # noqa: PLC0415  # who only looks commits nothing
 
         return ReaderRegister(self.store.committer)
+
+    def _files(self, topic: str) -> PositionFiles:
+        """Those of all its readers, also where what is stored of one is damaged."""
+        return PositionFiles(self.store.files, self.store.load_table(topic).location())
 
     def _look(self, topic: str) -> TopicReaders:
         return _readers_of(self.store, topic)

@@ -11,7 +11,7 @@ from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.manifests import FileChange
-from keptlog.table.readers import Registration, registrations
+from keptlog.table.readers import Registration, registration_in
 from keptlog.table.state import READER_PREFIX, truncation_counts
 from keptlog.table.stored_json import to_json
 
@@ -23,30 +23,46 @@ class ReaderRegister:
     committer: Committer
 
     def change(
-        self, topic: str, name: str, changed: Callable[[Registration | None], Registration | None], run_id: str
-    ) -> Registration | None:
-        """Replace a registration by what ``changed`` makes of it, null to remove it; gives what is registered then.
+        self, topic: str, name: str, changed: Callable[[Registration | None], Registration], run_id: str
+    ) -> Registration:
+        """Replace a registration by what ``changed`` makes of it; gives what is registered then.
 
         A new one, which has an id of its own, gets how often each log has been truncated.
 
         Raises:
+            LogCorrupt: what is stored under this name is no registration.
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
         """
-        found: Registration | None = None
+        found = changed(None)
 
         def prepare(table: Table) -> Land | None:
             nonlocal found
-            before = registrations(topic, table.properties).get(name)
+            before = registration_in(topic, table.properties, name)
             found = changed(before)
-            if found and not (before and before.id == found.id):
+            if not (before and before.id == found.id):
                 found = replace(found, truncations=truncation_counts(topic, table.properties))
             if found == before:
                 return None
-            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "register"}
-            key = READER_PREFIX + name
-            if found is None:
-                return FileChange(summary, {}, removed_properties=[key]).written(table)
-            return FileChange(summary, {key: to_json(found)}).written(table)
+            return FileChange(_summary(run_id), {READER_PREFIX + name: to_json(found)}).written(table)
 
         self.committer.commit(Change(topic, commit_id=run_id), prepare)
         return found
+
+    def remove(self, topic: str, name: str, run_id: str) -> None:
+        """Remove a registration, also one that nobody can read: that is how it is mended.
+
+        Raises:
+            StalePlan, CommitStateUnknown: as above.
+        """
+        key = READER_PREFIX + name
+
+        def prepare(table: Table) -> Land | None:
+            if key not in table.properties:
+                return None
+            return FileChange(_summary(run_id), {}, removed_properties=[key]).written(table)
+
+        self.committer.commit(Change(topic, commit_id=run_id), prepare)
+
+
+def _summary(run_id: str) -> dict[str, str]:
+    return {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "register"}

@@ -30,7 +30,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.log.erasure_deadline import holds_end_ms
 from keptlog.log.given import whole_number
-from keptlog.log.holds import Hold, Holds
+from keptlog.log.holds import Hold, Holds, valid_reader_name
 from keptlog.log.iso_time import iso_time
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
@@ -138,18 +138,33 @@ def registrations(topic: str, properties: Mapping[str, str]) -> dict[str, Regist
     Raises:
         LogCorrupt: what is stored is something else.
     """
-    found: dict[str, Registration] = {}
-    for key in sorted(properties):
-        if key.startswith(READER_PREFIX):
-            what, remedy = "registration of a reader", "remove it, and register the reader again"
-            where = f"topic {topic}: property {key}"
-            name = key.removeprefix(READER_PREFIX)
-            try:
-                require_bare(name)
-            except ValueError as error:
-                raise LogCorrupt(f"{where} is no {what} ({error}); {remedy}") from None
-            found[name] = from_json(Registration, properties[key], where, what, remedy)
-    return found
+    names = (key.removeprefix(READER_PREFIX) for key in sorted(properties) if key.startswith(READER_PREFIX))
+    return {name: _registration(topic, name, properties[READER_PREFIX + name]) for name in names}
+
+
+def registration_in(topic: str, properties: Mapping[str, str], name: str) -> Registration | None:
+    """One reader of a topic, whatever is stored of the others; null if there is none of this name.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    text = properties.get(READER_PREFIX + name)
+    return None if text is None else _registration(topic, name, text)
+
+
+def _registration(topic: str, name: str, text: str) -> Registration:
+    where, what = f"topic {topic}: property {READER_PREFIX}{name}", "registration of a reader"
+    again = "register the reader again, which then begins with an empty state"
+    try:
+        require_bare(name)
+        valid_reader_name(name)
+    except ValueError as error:
+        raise LogCorrupt(f"{where} is no {what} ({error}); remove it, and {again}").of_property() from None
+    command = f"keptlog reader remove {topic} {name}"
+    try:
+        return from_json(Registration, text, where, what, f"remove it ({command}), and {again}")
+    except LogCorrupt as error:
+        raise error.of_property().mended_by(command) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pyiceberg.table import Table
 
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.erasure import Erasure
 from keptlog.log.segment import Log
 from keptlog.log.stored_files import WrongFile, live_paths, wrong_files
@@ -23,6 +23,7 @@ from keptlog.table.forward_in_time import newest_change_ms
 from keptlog.table.metadata_reading import looked_at
 from keptlog.table.own_folder import not_own
 from keptlog.table.reaching import reaching
+from keptlog.table.readers import registrations
 from keptlog.table.references import Manifests, comparable_forms
 from keptlog.table.runs import damaged as damaged_runs
 from keptlog.table.state import ERASURES
@@ -52,6 +53,8 @@ class TopicExam:
     """What is wrong with the files that remember which changes have landed, or why nobody can look at them."""
     not_own: str | None = None
     """Why its folder is taken not to be its alone, so that nothing is deleted in it; null if it is."""
+    damaged_reader: LogCorrupt | None = None
+    """Why one of its readers can't be told; it keeps nobody from a topic without tombstones, so far."""
 
 
 def examined(store: LogStore, topic: str) -> TopicExam:
@@ -83,6 +86,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             tuple(elsewhere),
             _damaged_runs(store, table, paths),
             _not_own(store, table, paths),
+            _damaged_reader(topic, table),
         )
 
 
@@ -112,6 +116,14 @@ def _damaged_runs(store: LogStore, table: Table, paths: Sequence[str]) -> tuple[
             return tuple(damaged_runs(store.files, table, paths))
     except StorageUnavailable as error:
         return error
+
+
+def _damaged_reader(topic: str, table: Table) -> LogCorrupt | None:
+    try:
+        registrations(topic, table.properties)
+    except LogCorrupt as error:
+        return error
+    return None
 
 
 def _compared(store: LogStore, logs: Sequence[Log], stored: Sequence[StoredFile]) -> list[WrongFile]:

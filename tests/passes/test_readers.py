@@ -338,6 +338,20 @@ def test_a_registration_that_is_none_is_named(scene: Scene) -> None:
         scene.read()
 
 
+def test_a_registration_that_is_none_is_mended_by_what_its_error_says(scene: Scene) -> None:
+    """Beside another one that is none, and costs only itself."""
+    damaged = {"log.reader.search": "{", "log.reader.other": "[]"}
+    scene.store.load_table(TOPIC).transaction().set_properties(damaged).commit_transaction()
+    for name in ("search", "other"):
+        with pytest.raises(LogCorrupt) as told:
+            scene.readers.add(TOPIC, name, now_ms=scene.now_ms)
+        assert told.value.command == f"keptlog reader remove {TOPIC} {name}"
+        assert told.value.command in str(told.value)
+        scene.readers.remove(TOPIC, name)
+        scene.readers.add(TOPIC, name, now_ms=scene.now_ms)
+    assert {each.reader for each in scene.readers.list(now_ms=scene.now_ms)} == {"search", "other"}
+
+
 def test_an_observer_sees_that_a_reader_has_moved_although_no_commit_says_so(scene: Scene) -> None:
     observer = Observer(scene.store, lambda: 0)
     assert [each.trigger for each in observer.look(scene.now_ms).assessments] == [None, None]
