@@ -6,7 +6,8 @@
 
 A plan is refused whole: where one entry can't be accepted, nothing is done for the others. Else each topic stands
 alone: one that can't be read, or that fails, stops no other, and applying the file again does what is left, because
-what is done is no difference any more. Only when catalog or storage don't answer nothing further is tried.
+what is done is no difference any more. Only when catalog or storage don't answer nothing further is tried. A file of
+one topic that a disk does not give is no such outage: then another topic can be read.
 
 A topic that is in the home and not in the file is left alone. To be deleted it has to be named.
 """
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 NOT_COMPACTED = "cleanup.policy is delete: it will not be compacted"
+_OTHERS_ASKED = 2
+"""Whether storage is down for all: each may take as long as a storage that does not answer is waited for."""
 OTHER_PARTITIONS = "a key may go to another partition from then on; its older records stay where they are"
 
 
@@ -93,16 +96,13 @@ class TopicsPlan:
     """Topics that can't be compared, or must not be written to; the others are brought there."""
     not_tried: tuple[str, ...] = ()
     """Because catalog or storage did not answer."""
+    is_outage: bool = False
+    """Whether catalog or storage did not answer; then nothing is done."""
 
     @property
     def has_differences(self) -> bool:
         """Whether there is anything to do."""
         return bool(self.changes or self.deletions)
-
-    @property
-    def is_outage(self) -> bool:
-        """Whether catalog or storage did not answer; then nothing is done."""
-        return any(map(_is_outage, self.failed.values()))
 
     def refused_lines(self) -> list[str]:
         """What can't be accepted, each with its place."""
@@ -145,7 +145,7 @@ class Applier:
             if outage.is_set():
                 return None
             planned = self._planned(entries[name], topics, going)
-            if isinstance(planned, KeptlogError) and _is_outage(planned):
+            if isinstance(planned, KeptlogError) and _is_outage(planned) and self._are_down(topics - {name}):
                 outage.set()
             return planned
 
@@ -167,6 +167,7 @@ class Applier:
             tuple(sorted({(each.line, each.text): each for each in refused}.values(), key=attrgetter("line", "text"))),
             {name: each for name, each in planned.items() if isinstance(each, KeptlogError)},
             tuple(name for name, each in planned.items() if each is None),
+            outage.is_set(),
         )
 
     def carry_out(self, plan: TopicsPlan, now_ms: int, progress: Progress = silent) -> Applied:
@@ -245,6 +246,17 @@ class Applier:
             for each in config.resolved
             if each.setting.name in change.unset
         }
+
+    def _are_down(self, others: Collection[str]) -> bool:
+        """Whether the first of some other topics can be read no more than one that failed."""
+        for name in sorted(others)[:_OTHERS_ASKED]:
+            try:
+                self.store.load_table(name)
+            except KeptlogError as error:
+                if _is_outage(error):
+                    continue
+            return False
+        return True
 
     def _require_free_name(self, name: str, topics: set[str], going: set[str]) -> None:
         if name in going:

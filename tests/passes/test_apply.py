@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan, StorageUnavailable, UnknownTopic, UnsupportedFormat
 from keptlog.home import new_id
@@ -241,6 +242,25 @@ def test_where_the_storage_does_not_answer_the_comparison_nothing_is_done(
     assert {type(error) for error in done.failed.values()} == {StorageUnavailable}
     assert {*done.failed, *done.not_tried} == {"a", "b", "new", "c"}
     assert (done.done, store.topics()) == ((), ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_a_topic_whose_file_the_disk_does_not_give_stops_no_other(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    real = LogStore.load_table
+
+    def load_table(self: LogStore, name: str) -> Table:
+        if name == "a":
+            raise StorageUnavailable(f"topic {name} can't be loaded: OSError: [Errno 5] Input/output error")
+        return real(self, name)
+
+    monkeypatch.setattr(LogStore, "load_table", load_table)
+    each = applier(store, at_once)
+    lines = ("  a: {}\n", "  b: {config: {segment.ms: 5000}}\n", "  new: {}\n")
+    done = each.carry_out(each.plan(file(*lines), ("c",)), NOW_MS)
+    assert (list(done.failed), done.not_tried) == (["a"], ())
+    assert (set(done.done), list(done.deletions)) == ({"b", "new"}, ["c"])
 
 
 def test_a_deletion_that_a_file_keeps_from_ending_stops_no_other(
