@@ -27,8 +27,8 @@ alone. All behind it is split by what it does:
                           ``one_at_a_time``; the embedded one: ``embedded``, ``database_file``, ``home_folder``,
                           ``home_location``
     storage               ``files``, ``local_files``, ``remote_files``, ``file_io``, ``durable_at_end``,
-                          ``metadata_checksums``; S3: ``s3_client``, ``s3_errors``, ``s3_filesystem``,
-                          ``object_reads``, ``object_versions``
+                          ``metadata_checksums``; S3: ``s3_client``, ``s3_answers``, ``s3_errors``,
+                          ``s3_filesystem``, ``object_reads``, ``object_versions``
     waiting, and failing  ``patience``, ``side_by_side``, ``reach``, ``reaching``, ``database_answers``,
                           ``foreign_answers``
     doctor                ``topic_exam``; of a catalog: ``catalog_probe``, ``scratch``, ``probe_commits``,

@@ -8,10 +8,10 @@ A local file is durable once it is closed: the file and its folder are fsynced, 
 after a power loss a committed snapshot must not name files that never reached the disk. A disk takes as long for one
 fsync as for several at once, so a task, which writes many files, has them go on while it works and waits at its end.
 
-On S3 two clients share the work. Arrow's writes, and reads what is large (``s3_filesystem``). boto3 lists, reads what
-is small in one request, and says why a store refuses (``object_reads``); and it deletes, because in a bucket with
-versions Arrow's client would leave every byte there (``object_versions``). Where boto3 is missing, or the store is
-another one, Arrow does it all, versions are not looked at, and whoever asks is told so.
+On S3 two clients share the work. Arrow's writes, and reads what is large (``s3_filesystem``). boto3 lists, reads and
+writes what is small in one request, and says why a store refuses (``object_reads``); and it deletes, because in a
+bucket with versions Arrow's client would leave every byte there (``object_versions``). Where boto3 is missing, or the
+store is another one, Arrow does it all, versions are not looked at, and whoever asks is told so.
 
 What takes long is done side by side. A task waits for what it has written at its end alone, like for an fsync; and what
 it is about to read is asked for before it comes to it (``read_ahead``).
@@ -54,6 +54,7 @@ from keptlog.table.remote_files import (
     remote_exists,
     storage_properties,
     told_why,
+    write_remote,
 )
 from keptlog.table.side_by_side import AT_ONCE
 from keptlog.table.vending import only_for
@@ -309,13 +310,15 @@ class TableFiles:
         Raises:
             InvalidConfig: the home is read-only.
         """
+        require_writable(self.properties)
         local = local_path(path)
         if local is None or self._is_durable_later:
+            if local is None and write_remote(self.properties, path, content, self.delete):
+                return
             # Nobody refers to it before it is durable, so half of it does no harm.
             with self.open_output(path) as sink:
                 sink.write(content)
             return
-        require_writable(self.properties)
         make_folder(Path(local).parent)
         replace_file(Path(local), content)
 

@@ -1,10 +1,13 @@
-"""Reads and lists objects of S3 by boto3, where Arrow's client costs more requests and says less.
+"""Reads, lists and writes small objects of S3 by boto3, where Arrow's client costs more requests and says less.
 
 Arrow asks for an object's size first, by HEAD, then for its bytes. A HEAD that is refused gives no reason, a bucket
 that is gone looks like a file that is gone, and some answers of a busy store are not asked for again. Here a small
 object is one request, which is tried again in full, also when the connection breaks in the middle of the answer.
 
 What is large, Arrow reads: in parts, and without Python in between.
+
+What is written whole is written here too. Arrow's client takes each answer with status 200 for a file that was written,
+the page of a portal too; a commit would then name metadata that is not there.
 """
 
 from __future__ import annotations
@@ -59,6 +62,18 @@ def object_exists(properties: Properties, path: str) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def put_object(properties: Properties, path: str, content: bytes) -> None:
+    """Write an object in one request.
+
+    Raises:
+        OSError: the store did not say that it was written.
+    """
+    client = s3_client(client_properties(properties, path))
+    bucket, _, key = path.partition("://")[2].partition("/")
+    with reaching_store(f"{path} can't be written"):
+        client.put_object(Bucket=bucket, Key=key, Body=content)
 
 
 def objects_below(properties: Properties, folder: str) -> Iterator[StoredFile]:

@@ -1,13 +1,13 @@
 """Files that are not local, by path, as a catalog's properties say how to get there.
 
-Of S3, boto3 reads what is small, in one request, and lists (``object_reads``). Whatever else there is to do, and all of
-it where boto3 is missing or the store is another one, PyIceberg's filesystem of Arrow does.
+Of S3, boto3 reads and writes what is small, in one request, and lists (``object_reads``). Whatever else there is to do,
+and all of it where boto3 is missing or the store is another one, PyIceberg's filesystem of Arrow does.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -72,6 +72,25 @@ def create_remote(properties: Properties, path: str) -> pa.NativeFile:
     filesystem, inner = _filesystem_of(properties, path)
     with told_why(path):
         return filesystem.open_output_stream(inner)
+
+
+def write_remote(properties: Properties, path: str, content: bytes, delete: Callable[[str], None]) -> bool:
+    """Write a small file whole, if its store is one whose answer says that it was written; gives whether it was one.
+
+    Raises:
+        OSError: it may not have been written.
+    """
+    reads = _object_reads(path)
+    if not reads:
+        return False
+    try:
+        reads.put_object(properties, path, content)
+    except OSError:
+        # An answer may have been lost, and the file be there.
+        with contextlib.suppress(OSError):
+            delete(path)
+        raise
+    return True
 
 
 def delete_remote(properties: Properties, path: str) -> None:

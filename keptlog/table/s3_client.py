@@ -5,25 +5,23 @@ neither says anything, what the environment says (``AWS_…``, ``AWS_PROFILE``, 
 
 A store that takes a connection and never answers is given up only after minutes. Meanwhile each try is told.
 
-boto3 takes a page, or nothing, with status 200 for a list without a file: so a portal, a proxy or the console of a
-store would be a bucket in which all is gone. Each list of a store's says whether it is the last page; what does not
-say so is none.
+boto3 takes a page, or nothing, with status 200 for an answer in which nothing stands: a portal, a proxy or the console
+of a store would be a bucket in which all is gone, that keeps no versions, or that has deleted what it was told to. So
+each answer is looked at for what a store's has (``s3_answers``).
 """
 
 from __future__ import annotations
 
 import logging
 from functools import lru_cache
-from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
 import boto3
 from botocore import UNSIGNED
-from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
-from botocore.exceptions import BotoCoreError, ConnectTimeoutError, ReadTimeoutError
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from pyiceberg.io import (
     AWS_ACCESS_KEY_ID,
     AWS_REGION,
@@ -48,13 +46,13 @@ from pyiceberg.utils.properties import get_first_property_value, property_as_boo
 
 from keptlog.errors import InvalidConfig
 from keptlog.table.files import Properties
+from keptlog.table.s3_answers import require_stores_own
 from keptlog.table.side_by_side import AT_ONCE
 
 _logger = logging.getLogger(__name__)
 
 _ATTEMPTS = 6
 """A busy store answers 503 to every few requests; with more, an outage would be told minutes later."""
-_LISTINGS = ("ListObjectsV2", "ListObjectVersions", "ListMultipartUploads")
 _CONNECT_SECONDS = 5.0
 """To wait for a store that does not even take a connection, unless the properties say otherwise."""
 
@@ -78,20 +76,8 @@ def s3_client(properties: Properties) -> Any:
         _take_role(session, role, get_first_property_value(known, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME))
     client = session.client("s3", endpoint_url=_endpoint(known), config=_config(known))
     client.meta.events.register("needs-retry.s3", _tell_silence)
-    for listing in _LISTINGS:
-        client.meta.events.register(f"after-call.s3.{listing}", _require_list)
+    client.meta.events.register("after-call.s3", require_stores_own)
     return client
-
-
-class NoList(BotoCoreError):  # type: ignore[misc]  # boto3 has no types
-    """What came for a list is none of S3's."""
-
-    fmt = "{where} answered with {status}, and with no list of S3's: see to the endpoint, and what stands before it"
-
-
-def _require_list(http_response: AWSResponse, parsed: dict[str, Any], **_: object) -> None:
-    if http_response.status_code < HTTPStatus.MULTIPLE_CHOICES and "IsTruncated" not in parsed:
-        raise NoList(where=urlsplit(http_response.url).netloc, status=http_response.status_code)
 
 
 def _tell_silence(caught_exception: Exception | None, attempts: int, request_dict: dict[str, Any], **_: object) -> None:
