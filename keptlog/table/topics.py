@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
@@ -21,7 +22,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
+from keptlog.errors import CommitStateUnknown, InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.folders import NOT_THERE
 from keptlog.log.config import TopicConfig
 from keptlog.log.counted import counted
@@ -39,6 +40,8 @@ from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
 from keptlog.table.metadata_reading import unreadable
 from keptlog.table.own_folder import table_in
+from keptlog.table.reach import OUT_OF_REACH, FailureKind, failure_of
+from keptlog.table.reaching import one_line
 from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.state import (
     CONFIG_PREFIX,
@@ -227,6 +230,7 @@ class TopicCreation:
         Raises:
             InvalidConfig: the name, the number of partitions, or a topic of this name, or nearly this name, exists.
             LogCorrupt: the catalog changed the schema.
+            CommitStateUnknown: the catalog did not say whether it was created.
         """
         name = valid_topic_name(self.name)
         partitions = whole_number(self.partitions, f"topic {name}: the number of partitions")
@@ -241,21 +245,45 @@ class TopicCreation:
         properties = TABLE_PROPERTIES | {CONFIG_PREFIX + key: value for key, value in self.config.items()}
         properties |= stored_properties(self.stored) | about_properties(self.about)
         properties |= {SOURCE: source_to_json(self.source, None)} if self.source else {}
-        try:
-            table = catalog.create_table(
-                (NAMESPACE, name),
-                TABLE_SCHEMA,
-                self._location(catalog, files, new_id),
-                partition_spec=PARTITION_SPEC,
-                sort_order=SORT_ORDER,
-                properties=properties | {PARTITIONS: str(partitions), FORMAT_VERSION: str(CURRENT)},
-            )
-        except TableAlreadyExistsError:
-            raise existing_topic(self.name) from None
+        properties |= {PARTITIONS: str(partitions), FORMAT_VERSION: str(CURRENT)}
+        table = self._created(catalog, self._location(catalog, files, new_id), properties)
         if name != name.lower() and not isinstance(catalog, SqlCatalog):
             self._require_name_kept(catalog, files, table)
         if table.schema() != TABLE_SCHEMA or table.spec() != PARTITION_SPEC:
             raise LogCorrupt(f"topic {name}: the catalog changed its schema to {table.schema()}; use another catalog")
+        return table
+
+    def _created(self, catalog: Catalog, location: str | None, properties: Mapping[str, str]) -> Table:
+        how: dict[str, Any] = {"partition_spec": PARTITION_SPEC, "sort_order": SORT_ORDER, "properties": properties}
+        try:
+            return catalog.create_table((NAMESPACE, self.name), TABLE_SCHEMA, location, **how)
+        except TableAlreadyExistsError:
+            raise existing_topic(self.name) from None
+        except OUT_OF_REACH as error:
+            if failure_of(error) is not FailureKind.UNKNOWN:
+                raise
+            return self._found(catalog, properties, error)
+
+    def _found(self, catalog: Catalog, properties: Mapping[str, str], error: Exception) -> Table:
+        """The topic, if it was created although its creation ended in an error: an answer was lost.
+
+        Raises:
+            CommitStateUnknown: nobody can say.
+        """
+        try:
+            table = catalog.load_table((NAMESPACE, self.name))
+        except NoSuchTableError:
+            raise error from None
+        except OUT_OF_REACH:
+            raise CommitStateUnknown(
+                f"topic {self.name}: the catalog did not say whether it was created ({one_line(error)}); "
+                "keptlog topic list shows whether it is there"
+            ) from error
+        # One that somebody else has made just now, exactly the same and as empty, is what was asked for too. Iceberg's
+        # own properties a catalog may keep elsewhere.
+        own = {key: value for key, value in properties.items() if key not in TABLE_PROPERTIES}
+        if table.metadata.current_snapshot_id is not None or not own.items() <= table.properties.items():
+            raise existing_topic(self.name) from error
         return table
 
     def _require_free_name(self, catalog: Catalog) -> None:
