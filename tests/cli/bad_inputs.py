@@ -37,9 +37,9 @@ class BadInput:
         return f"{variables} {shlex.join(self.arguments)}".strip()[:80]
 
 
-def row(line: str, said: str, code: int = 2, **rest: dict[str, bytes] | bytes) -> BadInput:
+def row(line: str, said: str, **rest: dict[str, bytes] | bytes) -> BadInput:
     """A line as it is typed, without ``keptlog``."""
-    return BadInput(tuple(shlex.split(line)), said, code, **rest)  # type: ignore[arg-type]
+    return BadInput(tuple(shlex.split(line)), said, **rest)  # type: ignore[arg-type]
 
 
 _USAGE = [

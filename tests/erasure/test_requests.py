@@ -26,8 +26,8 @@ def tombstones(world: World, topic: str = "users") -> list[bytes | None]:
     return [key for _, key, value in world.records(topic) if value is None]
 
 
-def ids(world: World, topic: str = "users") -> list[str]:
-    return [row.id for row in world.eraser.list([topic], now_ms=world.now_ms).rows]
+def ids(world: World) -> list[str]:
+    return [row.id for row in world.eraser.list(["users"], now_ms=world.now_ms).rows]
 
 
 def test_the_same_id_asks_for_nothing_twice(world: World) -> None:

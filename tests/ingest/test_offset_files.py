@@ -39,8 +39,8 @@ def write(path: Path, *rows: tuple[int | None, int | None], key: Sequence[str | 
     return str(path)
 
 
-def files(*paths: str, partition: int | None = None) -> FileSet:
-    return FileSet(paths, Reading(NOW_MS, columns=COLUMNS, partition=partition))
+def files(*paths: str) -> FileSet:
+    return FileSet(paths, Reading(NOW_MS, columns=COLUMNS))
 
 
 def ingest(store: LogStore, what: FileSet, *, skip_existing: bool = False, source: str = "there") -> list[FileIntake]:

@@ -37,12 +37,12 @@ HEADERS = st.lists(st.tuples(st.sampled_from(["", "h"]), st.one_of(st.none(), st
 
 
 @st.composite
-def a_record(draw: st.DrawFn, keys: st.SearchStrategy[bytes | None] = KEYS, *, stamped: bool = True) -> Record:
+def a_record(draw: st.DrawFn, *, stamped: bool = True) -> Record:
     value = draw(st.one_of(st.none(), st.binary(max_size=3)))
     horizon_ms = draw(st.one_of(st.none(), st.integers(NOW_MS - 2, NOW_MS + 2))) if stamped and value is None else None
     return Record(
         offset=0,
-        key=draw(keys),
+        key=draw(KEYS),
         value=value,
         timestamp_ms=draw(st.integers(-1, 5)),
         timestamp_type=draw(st.sampled_from(TimestampType)),

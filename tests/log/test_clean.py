@@ -24,8 +24,8 @@ BY_TIMESTAMP = Strategy(StrategyKind.TIMESTAMP)
 NOW_MS, RETENTION_MS, REMEMBERED_MS = 1000, 50, 500
 
 
-def value(offset: int, key: str, time_ms: int = 0, value: bytes = b"v") -> Record:
-    return Record(offset, key.encode(), value, time_ms)
+def value(offset: int, key: str, time_ms: int = 0) -> Record:
+    return Record(offset, key.encode(), b"v", time_ms)
 
 
 def tombstone(offset: int, key: str, time_ms: int = 0, horizon_ms: int | None = None) -> Record:

@@ -14,11 +14,11 @@ def sized(sizes: list[int]) -> list[Segment]:
     return [segment(index, index, size=size) for index, size in enumerate(sizes)]
 
 
-def groups(sizes: list[int], changed: str, dirty: str = "", segment_bytes: int = 100) -> list[list[int]]:
+def groups(sizes: list[int], changed: str, dirty: str = "") -> list[list[int]]:
     """Groups as lists of indexes; ``x`` marks a segment as changed, or as dirty."""
     flags = [mark == "x" for mark in changed]
     dirty_flags = [mark == "x" for mark in dirty.ljust(len(sizes))]
-    return [list(group) for group in groups_to_rewrite(sized(sizes), flags, dirty_flags, segment_bytes)]
+    return [list(group) for group in groups_to_rewrite(sized(sizes), flags, dirty_flags, 100)]
 
 
 def test_where_nothing_changes_nothing_is_rewritten() -> None:

@@ -10,8 +10,8 @@ DELAY_MS, INTERVAL_MS, DAY_MS = 60_000, 3_600_000, 24 * 3_600_000
 TERMS = Terms(DELAY_MS, INTERVAL_MS)
 
 
-def holdings(*held: Held, unread: tuple[str, ...] = ()) -> Holdings:
-    return Holdings("users", TERMS, held, unread)
+def holdings(*held: Held) -> Holdings:
+    return Holdings("users", TERMS, held)
 
 
 @pytest.mark.parametrize(

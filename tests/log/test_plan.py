@@ -33,8 +33,8 @@ def planned(judged: Log, *, requested: bool = False) -> CleanStep:
     return step
 
 
-def compaction(judged: Log, *, requested: bool = False) -> Compact:
-    step = planned(judged, requested=requested)
+def compaction(judged: Log) -> Compact:
+    step = planned(judged)
     assert isinstance(step, Compact)
     return step
 

@@ -23,9 +23,9 @@ def hash_of(world: World, key: str = KEY) -> str:
     return world.log_store.eraser().hash_of(key.encode())
 
 
-def erase_config(world: World, *topics: str, key: str = KEY, **more: Any) -> dict[str, Any]:
+def erase_config(world: World, *topics: str, **more: Any) -> dict[str, Any]:
     """The run configuration of the job ``erase``."""
-    config = {"topics": list(topics), "key_hashes": [hash_of(world, key)], **more}
+    config = {"topics": list(topics), "key_hashes": [hash_of(world)], **more}
     return {"ops": {"ask_for_erasure": {"config": config}}}
 
 
@@ -54,9 +54,9 @@ def passes(world: World) -> ErasureWorld:
     return ErasureWorld(world.path, world.now_ms)
 
 
-def need(world: World, topic: str = "users") -> str:
-    """What the topic's erasures wait for."""
-    return world.store.observe(topic).erasures.needs[0].need
+def need(world: World) -> str:
+    """What the erasures of users wait for."""
+    return world.store.observe("users").erasures.needs[0].need
 
 
 def asked_for(request: dg.RunRequest) -> list[str]:

@@ -49,8 +49,8 @@ def dirty(world: World) -> World:
 
 
 @contextmanager
-def spark_lost(why: str = "the cluster manager is gone") -> Iterator[None]:
-    LostSpark.why = why
+def spark_lost() -> Iterator[None]:
+    LostSpark.why = "the cluster manager is gone"
     try:
         yield
     finally:

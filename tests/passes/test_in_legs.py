@@ -232,14 +232,14 @@ def test_segments_that_became_small_in_a_leg_are_no_active_ones_later(tmp_path: 
     assert [offset for offset, _, _ in scene.records] == list(range(40, 81))
 
 
-def losing(scene: Scene, leg: int, jobs_before: list[str], times: int = 1) -> Cleaner:
-    """A cleaner that loses the job of a leg, the first times that it comes to it."""
+def losing(scene: Scene, leg: int, jobs_before: list[str]) -> Cleaner:
+    """A cleaner that loses the job of a leg, the first time that it comes to it."""
 
     @dataclass(frozen=True)
     class Loses(InProcessJobs):
         def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:
             jobs_before.append(doing)
-            if f"leg {leg} of" in doing and sum(f"leg {leg} of" in each for each in jobs_before) <= times:
+            if f"leg {leg} of" in doing and sum(f"leg {leg} of" in each for each in jobs_before) == 1:
                 raise StorageUnavailable("a worker is gone")
             return super().run(tasks, doing)
 
