@@ -63,7 +63,6 @@ class Known(StrEnum):
     SWEEP_AGAINST_COMMIT = "A6"
     FORGOTTEN_RUN_ID = "A7"
     STAGED_HOLDERS = "A8"
-    STARVING_PURGE = "A9"
     UNSYNCED_DELETE = "a delete that a power loss takes back"
     MISSING_FILE = "A12"
     DAMAGED_METADATA = "B1"
