@@ -7,6 +7,7 @@
     spark_sql.py       three queries
     kafka_cleaner.py   Apache Kafka's own class, on the same records in Kafka's format
     table_formats.py   Apache Hudi's and Apache Paimon's own compaction, on the same records in tables of theirs
+                       (table_format_driver.py: in a Spark of their own)
 
 All get the same files and must leave the same records: offsets, times, keys, values, headers and delete horizons, in
 offset order. All write zstd at level 1, and what they have written is on the disk before the clock stops. What each
