@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from keptlog.log.segment import Log, Segment
 
 MENDING = "put the file back from a copy of the storage"
+MENDING_IF_GONE = f"{MENDING}, unless the catalog was put back from a backup (keptlog doctor tells)"
+"""Of metadata: an older catalog names files that a purge has deleted since, and nothing of the lake is lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ from keptlog.table.format import CURRENT
 from keptlog.table.home_folder import RESTORE
 from keptlog.table.home_location import Elsewhere
 from keptlog.table.side_by_side import side_by_side
+from keptlog.table.topic_exam import PutBack
 from keptlog.table.unowned import unowned_folders
 
 _UNREAD_SETTINGS = "its settings can't be read"
@@ -47,6 +48,11 @@ _CATALOG_IS_DOWN = (
 )
 _SPARK_IS_WRONG = "Spark, Java or a library is missing, or another version than here, or a setting of it is wrong"
 _MEND_SPARK = "do what it says; keptlog plan, verify and purge need no Spark"
+_PUT_BACK = "the catalog was put back from a backup, without the files of that time"
+_PUT_RIGHT = (
+    "put back the catalog that went on; if it is lost, put the files of the same backup back as well, and run keptlog "
+    "doctor again (docs/backup.md). Move no metadata file away before: the newest ones name what the topic has now"
+)
 _NAMED = 10
 
 
@@ -203,6 +209,9 @@ def _topics(patient: Patient) -> Iterator[Problem]:
         yield unreadable_problem("all topics", outages[0])
         return
     for topic, error in errors.items():
+        if isinstance(patient.histories[topic], PutBack):
+            yield Problem(topic, str(error), _PUT_BACK, _PUT_RIGHT)
+            continue
         yield unreadable_problem(topic, error)
     for each in patient.seen:
         if each.damaged_reader:
@@ -236,6 +245,12 @@ def _history(patient: Patient) -> Iterator[Problem]:
             files = " ".join(each.unknown_metadata)
             todo = "work with the home that went on, and purge nothing with this one; if none did, move these files"
             yield Problem(each.topic, each.ahead, cause, f"{todo} elsewhere: {files}")
+    for topic, history in patient.histories.items():
+        if isinstance(history, PutBack):
+            yield Problem(topic, history.what, _PUT_BACK, _PUT_RIGHT)
+    unseen = [topic for topic, history in patient.histories.items() if isinstance(history, KeptlogError)]
+    if unseen:
+        raise NotLookedAt(*_unread(unseen))
 
 
 def _changes(patient: Patient) -> Iterator[Problem]:
@@ -326,7 +341,7 @@ CHECKS: Sequence[_Check] = (
     _Check(
         "files", "every live file is in storage, with the length that it was written with", _files, is_of_topics=True
     ),
-    _Check("history", "the storage knows no more of a topic than the catalog does", _history, is_of_topics=True),
+    _Check("history", "the storage knows no more of a topic than the catalog does", _history),
     _Check(
         "changes", "it is known which changes have landed, of those that can be repeated", _changes, is_of_topics=True
     ),

@@ -22,7 +22,7 @@ from keptlog.table.home_folder import is_made, require_home
 from keptlog.table.home_location import Elsewhere, elsewhere
 from keptlog.table.side_by_side import side_by_side
 from keptlog.table.store import LogStore
-from keptlog.table.topic_exam import TopicExam, examined
+from keptlog.table.topic_exam import PutBack, TopicExam, examined, put_back
 
 if TYPE_CHECKING:
     from keptlog.passes.catalog_doctor import Certificate
@@ -155,6 +155,11 @@ class Patient:
         """The topics that can't."""
         return [topic for topic, each in self.exams.items() if isinstance(each, KeptlogError)]
 
+    @cached_property
+    def histories(self) -> Mapping[str, PutBack | KeptlogError | None]:
+        """Of each topic that can't be read, how it was put back, or why nobody can tell; null if it was not."""
+        return {topic: self._history(topic) for topic in self.unread}
+
     @property
     def logs(self) -> list[Log]:
         return [log for each in self.seen for log in each.logs]
@@ -170,6 +175,12 @@ class Patient:
         """Where none of them is there, that is told once, and not of each topic."""
         if not self.has_warehouse or (self.elsewhere and not self.elsewhere.is_copy):
             raise NotLookedAt(NO_FILES)
+
+    def _history(self, topic: str) -> PutBack | KeptlogError | None:
+        try:
+            return put_back(self.store, topic)
+        except KeptlogError as error:
+            return error
 
     def _exam(self, topic: str) -> TopicExam | KeptlogError:
         try:

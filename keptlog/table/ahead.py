@@ -81,6 +81,25 @@ def why_refused(table: Table, elsewhere: Sequence[str]) -> str:
     )
 
 
+def landed_since(named: str, stored: Iterable[str]) -> list[str]:
+    """What has landed since a metadata file that is gone itself: as far as names tell, for nothing of it can be read.
+
+    An attempt whose process died is one ahead. Who lets the oldest metadata files go has committed often since.
+    """
+    own, folder = _number(named), named.rpartition("/")[0]
+    beside = [path for path in stored if path.rpartition("/")[0] == folder]
+    return sorted(path for path in beside if own is not None and (_number(path) or 0) > own + 1)
+
+
+def why_put_back(topic: str, named: str, elsewhere: Sequence[str]) -> str:
+    """Why files are gone that the catalog names, where the storage knows more than it does."""
+    more = f" (and {len(elsewhere) - 1} more)" if len(elsewhere) > 1 else ""
+    return (
+        f"topic {topic}: the catalog was put back to an older state, and files of that were purged since: "
+        f"{elsewhere[-1]}{more} is not in its history, which ends with {named.rpartition('/')[2]}"
+    )
+
+
 def _is_built_elsewhere(metadata: TableMetadata, known: set[str], oldest: int) -> bool:
     """Whether it was built on a file that should be in the catalog's history, and is not."""
     base = metadata.metadata_log[-1].metadata_file if metadata.metadata_log else ""

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.stored_files import MENDING, damaged_text
+from keptlog.log.stored_files import MENDING, MENDING_IF_GONE, damaged_text
 from keptlog.storage.disk import NO_FILE
 from keptlog.table.reaching import is_out_of_reach, one_line
 
@@ -72,8 +72,9 @@ def unreadable(topic: str, file: str, error: Exception) -> LogCorrupt:
     if isinstance(error, LogCorrupt):
         # Its checksum was wrong: that names the file, but not the topic.
         return LogCorrupt(f"topic {topic}: {error}")
-    what = "is gone" if isinstance(error, FileNotFoundError) else f"is damaged ({one_line(error)})"
-    return LogCorrupt(f"topic {topic}: {file} {what}: {MENDING}")
+    if isinstance(error, FileNotFoundError):
+        return LogCorrupt(f"topic {topic}: {file} is gone: {MENDING_IF_GONE}")
+    return LogCorrupt(f"topic {topic}: {file} is damaged ({one_line(error)}): {MENDING}")
 
 
 def manifests_of(topic: str, snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:

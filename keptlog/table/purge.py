@@ -128,7 +128,7 @@ class Purge:
         try:
             return self._purge()
         except LogCorrupt as error:
-            looked_at = self._looked_at
+            looked_at = self._looked_at or self.first_look.metadata_location
             is_gone = isinstance(error.__cause__, FileNotFoundError)
             if not is_gone or self._table().metadata_location == looked_at:
                 raise

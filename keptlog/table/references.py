@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.stored_files import MENDING
+from keptlog.log.stored_files import MENDING, MENDING_IF_GONE
 from keptlog.table.columns import PERSONAL
 from keptlog.table.files import local_path
 from keptlog.table.metadata_reading import listed_entries
@@ -121,7 +121,7 @@ class Manifests:
         try:
             return read()
         except FileNotFoundError as error:
-            raise self._unreadable(what, path, "it is gone") from error
+            raise self._unreadable(what, path, "it is gone", MENDING_IF_GONE) from error
         except LogCorrupt as error:
             # It names the file and says what to do, as this one does.
             raise self._unreadable(what, path, _told_of(path, error)) from error
@@ -131,9 +131,9 @@ class Manifests:
             # PyIceberg raises anything at all over bytes that are no Avro.
             raise self._unreadable(what, path, one_line(error)) from error
 
-    def _unreadable(self, what: str, path: str, why: str) -> LogCorrupt:
+    def _unreadable(self, what: str, path: str, why: str, todo: str = MENDING) -> LogCorrupt:
         return LogCorrupt(
-            f"topic {self._topic}: {what} {path} can't be read ({why}): {MENDING}, or drop the snapshot that "
+            f"topic {self._topic}: {what} {path} can't be read ({why}): {todo}, or drop the snapshot that "
             "needs it: delete its tag, or repair the topic"
         )
 

@@ -16,7 +16,7 @@ from keptlog.log.erasure import Erasure
 from keptlog.log.segment import Log
 from keptlog.log.stored_files import WrongFile, live_paths, wrong_files
 from keptlog.storage.files import StoredFile
-from keptlog.table.ahead import told_apart, why_refused
+from keptlog.table.ahead import landed_since, told_apart, why_put_back, why_refused
 from keptlog.table.erasure_register import read_erasures
 from keptlog.table.format import FormatVersion, format_of
 from keptlog.table.forward_in_time import newest_change_ms
@@ -57,6 +57,13 @@ class TopicExam:
     """Why one of its readers can't be told; it keeps nobody from a topic without tombstones, so far."""
 
 
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """That an unreadable topic's catalog is an older one than its storage."""
+
+    what: str
+
+
 def examined(store: LogStore, topic: str) -> TopicExam:
     """Look closely at a topic.
 
@@ -93,6 +100,33 @@ def examined(store: LogStore, topic: str) -> TopicExam:
 def _not_own(store: LogStore, table: Table, paths: Sequence[str]) -> str | None:
     found = not_own(store.committer.catalog, table, paths)
     return str(found.error(table, "no purge deletes anything")) if found else None
+
+
+def put_back(store: LogStore, topic: str) -> PutBack | None:
+    """What an unreadable topic's storage knows more than the catalog does; null if it does not.
+
+    For whoever has found files gone that the topic needs: only metadata files are read, and no manifest is needed.
+
+    Raises:
+        KeptlogError: that can't be looked at.
+    """
+    try:
+        location = store.load_table(topic).location()
+    except LogCorrupt as error:
+        named = store.metadata_locations().get(topic)
+        if named is None or not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        with reaching(f"files of topic {topic} can't be listed"):
+            paths = [each.path for each in store.files.list(named.rpartition("/")[0])]
+        elsewhere = landed_since(named, paths)
+        if not elsewhere:
+            raise
+        return PutBack(why_put_back(topic, named, elsewhere))
+    with reaching(f"files of topic {topic} can't be listed"):
+        paths = [each.path for each in store.files.list(location)]
+        table = store.load_table(topic)
+        _, elsewhere = told_apart(table, paths, Manifests(topic, table.io))
+    return PutBack(why_put_back(topic, table.metadata_location, elsewhere)) if elsewhere else None
 
 
 def _waiting_receipts(location: str, stored: Sequence[StoredFile]) -> tuple[StoredFile, ...]:
