@@ -15,7 +15,7 @@ from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, name_of, told_numbers, verify_chain
 from keptlog.receipts.key_files import public_keys
 from keptlog.table.reaching import reaching
-from keptlog.table.receipt_verification import verify_receipts
+from keptlog.table.receipt_verification import newest_put_back, verify_receipts
 from keptlog.table.sealed_receipts import SealedReceipts
 from keptlog.whole_file import replace_file
 
@@ -117,7 +117,8 @@ class Receipts(Generic[Chain]):
             found = verify_chain(
                 chain(ends, (each for number in newest for each in listed.contents(number))), trusted, is_part=True
             )
-        wrong = [each for each in found.findings if each.flaw is not Flaw.UNKNOWN_KEY]
+            put_back = newest_put_back(self.chain, listed, trusted, _AT_A_GLANCE)
+        wrong = [each for each in [*found.findings, *put_back] if each.flaw is not Flaw.UNKNOWN_KEY]
         unknown = [each.text for each in found.findings if each.flaw is Flaw.UNKNOWN_KEY] if trusted else []
         return Glance((*missing, *(each.text for each in [*wrong, *self._lost_chain(trusted)])), tuple(unknown))
 

@@ -188,9 +188,15 @@ class ReceiptFiles:
         for number in range(1, self.end.length + 1):
             yield from self.contents(number)
 
-    def own_paths(self) -> set[str]:
-        """All files that may be the chain's."""
-        return {path for number in range(1, self.end.length + 1) for path in self._candidates(number)}
+    def own_paths(self, first: int = 1) -> set[str]:
+        """All files that may be the chain's, from a number on."""
+        return {path for number in range(first, self.end.length + 1) for path in self._candidates(number)}
+
+    def stored(self, first: int, last: int) -> list[str]:
+        """All files of receipts of some numbers, the chain's or not, also beyond its end."""
+        parts = range(first // _IN_A_FOLDER, last // _IN_A_FOLDER + 1)
+        paths = [file.path for part in parts for file in self.files.list(f"{self.folder}{part:09d}")]
+        return [path for path in paths if (name := ReceiptName.of(path)) and first <= name.sequence <= last]
 
     def _candidates(self, number: int) -> list[str]:
         """The files that may be the receipt of a number; all with the same content once it is settled which it is."""

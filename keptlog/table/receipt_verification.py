@@ -41,7 +41,7 @@ def verify_receipts(chain: SealedReceipts, keys: Iterable[PublicKey]) -> ChainVe
             listed = chain.listed()
         except LogCorrupt as error:
             return ChainVerification(0, None, None, (), (Finding(Flaw.OTHER_END, str(error)),))
-        end, folder = listed.end, chain_folder(table)
+        folder = chain_folder(table)
         trusted = list(keys)
         head = list(_contents(chain.files, [f"{listed.folder}{listed.end.head_file}"] if listed.end.length else []))
         # Where nothing has landed yet, there is no head to be missed.
@@ -49,11 +49,28 @@ def verify_receipts(chain: SealedReceipts, keys: Iterable[PublicKey]) -> ChainVe
         paths = [file.path for file in chain.files.list(all_folders(table.location()))]
         findings = [*found.findings, *_other_end(listed, head, found)]
         findings += _of_other_tables(path for path in paths if not path.startswith(folder))
-        if chain.listed().end == end:  # otherwise others have sealed receipts meanwhile
+        if _is_end(chain, listed):  # otherwise others have sealed receipts meanwhile
             own = listed.own_paths()
             left = [path for path in paths if path.startswith(folder) and path not in own]
             findings += _put_back(listed, _contents(chain.files, left), trusted)
     return replace(found, findings=tuple(findings))
+
+
+def newest_put_back(
+    chain: SealedReceipts, listed: ReceiptFiles, keys: Sequence[PublicKey], count: int
+) -> list[Finding]:
+    """Of receipts that had landed, those around the end that the catalog names: ``count`` before and behind it."""
+    if not listed.folder:  # nothing was ever sealed
+        return []
+    first = max(1, listed.end.length - count + 1)
+    stored = listed.stored(first, listed.end.length + count)
+    left = sorted(set(stored) - listed.own_paths(first))
+    # Otherwise others have sealed receipts meanwhile.
+    return list(_put_back(listed, _contents(chain.files, left), keys)) if left and _is_end(chain, listed) else []
+
+
+def _is_end(chain: SealedReceipts, listed: ReceiptFiles) -> bool:
+    return chain.listed().end == listed.end
 
 
 def _contents(files: TableFiles, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:

@@ -36,9 +36,9 @@ def proved(
     return home
 
 
-def purge(keptlog: Run, monkeypatch: pytest.MonkeyPatch, days: int = 3) -> None:
+def purge(keptlog: Run, monkeypatch: pytest.MonkeyPatch, days: int = 3, *topics: str) -> None:
     monkeypatch.setenv("KEPTLOG_NOW_MS", str(time.time_ns() // 1_000_000 + days * DAY_MS))
-    assert keptlog("purge").code == 0
+    assert keptlog("purge", *topics).code == 0
     monkeypatch.delenv("KEPTLOG_NOW_MS")
 
 
@@ -223,3 +223,32 @@ def test_a_signing_key_that_no_public_key_belongs_to_is_told(keptlog: Run, prove
     found = problem(keptlog, "receipts")
     assert "the signing key is " in found["what"]
     assert "put the signing key back from a backup" in found["todo"]
+
+
+@pytest.mark.parametrize("goes_on", [False, True], ids=["as it was put back", "sealed again since"])
+def test_receipts_that_the_catalog_forgot_when_it_was_put_back_are_told_as_receipt_verify_tells_them(
+    keptlog: Run, proved: Path, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch, *, goes_on: bool
+) -> None:
+    older = (proved / "catalog.db").read_bytes()
+    for at in (3, 4):
+        _seal_one(keptlog, lines, monkeypatch, at)
+    (proved / "catalog.db").write_bytes(older)
+    if goes_on:
+        assert keptlog("topic", "create", "others", "--config", "cleanup.policy=delete").code == 0
+        _seal_one(keptlog, lines, monkeypatch, 1, "others")
+    verified = keptlog("receipt", "verify", "--json")
+    assert verified.code == 1
+    [said] = [each["text"] for each in verified.json["findings"]]
+    assert "it was put back to an older state" in said
+    assert [each["what"] for each in checks_of(keptlog, 1)["receipts"]["problems"]] == [said]
+
+
+def _seal_one(
+    keptlog: Run, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch, end: int, topic: str = "users"
+) -> None:
+    """A purge that deletes a segment for good."""
+    assert keptlog("append", topic, "--file", lines({"key": f"k{end}", "value": "1"})).code == 0
+    assert keptlog("delete-records", f"{topic}-0", str(end), "--yes").code == 0
+    before = len(keptlog("receipt", "list", "--json").json["receipts"])
+    purge(keptlog, monkeypatch, 3 + end, topic)
+    assert len(keptlog("receipt", "list", "--json").json["receipts"]) == before + 1
