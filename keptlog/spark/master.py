@@ -27,6 +27,7 @@ _LOCAL = re.compile(r"local(\[\s*([1-9]\d*|\*)\s*(,\s*\d+\s*)?\])?|local-cluster
 _HADOOP_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _TOKEN = re.compile(r"(?<=token=)[^;\s'\"]+")
 _FORMS = "local[*], local[4], spark://HOST:7077, yarn, k8s://HOST:PORT or sc://HOST:15002"
+_FILE_FORM = "file:PATH with the address file of keptlog spark-server"
 _SOURCES = "KEPTLOG_SPARK_MASTER, or spark.master in spark.properties"
 
 
@@ -38,7 +39,10 @@ def require_form(master: str) -> None:
     """
     if why := _why_malformed(master):
         shown = without_secrets(master, {})
-        raise InvalidConfig(f"{shown!r} is no address of Spark's, {why}: let {_SOURCES}, be {_FORMS}")
+        raise InvalidConfig(
+            f"{shown!r} is no address of Spark's, {why}: let {_SOURCES}, be {_FORMS}; or let KEPTLOG_SPARK_MASTER be "
+            f"{_FILE_FORM}"
+        )
 
 
 def require_answer(master: str) -> None:

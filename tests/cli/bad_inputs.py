@@ -251,6 +251,8 @@ _NO_ADDRESS = "is no address of Spark's"
 _SPARK = dict.fromkeys(("nonsense", "local[0]", "local[x]", "spark://", "spark://host", "mesos://x:1"), _NO_ADDRESS)
 _VARIABLES = [
     *_with("clean users --quiet", "KEPTLOG_SPARK_MASTER", _SPARK | {"sc://": _NO_ADDRESS, "file:": "names no file"}),
+    # The file's path without its scheme: the form that is missing is among those that are told.
+    *_with("clean users --quiet", "KEPTLOG_SPARK_MASTER", {"/run/address": "be file:PATH with the address file of"}),
     *_with(
         "clean users --quiet",
         "KEPTLOG_SPARK_MASTER",
