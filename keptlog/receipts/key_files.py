@@ -101,12 +101,12 @@ def trusted_keys(home: Path) -> list[PublicKey]:
 
 
 def public_key_files(home: Path) -> list[Path]:
-    """The files of the public keys that a home trusts; that of its first key where none is seen."""
+    """The files of the public keys that a home trusts; none where none is seen."""
     try:
         names = names_in(home)
     except OSError:
         names = []
-    return [home / name for name in _public_keys_among(names) or [PUBLIC_FILE]]
+    return [home / name for name in _public_keys_among(names)]
 
 
 def _public_keys_among(names: list[str]) -> list[str]:

@@ -312,3 +312,13 @@ def test_a_receipt_of_a_key_that_is_not_known_here_is_shown_as_not_checked(seale
     said = sealed.run("show", "1")
     assert said.returncode == 0
     assert "(not checked: this home has no such public key)" in said.stdout
+
+
+def test_an_export_names_no_public_key_that_is_not_there(sealed: Terminal) -> None:
+    (sealed.folder / "home" / "receipts.pub").unlink()
+    said = sealed.run("export", "later").stdout.splitlines()
+    assert said == [
+        "3 receipts in later",
+        "to check them: keptlog receipt verify later --public-key FILE",
+        f"no public key is seen in {sealed.folder / 'home'}: FILE is receipts.pub of the home that signed",
+    ]
