@@ -13,12 +13,13 @@ Whoever reaches its port may run code as its user. So it listens on this machine
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
@@ -56,8 +57,8 @@ def connect_server(
         StorageUnavailable: the server does not answer in time.
     """
     host = settings.get(_ADDRESS, _LOOPBACK)
-    if _answers(host, port):
-        raise InvalidConfig(f"port {port} is taken, perhaps by another server: choose one with --port")
+    if _answers(host, port) or _is_held(host, port):
+        raise _taken(port)
     use_this_python(settings)
     with settings_file(_with_own(settings, port)) as arguments:
         command = [str(_SUBMIT), *arguments, "--class", _SERVER, "spark-internal"]
@@ -74,6 +75,12 @@ def connect_server(
         words.pass_on()
     try:
         yield process
+    except StorageUnavailable:
+        # Another that was started at the same time has answered in its place: then this one ends for want of a port.
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_SECONDS)
+            raise _taken(port) from None
+        raise
     finally:
         _end(process)
 
@@ -93,7 +100,7 @@ def _wait_until_it_answers(
 ) -> None:
     for _ in range(round(_START_SECONDS / _PAUSE_SECONDS)):
         if process.poll() is not None:
-            raise InvalidConfig(why_none(words.last()))
+            raise _taken(address[1]) if _is_held(*address) else InvalidConfig(why_none(words.last()))
         if _answers(*address):
             _logger.info("Spark's Connect server, process %d, answers at port %d", process.pid, address[1])
             return
@@ -110,6 +117,22 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         _logger.warning(text, process.pid, _STOP_SECONDS)
     process.kill()
     process.wait()
+
+
+def _taken(port: int) -> InvalidConfig:
+    return InvalidConfig(f"port {port} is taken, perhaps by another server: choose one with --port")
+
+
+def _is_held(host: str, port: int) -> bool:
+    """Whether somebody has the port without answering: he does not listen yet, or his queue is full."""
+    try:
+        family, kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Java does: a server of just now holds none
+            trial.bind(address)
+    except OSError as error:
+        return error.errno == errno.EADDRINUSE
+    return False
 
 
 def _answers(host: str, port: int) -> bool:
