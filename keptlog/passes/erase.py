@@ -65,7 +65,7 @@ def first_secret(store: LogStore, make: Callable[[], bytes]) -> bytes:
         if count:
             raise InvalidConfig(
                 f"this home has no erasure secret, and topic {topic} has {counted(count, 'open erasure')}: put "
-                "erasure.secret back from a backup, or take that of the home that asked (or give KEPTLOG_ERASURE_SECRET)"
+                "erasure.secret back from a backup, or take that of the home that asked, or give KEPTLOG_ERASURE_SECRET"
             )
     return make()
 
