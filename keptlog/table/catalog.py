@@ -122,6 +122,8 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
         """Create a namespace, and home and database first if they are not there: all of it at once, or nothing."""
         if self.is_empty:
             make_folder(self._home)
+            # SQLite would make one that only its owner can write, whatever the umask gives to a group.
+            self._database.touch()
         self._require_where_it_was_made()
         name = self.namespace_to_string(namespace)
         rows = [(self.name, name, *each) for each in {"exists": "true", **properties}.items()]
