@@ -22,10 +22,11 @@ class DiskRefusal(NamedTuple):
 
 _FULL = "make room"
 FULL = DiskRefusal("is full", _FULL)
+TOO_LARGE = DiskRefusal("takes no file as large as that", "raise the limit (ulimit -f), or take another disk")
 _REFUSALS = {
     errno.ENOSPC: FULL,
     errno.EDQUOT: DiskRefusal("has no quota left", f"{_FULL}, or raise the quota"),
-    errno.EFBIG: DiskRefusal("takes no file as large as that", "raise the limit (ulimit -f), or take another disk"),
+    errno.EFBIG: TOO_LARGE,
     errno.EROFS: DiskRefusal("can't be written to", "mount it for writing"),
 }
 

@@ -13,6 +13,7 @@ doubt a failure is unknown: who calls it not sent may delete what a commit has j
 from __future__ import annotations
 
 import errno
+import resource
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
 
 from keptlog.errors import StorageUnavailable
-from keptlog.storage.disk import FULL, DiskRefusal, refusal_of
+from keptlog.storage.disk import FULL, TOO_LARGE, DiskRefusal, refusal_of
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.database_answers import NO_ANSWER
 from keptlog.table.embedded import HELD
@@ -217,6 +218,16 @@ def _is_damaged(error: Exception) -> bool:
     return type(error.orig if isinstance(error, DBAPIError) else error) is sqlite3.DatabaseError
 
 
+def _is_over_limit(error: BaseException) -> bool:
+    """Whether SQLite could not write, in a process that may write no large file: it has one name for each failed write.
+
+    It writes before it commits, so nothing landed. Without such a limit it may be a disk that comes back.
+    """
+    raw = error.orig if isinstance(error, DBAPIError) else error
+    is_write = getattr(raw, "sqlite_errorname", None) == "SQLITE_IOERR_WRITE"
+    return is_write and resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+
+
 def _was_moved(error: BaseException) -> bool:
     """Whether SQLite met its file in another place than it was opened in: that is read-only to it, too."""
     name = getattr(error.orig, "sqlite_errorname", None) if isinstance(error, DBAPIError) else None
@@ -257,6 +268,8 @@ def disk_refusal_of(error: BaseException) -> DiskRefusal | None:
     text = str(error) if isinstance(error, OperationalError | sqlite3.OperationalError) else ""
     if "database or disk is full" in text:
         return FULL
+    if _is_over_limit(error):
+        return TOO_LARGE
     if _was_moved(error):
         return None
     return _READ_ONLY if "readonly database" in text else refusal_of(error)
