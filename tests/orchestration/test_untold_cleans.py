@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from keptlog.dagster.assets.attempts import last_attempts
 from keptlog.dagster.orchestration import clean_job
+from keptlog.dagster.resources.clock import ClockResource
 from tests.orchestration.conftest import World
 from tests.orchestration.shipped import KEYS, failed_run_sensor
 
@@ -25,6 +26,8 @@ class Killed(BaseException):
 def died(world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> World:
     """A run has cleaned users-0, and died right after its commit."""
     world.now_ms = time.time_ns() // 1_000_000
+    # Dagster dates the run's beginning: a clock that stands still would be behind it.
+    world.more_resources["clock"] = ClockResource()
     world.topic("users", 2)
     world.append("users", ("a", "1"), ("a", "2"))
 
@@ -35,7 +38,6 @@ def died(world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> 
         patch.setattr(clean_job, "observe_after", killed)
         with suppress(Killed):
             world.clean("users-0")
-    world.now_ms = time.time_ns() // 1_000_000
     assert [value for _, _, value in world.records("users")] == [b"2"], "its commit has landed"
     (run,) = world.instance.get_runs()
     if not run.is_finished:
