@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
@@ -44,6 +46,30 @@ def tag_outage(context: Context, outage: KeptlogError, now_ms: int) -> None:
     """Say in the run's tags that it was stopped."""
     told = {"at_ms": now_ms, "reason": first_line(outage)[:_LONGEST_REASON]}
     tell_in_tags(context.instance, context.run.run_id, {OUTAGE_TAG: json.dumps(told)})
+
+
+@dataclass(frozen=True)
+class ToldOutage:
+    """What a run has said of the outage that stopped it."""
+
+    at_ms: int
+    reason: str
+
+
+def told_outage(tags: Mapping[str, str]) -> ToldOutage | None:
+    """What a run's tags say of an outage; null if none has stopped it, or somebody has typed such a tag by hand."""
+    told = json_object(tags.get(OUTAGE_TAG))
+    at_ms = told.get("at_ms")
+    return ToldOutage(at_ms, str(told.get("reason", "an outage"))) if isinstance(at_ms, int) else None
+
+
+def json_object(text: str | None) -> dict[str, Any]:
+    """What a tag holds; nothing if it is not as a run writes it. Who reads tags of all runs can't fail of one."""
+    try:
+        told = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def outage_among(failed: Mapping[str, KeptlogError], *, is_any_done: bool) -> KeptlogError | None:

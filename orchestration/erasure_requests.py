@@ -18,7 +18,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.assets.outage import OUTAGE_TAG
+from keptlog.dagster.assets.outage import told_outage
 from keptlog.dagster.orchestration.erasure_needs import TopicNeed
 from keptlog.dagster.orchestration.in_flight import (
     PURGE_JOB_NAME,
@@ -186,8 +186,14 @@ def _asked_before(own: OwnRuns) -> Mapping[str, Mapping[str, Sequence[_Asked]]]:
     for run in own.runs(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
         job_name = next((each for each in _AGAIN_MS if own.is_of(run, each)), None)
         if job_name:
-            asked_ms = int(run.tags.get(ASKED_TAG, "0"))
-            stopped = _stopped(run, job_name) if OUTAGE_TAG in run.tags else ()
+            asked_ms = _asked_ms(run)
+            stopped = _stopped(run, job_name) if told_outage(run.tags) else ()
             for name in _named(run, job_name):
                 found[job_name][name].append(_Asked(run.run_id, asked_ms, name in stopped))
     return found
+
+
+def _asked_ms(run: dg.DagsterRun) -> int:
+    """When a run was asked for; long ago if somebody has typed such a tag by hand."""
+    text = run.tags.get(ASKED_TAG, "")
+    return int(text) if text.isdecimal() else 0

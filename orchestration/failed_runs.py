@@ -15,14 +15,12 @@ runs have died. The next tick takes the runs that named these last.
 
 from __future__ import annotations
 
-import json
-
 import dagster as dg
 from dagster import DagsterEventType
 
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, tell_in_tags
+from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags, told_outage
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.in_flight import configured_logs
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
@@ -98,9 +96,8 @@ def _settled(tick: Tick, record: dg.RunRecord, out_of_reach: set[str]) -> str:
 def _why_no_mark(record: dg.RunRecord, now_ms: int) -> str | None:
     """Why the logs of a failed run are not to be marked; null if they are."""
     run = record.dagster_run
-    if OUTAGE_TAG in run.tags:
-        reason = json.loads(run.tags[OUTAGE_TAG])["reason"]
-        return f"it was stopped by {reason}: that is no log's fault, nothing is marked for it"
+    if outage := told_outage(run.tags):
+        return f"it was stopped by {outage.reason}: that is no log's fault, nothing is marked for it"
     if FAILED_TAG in run.tags:
         return "it has named what failed itself, and has marked what is at fault"
     if run.tags.get("dagster/will_retry") == "true":

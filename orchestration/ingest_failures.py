@@ -12,7 +12,6 @@ The pause grows as it does for logs that can't be cleaned, from ``log.cleaner.ba
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.long_tags import tag_text
-from keptlog.dagster.assets.outage import OUTAGE_TAG
+from keptlog.dagster.assets.outage import json_object, told_outage
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME, ingested_topics, stopped_ingests
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
@@ -97,17 +96,22 @@ def _failures_of(record: dg.RunRecord, now_ms: int) -> Iterator[tuple[str, _Fail
     """By topic-partition, or by topic where nothing is known of its topic-partitions."""
     tags = record.dagster_run.tags
     ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
-    if OUTAGE_TAG in tags:
+    if told_outage(tags):
         return
-    if told := tag_text(tags, FAILED_AT_TAG):
-        failed_at = json.loads(told)
-        at_ms, positions = failed_at["at_ms"], failed_at["positions"]
-    elif asked := tag_text(tags, ASKED_AT_TAG):
-        at_ms, positions = ended_ms, json.loads(asked)
-    else:
-        at_ms, positions = ended_ms, dict.fromkeys(ingested_topics(record.dagster_run))
+    failed_at = json_object(tag_text(tags, FAILED_AT_TAG))
+    at_ms, positions = failed_at.get("at_ms"), _as_positions(failed_at.get("positions"))
+    if not isinstance(at_ms, int) or positions is None:
+        named = dict.fromkeys(ingested_topics(record.dagster_run))
+        at_ms, positions = ended_ms, _as_positions(json_object(tag_text(tags, ASKED_AT_TAG))) or named
     at_ms = happened_ms(record, at_ms, now_ms)
     yield from ((name, _Failure(at_ms, position)) for name, position in positions.items())
+
+
+def _as_positions(told: object) -> dict[str, int | None] | None:
+    """Positions as a run or the sensor has told them; null if somebody has typed something else there."""
+    if not isinstance(told, dict) or not all(each is None or isinstance(each, int) for each in told.values()):
+        return None
+    return told
 
 
 def _last_successes(own: OwnRuns) -> dict[str, int]:

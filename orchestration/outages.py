@@ -11,14 +11,13 @@ was stopped needs a new key in any case.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import dagster as dg
 
-from keptlog.dagster.assets.outage import OUTAGE_TAG
+from keptlog.dagster.assets.outage import told_outage
 from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
 from keptlog.log.past import was_within
 from keptlog.log.uncleanable import Backoff
@@ -65,8 +64,8 @@ def recent_outages(
     by_name: dict[str, dict[str, int]] = defaultdict(dict)
     for record in own.records(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS):
         run = record.dagster_run
-        if told := run.tags.get(OUTAGE_TAG):
-            at_ms = happened_ms(record, json.loads(told)["at_ms"], now_ms)
+        if told := told_outage(run.tags):
+            at_ms = happened_ms(record, told.at_ms, now_ms)
             for name in names_of(run):
                 by_name[name][run.run_id] = at_ms
     return Outages(dict(by_name), now_ms)
