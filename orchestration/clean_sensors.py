@@ -27,6 +27,7 @@ from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.first_looks import first_looks
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
+from keptlog.dagster.orchestration.untold_cleans import untold_cleans
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.counted import counted
@@ -187,7 +188,7 @@ def _section_events(
         dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))
     job = cleaned_by(tick)
     clean = [clean_observation(tick.keys, topic, {**job, **outlook}) for topic, outlook in outlooks.items()]
-    return [*dirty, *clean], digest if told == changed else cursor or ""
+    return [*untold_cleans(tick, seen, of_topics, most), *dirty, *clean], digest if told == changed else cursor or ""
 
 
 def _digest(locations: Mapping[str, str]) -> str:

@@ -35,6 +35,8 @@ _RUNS = 100
 """So many failed runs are looked back at."""
 _REMEMBERED_MS = 86_400_000
 _NONE = "none, nothing is due any more that was not tried since"
+EVENTS_PER_TICK = 20
+"""Of cleans of a run that it could not tell: each takes tens of ms, and a tick has a minute."""
 _TOLD = 5
 """Of the runs that a tick tells of, and of the logs of each."""
 
@@ -86,8 +88,12 @@ def _settled(tick: Tick, record: dg.RunRecord, out_of_reach: set[str]) -> str:
         told = f"marked as uncleanable: {some_of(marked.names, _TOLD) or _NONE}"
         if left:
             told = "; ".join([*([told] if marked.names else []), *_unmarked(marked)])
-    if FAILED_TAG not in record.dagster_run.tags and (untold := tell_untold_cleans(tick, record)):
+    has_told = FAILED_TAG in record.dagster_run.tags
+    untold = [] if has_told else tell_untold_cleans(tick, record, EVENTS_PER_TICK)
+    if untold:
         told = f"{told}; it had cleaned {some_of(untold, _TOLD)}"
+    if not has_told and len(untold) == EVENTS_PER_TICK:
+        return f"{told}; more of it in the next tick"
     tags = {UNMARKED_TAG: ",".join(left)} if left else {MARKED_TAG: told}
     tell_in_tags(tick.context.instance, record.dagster_run.run_id, tags)
     return told

@@ -1,80 +1,112 @@
-"""Tells Dagster of cleans that have landed in a run that died before it could tell them.
+"""Tells Dagster of cleans that have landed, and that no run has told it of.
 
-Such a log was said to be about to be cleaned, and by a run that has failed. So it is shown as failed, although nothing
-is wrong with it, until it is cleaned again: a log that nobody appends to, for ever. What is downstream hears nothing of
-the clean either. A run that is started again does not help: it finds nothing left to be done.
+A log is shown as failed from the run that could not clean it. If it is cleaned in a terminal then, or if the run had
+cleaned it and died before it could say so, nothing is wrong with it any more. But it would be shown as failed until it
+is cleaned again: a log that nobody appends to, for ever. What is downstream hears nothing of the clean either. A run
+that is started again does not help: it finds nothing left to be done.
 
-That a clean has landed is seen in the topic: it was cleaned since the run began, and has no mark. A log that was found
-broken stays as it is, because nobody has read this one back.
+That a clean has landed is seen in the topic: it was cleaned since the run began, and has no mark. A run that has named
+what failed has said all that it knows: of such a log only a clean after its end tells more. A log that was found broken
+stays as it is, because nobody has read this one back.
 """
 
 from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import islice
 
 import dagster as dg
 
 from keptlog.dagster.assets.checks import broken_before
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.numbers import unchanged_materialization
+from keptlog.dagster.assets.outage import FAILED_TAG, told_of_itself
 from keptlog.dagster.assets.outlook import outlook_of
 from keptlog.log.assessment import Assessment
-from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.observer import Overview
 
 
-def tell_untold_cleans(tick: Tick, record: dg.RunRecord) -> list[str]:
-    """Tell what has landed since a run began that died, if Dagster has heard nothing since; gives the logs' names.
+def untold_cleans(tick: Tick, seen: Overview, topics: Iterable[str], most: int) -> list[dg.AssetMaterialization]:
+    """Of the logs of these topics that Dagster takes for failed, those that were cleaned since; at most so many."""
+    wanted, logs = set(topics), defaultdict[str, list[Assessment]](list)
+    for each in seen.assessments:
+        if each.log.topic_partition.topic in wanted:
+            logs[each.log.topic_partition.topic].append(each)
+    # One topic after the other: each takes several queries of Dagster's database.
+    found = (event for topic, theirs in logs.items() for event in _of_topic(tick, seen, topic, theirs))
+    return list(islice(found, most))
+
+
+def tell_untold_cleans(tick: Tick, record: dg.RunRecord, most: int) -> list[str]:
+    """Tell what has landed of what a run was about to clean that died, at once; gives the logs' names, at most so many.
 
     Raises:
         StorageUnavailable: the catalog can't be reached.
     """
-    run_id = record.dagster_run.run_id
-    planned = _planned(tick.context.instance, run_id)
-    if record.start_time is None or not planned:
+    planned = _planned(tick.context.instance, record.dagster_run.run_id)
+    if not planned:
         return []
     seen = _seen_since(tick, record)
-    began_ms = round(record.start_time * 1000)
-    landed = [each for each in seen.assessments if _is_of(planned, tick, each) and _has_landed(each, seen, began_ms)]
-    untold = _last_heard_of(tick, landed, run_id)
-    for each in untold:
-        topic = [one for one in seen.assessments if one.log.topic_partition.topic == each.log.topic_partition.topic]
-        why = f"it was cleaned, and run {run_id} died before it could tell; it was not read back"
-        event = unchanged_materialization(tick.keys, each, why, outlook_of(tick, topic, seen.now_ms))
+    names = {each.log.topic_partition.topic for each in seen.assessments}
+    untold = untold_cleans(tick, seen, [name for name in names if tick.keys.clean(name) in planned], most)
+    for event in untold:
         tick.context.instance.report_runless_asset_event(event)
-    return [str(each.log.topic_partition) for each in untold]
+    return [each.partition or "" for each in untold]
 
 
 def _seen_since(tick: Tick, record: dg.RunRecord) -> Overview:
     """A look from after the run: however many have died, a tick waits once for what does not answer."""
-    ended_ms, now_ms = round(1000 * (record.end_time or record.update_timestamp.timestamp())), tick.now_ms()
+    ended_ms, now_ms = _ended_ms(record), tick.now_ms()
     last = tick.log_store.observer.last
     return last if last is not None and ended_ms <= last.now_ms <= now_ms else tick.log_store.observer.look(now_ms)
 
 
-def _planned(instance: dg.DagsterInstance, run_id: str) -> set[tuple[dg.AssetKey, str]]:
-    """What a run has said that it is about to clean."""
+def _planned(instance: dg.DagsterInstance, run_id: str) -> set[dg.AssetKey]:
+    """The clean sections of which a run has said that it is about to clean some."""
     entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
     events = [each.dagster_event for each in entries if each.dagster_event]
-    return {(each.asset_key, each.partition) for each in events if each.asset_key and each.partition}
+    return {each.asset_key for each in events if each.asset_key}
 
 
-def _is_of(planned: set[tuple[dg.AssetKey, str]], tick: Tick, each: Assessment) -> bool:
-    name = each.log.topic_partition
-    return (tick.keys.clean(name.topic), str(name)) in planned
+def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) -> list[dg.AssetMaterialization]:
+    """One for each log whose last attempt was that of a failed run, and that was cleaned since."""
+    instance = tick.context.instance
+    left = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(
+        tick.keys.clean(topic)
+    )
+    if not left:
+        return []
+    ids = sorted({run_id for run_id, _ in left.values()})
+    records = instance.get_run_records(dg.RunsFilter(run_ids=ids, statuses=[dg.DagsterRunStatus.FAILURE]))
+    known_ms = {each.dagster_run.run_id: _knew_all_ms(each) for each in records}
+    failed = {name: (run_id, known_ms[run_id]) for name, (run_id, _) in left.items() if run_id in known_ms}
+    landed = [
+        each
+        for each in logs
+        if (told := failed.get(str(each.log.topic_partition))) and _was_cleaned_since(told[1], each, seen)
+    ]
+    broken = broken_before(tick, topic) if landed else set()
+    of_topic = outlook_of(tick, logs, seen.now_ms) if landed else {}
+    found = []
+    for each in landed:
+        if each.log.topic_partition.partition not in broken:
+            run_id, _ = failed[str(each.log.topic_partition)]
+            why = f"it was cleaned, which run {run_id} did not tell; it was not read back"
+            found.append(unchanged_materialization(tick.keys, each, why, of_topic))
+    return found
 
 
-def _has_landed(each: Assessment, seen: Overview, began_ms: int) -> bool:
+def _knew_all_ms(record: dg.RunRecord) -> int:
+    """Until when a run that has failed would have told of a clean."""
+    has_told = FAILED_TAG in told_of_itself(record.dagster_run)
+    return round(1000 * record.start_time) if record.start_time and not has_told else _ended_ms(record)
+
+
+def _ended_ms(record: dg.RunRecord) -> int:
+    return round(1000 * (record.end_time or record.update_timestamp.timestamp()))
+
+
+def _was_cleaned_since(at_ms: int, each: Assessment, seen: Overview) -> bool:
     last = seen.last_passes.get(each.log.topic_partition)
-    return last is not None and began_ms <= last.ended_ms and not each.log.uncleanable
-
-
-def _last_heard_of(tick: Tick, logs: list[Assessment], run_id: str) -> list[Assessment]:
-    """Those of which this run is the last that Dagster has heard, and that were not found broken."""
-    storage, left = tick.context.instance.event_log_storage, set[TopicPartition]()
-    for topic in {each.log.topic_partition.topic for each in logs}:
-        attempts = storage.get_latest_asset_partition_materialization_attempts_without_materializations(
-            tick.keys.clean(topic)
-        )
-        names = [TopicPartition.parse(name) for name, (last_run, _) in attempts.items() if last_run == run_id]
-        broken = broken_before(tick, topic) if names else set()
-        left |= {name for name in names if name.partition not in broken}
-    return [each for each in logs if each.log.topic_partition in left]
+    return last is not None and at_ms <= last.ended_ms and not each.log.uncleanable

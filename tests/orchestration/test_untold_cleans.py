@@ -1,4 +1,4 @@
-"""A clean that has landed in a run that died before it could tell is told, and its log is not shown as failed."""
+"""A clean that has landed, and that no run could tell of, is told, and its log is not shown as failed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from keptlog.dagster.assets.attempts import last_attempts
-from keptlog.dagster.orchestration import clean_job
+from keptlog.dagster.orchestration import clean_job, failed_runs
 from keptlog.dagster.resources.clock import ClockResource
+from keptlog.log.steps import Compact
+from keptlog.passes.clean import Cleaner
+from tests.in_process import in_process_engine
 from tests.orchestration.conftest import World
-from tests.orchestration.shipped import KEYS, failed_run_sensor
+from tests.orchestration.shipped import KEYS, dirty_ratio_sensor, failed_run_sensor
+from tests.orchestration.test_outages import LostSpark, spark_lost
 
 USERS = KEYS.clean("users")
 
@@ -65,7 +69,7 @@ def test_it_is_told_once_and_its_log_is_not_failed(died: World) -> None:
 
     assert failed(died) == set()
     (told,) = made(died)
-    assert told.startswith("users-0: looked at, and left as it is: it was cleaned, and run ")
+    assert told.startswith("users-0: looked at, and left as it is: it was cleaned, which run ")
     assert "no run has died" in died.skips(failed_run_sensor)
     assert len(made(died)) == 1
 
@@ -78,3 +82,60 @@ def test_a_log_that_a_later_run_is_to_clean_is_left_to_that(died: World) -> None
     assert "it had cleaned" not in died.skips(failed_run_sensor)
 
     assert made(died) == before
+
+
+@pytest.fixture
+def refused(world: World) -> World:
+    """A run was to clean users-0, and Spark was down."""
+    world.now_ms = time.time_ns() // 1_000_000
+    world.more_resources |= {"clock": ClockResource(), "spark": LostSpark(spark_config={})}
+    world.topic("users", 2)
+    world.append("users", ("a", "1"), ("a", "2"))
+    with spark_lost():
+        assert not world.clean("users-0").success
+    world.tick(dirty_ratio_sensor)
+    assert failed(world) == {"users-0"}, "nobody has cleaned it yet"
+    return world
+
+
+def test_a_clean_in_a_terminal_ends_that_its_log_is_failed(refused: World) -> None:
+    clean_in_a_terminal(refused)
+
+    refused.tick(dirty_ratio_sensor)
+
+    assert failed(refused) == set()
+    assert any(told.startswith("users-0: looked at, and left as it is: it was cleaned") for told in made(refused))
+    before = made(refused)
+    refused.tick(dirty_ratio_sensor)
+    assert made(refused) == before
+
+
+def test_a_log_that_was_found_broken_stays_failed_whoever_cleans_it(refused: World) -> None:
+    mend = refused.break_segment("users")
+    assert not refused.clean("users-0").success
+    mend()
+    clean_in_a_terminal(refused)
+
+    refused.tick(dirty_ratio_sensor)
+
+    assert failed(refused) == {"users-0"}
+
+
+def test_a_tick_tells_of_some_and_the_next_one_of_the_others(died: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failed_runs, "EVENTS_PER_TICK", 0)
+    died.tick(failed_run_sensor)
+    assert failed(died) == {"users-0"}
+    monkeypatch.undo()
+
+    assert "it had cleaned users-0" in died.skips(failed_run_sensor)
+
+    assert failed(died) == set()
+    assert "no run has died" in died.skips(failed_run_sensor)
+
+
+def clean_in_a_terminal(world: World) -> None:
+    cleaner, now_ms = Cleaner(world.store, in_process_engine(world.store.files)), time.time_ns() // 1_000_000
+    done = cleaner.commit(
+        cleaner.stage(cleaner.begin(["users-0"], "by-hand", now_ms=now_ms, requested=True), [Compact])
+    )
+    assert done.committed
