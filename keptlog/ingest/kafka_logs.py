@@ -37,7 +37,7 @@ from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.log.counted import counted
 from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic, StoredSource
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.sources.kafka_log.segments import lost_segment, segments_to_read, written_ms
+from keptlog.sources.kafka_log.segments import end_written_ms, lost_segment, segments_to_read
 from keptlog.sources.kafka_log.tasks import LogPart, Noted, ScanTask, scan_from
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class KafkaLogs:
                     self._look_for_lost(name, log, segments)
                     noted = Noted(log.log_start_offset, self._high_watermark(log, stored), log.epoch_starts)
                     tasks[name] = ScanTask(segments, noted, self.skip_corrupt)
-                    self._as_of_ms |= {name: written_ms(log.folder, segments)} if segments else {}
+                    self._as_of_ms |= {name: end_written_ms(segments)} if segments else {}
                 except KeptlogError as error:
                     failed[str(name)] = error
         return tasks, failed

@@ -33,3 +33,18 @@ def test_a_newer_copy_that_was_cleaned_beyond_the_position_stops_if_it_is_too_ne
     assert len(records_of(store, "t")) == (10 if stops else 18)
     reconciled = run_import(store, there, "3", reconcile=True)
     assert [each.reconciled for each in reconciled.committed] == [0] * stops
+
+
+def test_a_copy_ends_as_of_the_time_of_its_last_segment_and_not_of_one_that_was_copied_later(
+    store: LogStore, there: Path
+) -> None:
+    """A copy takes long, and in any order: what was written behind the end meanwhile is of the time between."""
+    earlier = write_log(there, "t-0", [some_batch(0)])
+    last = write_log(there, "t-0", [some_batch(10)], base_offset=10)
+    two_days_ago, just_now = time.time() - 2 * 86_400, time.time()
+    os.utime(last, (two_days_ago, two_days_ago))
+    os.utime(earlier, (just_now, just_now))
+    assert not run_import(store, there, "1").failed
+    assert store.source_of("t").as_of_ms == {0: last.stat().st_mtime_ns // 1_000_000}
+    write_log(there, "t-0", [some_batch(10), some_batch(22, 8)], base_offset=10)
+    assert [*run_import(store, there, "2").failed] == ["t-0"]

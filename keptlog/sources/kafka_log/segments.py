@@ -16,7 +16,7 @@ copies lose files more often than brokers die between two renames.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,14 +55,18 @@ def lost_segment(folder: Path, segments: Iterable[LogSegment]) -> str | None:
     return f"{index} lies there without {index.stem}.log, whose records are missing"
 
 
-def written_ms(folder: Path, segments: Iterable[LogSegment]) -> int:
-    """When the last of a log's segments, at least one, was written; in a copy, no later than it was made.
+def end_written_ms(segments: Sequence[LogSegment]) -> int:
+    """When the end of a log was written; in a copy, no later than the end was copied.
+
+    The last of its segments, at least one, has the end. Others can have been copied later: a broker goes on writing
+    behind the end meanwhile.
 
     Raises:
-        StorageUnavailable: one of them can't be looked at.
+        StorageUnavailable: it can't be looked at.
     """
-    with _listing(folder):
-        return max(segment.path.stat().st_mtime_ns for segment in segments) // 1_000_000
+    last = segments[-1].path
+    with _listing(last.parent):
+        return last.stat().st_mtime_ns // 1_000_000
 
 
 @contextmanager
