@@ -21,6 +21,7 @@ from keptlog.sources.kafka_log import message_set, record_batch
 from keptlog.sources.kafka_log.batches import Batch, Damage, LogSegment, batches
 from keptlog.sources.kafka_log.compression import LARGEST_BYTES, Undecodable, decompress
 from keptlog.sources.kafka_log.record_batch import BrokenRecords
+from keptlog.sources.kafka_log.segments import why_unreadable
 from keptlog.sources.kafka_log.transactions import AbortedOffsets, LogScan
 
 TABLE_BYTES = 8 * 2**20
@@ -38,7 +39,7 @@ def read_segment(
 
     Raises:
         LogCorrupt: something in the segment is broken; names file, position, offset and reason.
-        StorageUnavailable: the file can't be read.
+        StorageUnavailable: the file can't be read, or was replaced meanwhile.
     """
     reading = _Reading(segment, partition, scan, skipped)
     aborted = AbortedOffsets(scan.aborted)
@@ -70,7 +71,7 @@ class _Reading:
 
     def skip(self, damage: Damage) -> None:
         if self.skipped is None:
-            raise damage.as_error()
+            raise why_unreadable(self.segment, damage)
         self.skipped(damage)
 
     @property

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.sources.kafka_log.batches import NO_END, Damage, LogSegment, batches
 
 _NAME = re.compile(r"(\d{20})\.(\w+)(\.cleaned|\.swap|\.deleted)?")
@@ -53,6 +53,25 @@ def lost_segment(folder: Path, segments: Iterable[LogSegment]) -> str | None:
         return None
     index = alone[min(alone)]
     return f"{index} lies there without {index.stem}.log, whose records are missing"
+
+
+def why_unreadable(segment: LogSegment, damage: Damage) -> LogCorrupt | StorageUnavailable:
+    """What stops a reader who may not skip a damage of this segment.
+
+    A running broker's cleaner may have put its segment together with the next one since they were listed. Then there
+    are offsets in it that it could not have, and nothing is damaged.
+    """
+    if segment.path.exists() and (
+        segment.end_offset == NO_END or _has_segment(segment.path.parent, segment.end_offset)
+    ):
+        return damage.as_error()
+    return StorageUnavailable(
+        f"{segment.path}, or the segment behind it, was replaced while it was read, as a running broker does; try again"
+    )
+
+
+def _has_segment(folder: Path, base_offset: int) -> bool:
+    return any((folder / f"{base_offset:020d}.log{suffix}").exists() for suffix in ("", ".swap"))
 
 
 def end_written_ms(segments: Sequence[LogSegment]) -> int:

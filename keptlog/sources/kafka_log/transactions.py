@@ -39,6 +39,7 @@ from dataclasses import dataclass, field, replace
 from keptlog.sources.kafka_log.batches import Batch, Damage, LogSegment, batches
 from keptlog.sources.kafka_log.compression import Undecodable, decompress
 from keptlog.sources.kafka_log.record_batch import BrokenRecords, first_key
+from keptlog.sources.kafka_log.segments import why_unreadable
 
 _ABORT = 0
 _COMMIT = 1
@@ -144,7 +145,7 @@ def scan_log(
 
     Raises:
         LogCorrupt: there is something broken before the end of the log, and it is not to be skipped.
-        StorageUnavailable: a file can't be read.
+        StorageUnavailable: a file can't be read, or was replaced meanwhile.
     """
     first_base = segments[0].base_offset if segments else 0
     start = max(log_start_offset or 0, first_base)
@@ -171,7 +172,7 @@ def scan_log(
                 corrupt.append(each)
                 reached = max(reached, each.end_offset)
             else:
-                raise each.as_error()
+                raise why_unreadable(segment, each)
     committed_end = end if uncommitted_from is None else max(start, uncommitted_from)
     last_stable = max(start, min(producers.first_offset.values(), default=committed_end))
     absent_from = log_start_offset if log_start_offset is not None and log_start_offset < first_base else None
