@@ -113,7 +113,7 @@ class KafkaLogs:
             by_topic[log.name.topic].append(log)
         topics = [
             TopicSurvey(
-                topic, _found(identities[topic], logs, self._as_of_ms), self.config, lacking=self._lacking(logs)
+                topic, _found(identities[topic], logs, self._times_ms(logs)), self.config, lacking=self._lacking(logs)
             )
             for topic, logs in by_topic.items()
         ]
@@ -187,6 +187,15 @@ class KafkaLogs:
                     "corrupt and lose its records"
                 )
             self._lost[name] = why
+
+    def _times_ms(self, logs: Sequence[_ScannedLog]) -> dict[TopicPartition, int]:
+        """As of when each log ends where it does: what ends at its high watermark, as of when that was noted."""
+        times_ms = {log.name: self._as_of_ms[log.name] for log in logs if log.name in self._as_of_ms}
+        for log in logs:
+            noted_ms = self._noted(log.name).high_watermark_ms
+            if log.scan.uncommitted_from is not None and noted_ms is not None and log.name in times_ms:
+                times_ms[log.name] = min(times_ms[log.name], noted_ms)
+        return times_ms
 
     def _lacking(self, logs: Sequence[_ScannedLog]) -> dict[int, str]:
         """By partition, what shows that a segment is missing."""

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from keptlog.table.store import LogStore
-from tests.ingest.directories import records_of, run_import, some_batch, write_first_dirty, write_log
+from tests.ingest.directories import (
+    records_of,
+    run_import,
+    some_batch,
+    write_first_dirty,
+    write_high_watermarks,
+    write_log,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,4 +54,17 @@ def test_a_copy_ends_as_of_the_time_of_its_last_segment_and_not_of_one_that_was_
     assert not run_import(store, there, "1").failed
     assert store.source_of("t").as_of_ms == {0: last.stat().st_mtime_ns // 1_000_000}
     write_log(there, "t-0", [some_batch(10), some_batch(22, 8)], base_offset=10)
+    assert [*run_import(store, there, "2").failed] == ["t-0"]
+
+
+def test_what_ends_at_its_high_watermark_does_so_as_of_when_that_was_noted(store: LogStore, there: Path) -> None:
+    """The note is copied long before the segments: a cleaner can have come beyond it in between."""
+    write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    write_high_watermarks(there, t=10)
+    two_days_ago = time.time() - 2 * 86_400
+    os.utime(there / "replication-offset-checkpoint", (two_days_ago, two_days_ago))
+    assert not run_import(store, there, "1").failed
+    assert store.source_of("t").as_of_ms == {0: int(two_days_ago * 1000)}
+    write_high_watermarks(there, t=30)
+    write_log(there, "t-0", [some_batch(0), some_batch(12, 8)])
     assert [*run_import(store, there, "2").failed] == ["t-0"]

@@ -47,6 +47,8 @@ class LogDirectory:
     """Where the broker's cleaner would go on."""
     high_watermark: int | None = None
     """Below it all replicas have the records; what lies above may still be taken back."""
+    high_watermark_ms: int | None = None
+    """When that was noted; in a copy, no later than it was copied."""
     epoch_starts: tuple[tuple[int, int], ...] = ()
     """Leader epochs and where they begin, both rising."""
     unreadable: KeptlogError | None = None
@@ -72,10 +74,19 @@ def _log_directories(path: Path) -> list[LogDirectory]:
         raise InvalidConfig(f"{path} is not a directory; name a broker's log directory, one of its log.dirs")
     log_starts = _checkpoint(path / _LOG_START_CHECKPOINT)
     first_dirty = _checkpoint(path / _CLEANER_CHECKPOINT)
+    committed_ms = _written_ms(path / _HIGH_WATERMARK_CHECKPOINT)
     committed = _checkpoint(path / _HIGH_WATERMARK_CHECKPOINT)
     found = [
         _with_own_notes(
-            LogDirectory(name, folder, None, log_starts.get(name), first_dirty.get(name), committed.get(name))
+            LogDirectory(
+                name,
+                folder,
+                None,
+                log_starts.get(name),
+                first_dirty.get(name),
+                committed.get(name),
+                committed_ms if name in committed else None,
+            )
         )
         for folder in path.iterdir()
         if (name := _log_in(folder)) is not None
@@ -118,6 +129,14 @@ def _checkpoint(path: Path) -> dict[TopicPartition, int]:
         except ValueError:
             raise LogCorrupt(f"{path} line {number}: {line!r} is not <topic> <partition> <offset>; {_REMEDY}") from None
     return offsets
+
+
+def _written_ms(path: Path) -> int | None:
+    """When a file was written; null if there is none."""
+    try:
+        return path.stat().st_mtime_ns // 1_000_000
+    except FileNotFoundError:
+        return None
 
 
 def _epoch_starts(path: Path) -> tuple[tuple[int, int], ...]:

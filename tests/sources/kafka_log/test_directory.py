@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -33,11 +34,13 @@ def test_what_the_broker_noted_is_told(tmp_path: Path) -> None:
     make(tmp_path, "a-0", "a-1")
     (tmp_path / "cleaner-offset-checkpoint").write_text("0\n2\na 0 7\ngone 3 9\n")
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\na 1 5\n")
-    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\na 1 6\n")
+    high_watermarks = tmp_path / "replication-offset-checkpoint"
+    high_watermarks.write_text("0\n1\na 1 6\n")
+    os.utime(high_watermarks, ns=(0, 8_000_000))
     (tmp_path / "a-0" / "partition.metadata").write_text("version: 0\ntopic_id: mzQ5Yk1aRE6TQkbDBJ2yLA")
     assert log_directories(tmp_path) == [
         LogDirectory(TopicPartition("a", 0), tmp_path / "a-0", "mzQ5Yk1aRE6TQkbDBJ2yLA", None, 7),
-        LogDirectory(TopicPartition("a", 1), tmp_path / "a-1", None, 5, None, 6),
+        LogDirectory(TopicPartition("a", 1), tmp_path / "a-1", None, 5, None, 6, 8),
     ]
 
 
