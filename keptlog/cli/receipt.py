@@ -157,7 +157,7 @@ def export(folder: Path, *, as_json: bool) -> None:
     if count:  # the key is made with the first
         # After a change of keys the first one alone would have receipts, and the head, taken for somebody else's.
         files = public_key_files(home_path())
-        keys = " ".join(f"--public-key {path}" for path in files or ["FILE"])
+        keys = " ".join(f"--public-key {path}" for path in files or ("FILE",))
         click.echo(f"to check them: keptlog receipt verify {folder} {keys}")
         if not files:
             click.echo(f"no public key is seen in {home_path()}: FILE is {PUBLIC_FILE} of the home that signed")
