@@ -9,7 +9,7 @@ import dagster as dg
 from keptlog.dagster.assets.asset_topic import AssetTopic
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.storage.schema import SCHEMA
-from keptlog.table.embedded import NAMESPACE
+from keptlog.table.namespaces import NAMESPACE
 
 
 def table_metadata(topic: AssetTopic) -> Metadata:

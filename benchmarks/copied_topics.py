@@ -21,8 +21,8 @@ from pyiceberg.catalog import Catalog
 from benchmarks.many_topics import Shape, make_topics, topic_name
 from keptlog.log.segment import Log
 from keptlog.table.catalog import open_catalog
-from keptlog.table.embedded import NAMESPACE
 from keptlog.table.metadata_checksums import with_checksum
+from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.topics import load_topic_table
 
 _MARKER_BYTES = 16

@@ -17,10 +17,10 @@ from pyiceberg.catalog import Catalog, load_catalog
 from keptlog.home import new_id
 from keptlog.log.segment import Segment
 from keptlog.table.catalog import open_catalog
-from keptlog.table.embedded import CATALOG_NAME
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles
 from keptlog.table.manifests import FileChange
+from keptlog.table.namespaces import CATALOG_NAME
 from keptlog.table.state import first_dirty_offset, log_end_offset
 from keptlog.table.topics import TopicCreation, load_topic_table
 

@@ -44,7 +44,7 @@ from examples.lake.rest_catalog import rest_catalog
 from examples.lake.whole_lake import catalog_environment
 from keptlog.passes.observer import Observer
 from keptlog.table.catalog import open_catalog
-from keptlog.table.embedded import CATALOG_NAME
+from keptlog.table.namespaces import CATALOG_NAME
 from tests.logs import open_store
 
 CATALOGS = ("sqlite", "postgres", "rest")

@@ -32,10 +32,12 @@ from keptlog.log.problem import CheckUp, Problem
 from keptlog.passes.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
 from keptlog.passes.proof_doctor import erasure_problems, receipt_problems
 from keptlog.passes.this_machine import held_here
-from keptlog.table.embedded import CONFIGURED, DATABASE, HELD, unfinished_deletion
+from keptlog.table.embedded import DATABASE, unfinished_deletion
 from keptlog.table.format import CURRENT
 from keptlog.table.home_folder import RESTORE
 from keptlog.table.home_location import Elsewhere
+from keptlog.table.namespaces import CONFIGURED
+from keptlog.table.reaching import HELD
 from keptlog.table.side_by_side import side_by_side
 from keptlog.table.topic_exam import PutBack
 from keptlog.table.unowned import unowned_folders

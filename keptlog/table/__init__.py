@@ -24,8 +24,8 @@ alone. All behind it is split by what it does:
     receipts              ``drafts``, ``receipt_chain``, ``receipt_files``, ``sealed_receipts``,
                           ``receipt_verification``
     the catalog           ``catalog``, ``configuration``, ``rest``, ``conditional``, ``vending``, ``echo``, ``glue``,
-                          ``one_at_a_time``; the embedded one: ``embedded``, ``database_file``, ``home_folder``,
-                          ``home_location``
+                          ``one_at_a_time``, ``namespaces``; the embedded one: ``embedded``, ``database_file``,
+                          ``home_folder``, ``home_location``
     storage               ``files``, ``local_files``, ``remote_files``, ``file_io``, ``durable_at_end``,
                           ``metadata_checksums``; S3: ``s3_client``, ``s3_answers``, ``s3_errors``,
                           ``s3_filesystem``, ``object_reads``, ``object_versions``

@@ -40,11 +40,12 @@ from keptlog.settings import home_folder
 from keptlog.table.configuration import catalog_settings, kind_of
 from keptlog.table.database_answers import answer_in_time
 from keptlog.table.database_file import FileIdentity, follow_file, identity_of, is_blank
-from keptlog.table.embedded import CATALOG_NAME, CONFIGURED, DATABASE, LOCK_WAIT_SECONDS, NAMESPACE, warehouse_of
+from keptlog.table.embedded import DATABASE, LOCK_WAIT_SECONDS, warehouse_of
 from keptlog.table.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.home_folder import RESTORE, lost_since, require_catalog_not_lost, require_folder
 from keptlog.table.home_location import REMEMBER, remembered, why_elsewhere
+from keptlog.table.namespaces import CATALOG_NAME, CONFIGURED, NAMESPACE
 from keptlog.table.one_at_a_time import is_rest, one_at_a_time
 from keptlog.table.patience import CONNECT_SECONDS
 from keptlog.table.reach import connecting, tell_connections

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.log.run_id import valid_run_id
-from keptlog.table.embedded import NAMESPACE
 from keptlog.table.lineage import COMMIT_ID, require_own
+from keptlog.table.namespaces import NAMESPACE
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

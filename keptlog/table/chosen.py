@@ -16,8 +16,8 @@ from keptlog.errors import UnknownTopic
 from keptlog.table.change import Change
 from keptlog.table.commit import Committer, Prepare
 from keptlog.table.deletion import TopicDeletion
-from keptlog.table.embedded import NAMESPACE
 from keptlog.table.logs import Locations, ObservedTopic
+from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.runs import LandedChange
 from keptlog.table.side_by_side import Patience
 from keptlog.table.store import LogStore

@@ -55,9 +55,9 @@ from keptlog.errors import (
 from keptlog.storage.disk import refusal_text
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.change import Change
-from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.file_io import metadata_read_once
 from keptlog.table.files import TableFiles
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.reach import OUT_OF_REACH, FailureKind, disk_refusal_of, failure_of, todo_about, was_silent
 from keptlog.table.reaching import one_line
 from keptlog.table.runs import LandedChange, expired_since, landed_before

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from keptlog.errors import InvalidConfig
-from keptlog.table.embedded import CATALOG_NAME
+from keptlog.table.namespaces import CATALOG_NAME
 from keptlog.whole_file import warn_of_readers
 
 _FILE = ".pyiceberg.yaml"

@@ -56,7 +56,6 @@ from keptlog.table.drafts import (
     seal_drafts,
     write_draft,
 )
-from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles
 from keptlog.table.hidden import hidden_below
 from keptlog.table.journal import (
@@ -70,6 +69,7 @@ from keptlog.table.journal import (
     write_journal,
 )
 from keptlog.table.named_files import NamedFiles
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.own_folder import require_alone, require_own_folder
 from keptlog.table.reaching import reaching
 from keptlog.table.references import References, comparable, comparable_forms, readable_references

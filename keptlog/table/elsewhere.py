@@ -17,9 +17,9 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 
 from keptlog.errors import KeptlogError, UnknownTopic
-from keptlog.table.embedded import DELETING
 from keptlog.table.files import TableFiles
 from keptlog.table.metadata_files import METADATA_ENDINGS
+from keptlog.table.namespaces import DELETING
 from keptlog.table.reach import OUT_OF_REACH
 from keptlog.table.topics import load_topic_table
 

@@ -14,21 +14,14 @@ from pathlib import Path
 
 from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
 from keptlog.settings import home_folder
+from keptlog.table.namespaces import CATALOG_NAME, NAMESPACE
+from keptlog.table.reaching import HELD
 
-CATALOG_NAME = "keptlog"
-CONFIGURED = f"the configured catalog {CATALOG_NAME!r}"
-"""How errors begin that are of another catalog than a home's own."""
-NAMESPACE = "keptlog"
-DELETING = "keptlog_deleting"
-"""Where topics are until their files are deleted."""
-RECEIPTS = "keptlog_receipts"
-"""Where the chain of receipts is: whoever lists topics never sees it."""
 DATABASE = "catalog.db"
 LOCK_WAIT_SECONDS = 30
 """How long a commit waits for those of others."""
 _LOOK_WAIT_SECONDS = 10
 """How long a look does: it is kept out only while one lands."""
-HELD = "another process holds its database: wait until it is done, or end it (fuser names it), then try again"
 _CONFIGURATION = ".pyiceberg.yaml"
 _TABLES = "select table_name, metadata_location from iceberg_tables where catalog_name = ? and table_namespace = ?"
 _NO_VIEWS = " and ifnull(iceberg_type, 'TABLE') = 'TABLE'"

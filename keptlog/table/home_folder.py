@@ -25,7 +25,8 @@ from keptlog.log.counted import counted, some_of
 from keptlog.regular_file import kind_instead
 from keptlog.settings import require_entry
 from keptlog.table.configuration import catalog_settings
-from keptlog.table.embedded import DATABASE, NAMESPACE, looking_into, may_be_configured
+from keptlog.table.embedded import DATABASE, looking_into, may_be_configured
+from keptlog.table.namespaces import NAMESPACE
 
 RESTORE = "put it back from a backup of this home, or set KEPTLOG_HOME to the home that you mean"
 _SHOWN = 3

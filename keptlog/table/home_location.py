@@ -19,7 +19,8 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from keptlog.table.embedded import CATALOG_NAME, DATABASE, NAMESPACE, looking_into
+from keptlog.table.embedded import DATABASE, looking_into
+from keptlog.table.namespaces import CATALOG_NAME, NAMESPACE
 
 HOME_ID, HOME_LOCATION = "keptlog.home-id", "keptlog.home-location"
 """Properties of the catalog's namespace."""

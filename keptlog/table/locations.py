@@ -20,8 +20,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.errors import LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.table.catalog import TellsLocations, metadata_locations
-from keptlog.table.embedded import NAMESPACE
 from keptlog.table.logs import Locations
+from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.one_at_a_time import is_rest
 from keptlog.table.reaching import reaching
 from keptlog.table.side_by_side import AT_ONCE, Patience, side_by_side

@@ -26,9 +26,9 @@ from pyiceberg.table import Table, TableProperties
 
 from keptlog.errors import LogCorrupt
 from keptlog.table.catalog import tables_like
-from keptlog.table.embedded import NAMESPACE
 from keptlog.table.files import local_path
 from keptlog.table.metadata_files import METADATA_ENDINGS
+from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.references import below, comparable, comparable_forms
 
 

@@ -7,6 +7,7 @@ an orphan. What a bucket hides, and what earlier purges could not delete, is cou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyiceberg.table import Table
 
@@ -30,8 +31,10 @@ from keptlog.table.references import (
     named_references,
     references_of,
 )
-from keptlog.table.store import LogStore
 from keptlog.table.topic_storage import Storage
+
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.storage.disk import FULL, TOO_LARGE, DiskRefusal, refusal_of
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.database_answers import NO_ANSWER
-from keptlog.table.embedded import HELD
-from keptlog.table.reaching import one_line
+from keptlog.table.reaching import HELD, one_line
 
 if TYPE_CHECKING:
     from requests import HTTPError, RequestException, Response

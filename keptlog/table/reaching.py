@@ -11,6 +11,9 @@ from contextlib import contextmanager
 
 from keptlog.errors import KeptlogError
 
+HELD = "another process holds its database: wait until it is done, or end it (fuser names it), then try again"
+"""What is said of a catalog that somebody else keeps locked."""
+
 
 @contextmanager
 def reaching(what: str) -> Iterator[None]:

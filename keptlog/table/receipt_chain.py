@@ -36,11 +36,11 @@ from keptlog.storage.leftover import discard
 from keptlog.table.catalog import usual_location
 from keptlog.table.change import OPERATION, Change
 from keptlog.table.commit import Committer, Land
-from keptlog.table.embedded import RECEIPTS
 from keptlog.table.files import TableFiles, require_writable
 from keptlog.table.format import CURRENT, FORMAT_VERSION
 from keptlog.table.lineage import COMMIT_ID, summary_of
 from keptlog.table.manifests import FileChange
+from keptlog.table.namespaces import RECEIPTS
 from keptlog.table.reach import OUT_OF_REACH
 from keptlog.table.reaching import one_line, reaching
 from keptlog.table.receipt_files import (

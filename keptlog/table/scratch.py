@@ -33,12 +33,12 @@ from keptlog.storage.segment_writer import SegmentWriter
 from keptlog.table.catalog import EmbeddedCatalog
 from keptlog.table.change import OPERATION, RUN_ID, Change
 from keptlog.table.commit import Committer, Land
-from keptlog.table.embedded import NAMESPACE
 from keptlog.table.file_metrics import data_file_of
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.lineage import COMMIT_ID
 from keptlog.table.live_files import LiveFiles
 from keptlog.table.manifests import FileChange
+from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.patience import within
 from keptlog.table.reach import OUT_OF_REACH
 from keptlog.table.reaching import one_line

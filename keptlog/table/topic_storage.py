@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from keptlog.storage.files import StoredFile
 from keptlog.table.hidden import HiddenFiles
 from keptlog.table.journal import journal_folder, receipt_folder
+from keptlog.table.metadata_files import METADATA_ENDINGS
 from keptlog.table.references import by_comparable_form, comparable_forms
 from keptlog.whole_file import is_unfinished
 
@@ -50,3 +51,14 @@ def drafts_among(location: str, paths: Iterable[str]) -> list[str]:
     folder = receipt_folder(location)
     there = (path for path in set(paths) if path.startswith(folder) and "/" not in path.removeprefix(folder))
     return sorted(path for path in there if not is_unfinished(path))
+
+
+def left_behind(location: str, paths: Iterable[str]) -> list[str]:
+    """What an earlier topic has left in a folder, of the paths of a listing, sorted.
+
+    What a creation that failed has left is no harm, nor are receipts: a later topic in the folder takes them over.
+    """
+    paths = [path for path in paths if not path.endswith(METADATA_ENDINGS)]
+    if not paths:
+        return []
+    return sorted(set(paths).difference(drafts_among(location, paths)))

@@ -34,11 +34,12 @@ from keptlog.log.unknown_topic import unknown_topic
 from keptlog.storage.disk import NO_FILE
 from keptlog.table.catalog import metadata_locations, usual_location, views_in
 from keptlog.table.deletion import being_deleted
-from keptlog.table.embedded import NAMESPACE, existing_topic, unfinished_deletion
+from keptlog.table.embedded import existing_topic, unfinished_deletion
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.logs import config_of, raw_config
 from keptlog.table.metadata_reading import unreadable
+from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.own_folder import table_in
 from keptlog.table.reach import OUT_OF_REACH, FailureKind, failure_of
 from keptlog.table.reaching import one_line
@@ -53,7 +54,7 @@ from keptlog.table.state import (
     read_about,
     source_to_json,
 )
-from keptlog.table.unowned import left_behind
+from keptlog.table.topic_storage import left_behind
 
 _logger = logging.getLogger(__name__)
 _NOT_METADATA: tuple[type[Exception], ...] = (

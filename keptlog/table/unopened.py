@@ -23,9 +23,10 @@ from keptlog.log.stored_files import live_paths
 from keptlog.log.unknown_topic import unknown_topic
 from keptlog.settings import home_folder
 from keptlog.table.cache import TopicCache
-from keptlog.table.embedded import DELETING, NAMESPACE, embedded_locations, warehouse_of
+from keptlog.table.embedded import embedded_locations, warehouse_of
 from keptlog.table.home_location import why_elsewhere
 from keptlog.table.logs import Locations, ObservedTopic, StoredTopic, config_of, logs_from
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.side_by_side import Patience
 from keptlog.table.standings import StandingCache
 from keptlog.table.state import partition_count

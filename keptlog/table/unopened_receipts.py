@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from keptlog.table.bare import as_table, bare_table
-from keptlog.table.embedded import RECEIPTS, embedded_locations, warehouse_of
+from keptlog.table.embedded import embedded_locations, warehouse_of
 from keptlog.table.files import TableFiles
+from keptlog.table.namespaces import RECEIPTS
 from keptlog.table.sealed_receipts import CHAIN, SealedReceipts
 
 if TYPE_CHECKING:

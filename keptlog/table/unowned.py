@@ -16,19 +16,19 @@ server can tell what else is there. Of a home that is a copy nothing is said: it
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.counted import counted
 from keptlog.log.units import size
-from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles, local_path
 from keptlog.table.metadata_files import METADATA_ENDINGS
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.reaching import reaching
 from keptlog.table.references import comparable
-from keptlog.table.topic_storage import drafts_among
+from keptlog.table.topic_storage import left_behind
 from keptlog.table.unopened import UnopenedStore
 
 if TYPE_CHECKING:
@@ -100,17 +100,6 @@ def unowned_folders(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
             return []
         # Where a table lay before it was moved, its metadata alone tells.
         return _in_store(store.opened)
-
-
-def left_behind(location: str, paths: Iterable[str]) -> list[str]:
-    """What an earlier topic has left in a folder, of the paths of a listing, sorted.
-
-    What a creation that failed has left is no harm, nor are receipts: a later topic in the folder takes them over.
-    """
-    paths = [path for path in paths if not path.endswith(METADATA_ENDINGS)]
-    if not paths:
-        return []
-    return sorted(set(paths).difference(drafts_among(location, paths)))
 
 
 def _in_store(store: LogStore) -> list[UnownedFolder]:

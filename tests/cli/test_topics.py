@@ -10,8 +10,8 @@ import pytest
 from keptlog.home import open_home
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.table.catalog import open_catalog
-from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from tests.cli.conftest import Run
 
 

@@ -11,7 +11,7 @@ from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.passes.check import Outcome
 from keptlog.table.catalog import open_catalog
-from keptlog.table.embedded import DELETING, NAMESPACE
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from tests.cli.conftest import Run
 
 NOW_MS = 1_700_000_000_000

@@ -30,7 +30,7 @@ from typing_extensions import override
 from examples.lake.proxied_catalog import ProxiedCatalog
 from examples.lake.s3_server import S3Server
 from keptlog.table.catalog import files_of
-from keptlog.table.embedded import CATALOG_NAME
+from keptlog.table.namespaces import CATALOG_NAME
 from tests.lake.faults import disturbed
 from tests.lake.sim_bucket import BucketDisk, BucketFiles, BucketStorage
 from tests.lake.sim_catalog import LakeCatalog, watched

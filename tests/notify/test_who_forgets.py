@@ -11,7 +11,7 @@ import pytest
 
 from keptlog.home import open_home
 from keptlog.notify.checks import leave_checks
-from keptlog.table.embedded import DELETING, NAMESPACE
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from tests.notify.conftest import Scene, told
 from tests.notify.servers import HttpInbox
 

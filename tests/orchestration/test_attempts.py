@@ -11,7 +11,7 @@ from dagster._core.loader import LoadingContextForTest
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 from keptlog.dagster.assets.checks import TopicFindings, look_at
-from keptlog.table.embedded import DELETING, NAMESPACE
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from tests.orchestration.conftest import DAY_MS, World, flip_a_value
 from tests.orchestration.ingesting import InProcessSpark
 from tests.orchestration.shipped import KEYS, failed_run_sensor

@@ -25,8 +25,8 @@ from pyiceberg.table.metadata import TableMetadata
 from sqlalchemy.exc import OperationalError
 from typing_extensions import override
 
-from keptlog.table.embedded import NAMESPACE
 from keptlog.table.forward_in_time import ForwardInTime
+from keptlog.table.namespaces import NAMESPACE
 from tests.sim.faults import Fault
 from tests.sim.storage import WAREHOUSE, SimulatedIO, Storage
 from tests.sim.world import World

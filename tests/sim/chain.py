@@ -22,8 +22,8 @@ from typing_extensions import override
 
 from keptlog.receipts.receipt import Receipt
 from keptlog.receipts.signing import SigningKey
-from keptlog.table.embedded import RECEIPTS
 from keptlog.table.journal import id_of
+from keptlog.table.namespaces import RECEIPTS
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_files import ChainEnd, ReceiptName, chain_folder
 from keptlog.table.receipt_verification import verify_receipts

@@ -23,7 +23,7 @@ from random import Random, SystemRandom
 
 from keptlog.log.broker import COMMIT_MAX_BYTES
 from keptlog.log.erasure import ErasureWay
-from keptlog.table.embedded import DELETING
+from keptlog.table.namespaces import DELETING
 from tests.sim import actors
 from tests.sim.actors import PROGRAMS, Program, drawn_settings, pauses_ms
 from tests.sim.erasing import open_erasures, press, verify_erasures

@@ -13,13 +13,13 @@ from pyiceberg.table import Table
 
 from keptlog.log.holder import Terms
 from keptlog.table.bare import as_table, bare_table
-from keptlog.table.embedded import NAMESPACE
 from keptlog.table.held import held_in
 from keptlog.table.history import history_of
 from keptlog.table.lineage import lineage_of
 from keptlog.table.live_segments import LiveSegments
 from keptlog.table.logs import StoredTopic
 from keptlog.table.metadata_checksums import with_checksum, without_checksum
+from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.references import Manifests, all_references
 from keptlog.table.store import LogStore
 from keptlog.table.superseded import SupersededFiles

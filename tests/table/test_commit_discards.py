@@ -15,7 +15,7 @@ from keptlog.log.record import NewRecord
 from keptlog.log.result import RewriteResult
 from keptlog.log.source import SourceIdentity
 from keptlog.table.catalog import open_catalog
-from keptlog.table.embedded import DELETING, NAMESPACE
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     NOW_MS,

@@ -16,8 +16,8 @@ from keptlog.passes.purge import Purger
 from keptlog.storage.files import StoredFile
 from keptlog.table.catalog import open_catalog
 from keptlog.table.deletion import Deletion
-from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles, local_path
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.schema import TABLE_SCHEMA
 from keptlog.table.store import LogStore
 from tests.table.purges import sealed, sealing_into

@@ -13,11 +13,11 @@ from pyiceberg.table import Table
 import keptlog
 from keptlog.errors import LogCorrupt
 from keptlog.table.bare import as_table, bare_table
-from keptlog.table.embedded import NAMESPACE
 from keptlog.table.live_files import LiveFiles
 from keptlog.table.live_segments import LiveSegments
 from keptlog.table.metadata_checksums import without_checksum
 from keptlog.table.metadata_reading import listed_entries
+from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.references import all_references
 from keptlog.table.store import LogStore
 from tests.older_checksums import with_unnamed_checksum

@@ -13,9 +13,9 @@ from keptlog.passes.receipts import Receipts
 from keptlog.receipts.chain import Flaw
 from keptlog.receipts.signing import PublicKey
 from keptlog.table.catalog import open_catalog
-from keptlog.table.embedded import RECEIPTS
 from keptlog.table.files import TableFiles
 from keptlog.table.manifests import FileChange
+from keptlog.table.namespaces import RECEIPTS
 from keptlog.table.receipt_chain import ReceiptChain
 from keptlog.table.receipt_files import HEAD_SHA256, LENGTH, all_folders
 from keptlog.table.sealed_receipts import SealedReceipts

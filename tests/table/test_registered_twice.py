@@ -11,7 +11,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from keptlog.errors import LogCorrupt
 from keptlog.table.catalog import open_catalog
 from keptlog.table.deletion import Deletion
-from keptlog.table.embedded import DATABASE, DELETING, NAMESPACE
+from keptlog.table.embedded import DATABASE
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.purge_preview import preview_purge
 from keptlog.table.store import LogStore
 from keptlog.table.topic_exam import examined

@@ -10,8 +10,8 @@ import pytest
 from keptlog.errors import StorageUnavailable
 from keptlog.table.catalog import open_catalog
 from keptlog.table.chosen import ChosenTopics
-from keptlog.table.embedded import DELETING, NAMESPACE
 from keptlog.table.files import TableFiles
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from keptlog.table.unowned import unowned_folders
