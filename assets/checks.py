@@ -37,8 +37,8 @@ from keptlog.passes.holders import GONE_IN_TIME, check_gone
 from keptlog.passes.verify import verify_log
 
 if TYPE_CHECKING:
+    from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
-    from keptlog.table.topics import Topic
 
 _CLEANED = Check("cleaned", "", "The last clean of every topic-partition landed; if not, the reason stands here.")
 _OF_LOGS = (*CHECKS, GONE_IN_TIME)

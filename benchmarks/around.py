@@ -47,8 +47,8 @@ from keptlog.log.plan import plan_step
 from keptlog.log.record import NewRecord
 from keptlog.log.result import Counts, RewriteResult
 from keptlog.log.steps import Compact
-from keptlog.table.cache import FOLDER
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.reading.cache import FOLDER
 from keptlog.table.store import LogStore
 
 SEGMENTS = 5

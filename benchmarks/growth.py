@@ -30,7 +30,7 @@ from benchmarks.peers import Setup, Work
 from benchmarks.report import keep, kept
 from benchmarks.run import Measurement, tell
 from benchmarks.workers import ProcessWorker, Worker
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 
 RECORDS = 20_000_000
 ROUNDS = 3

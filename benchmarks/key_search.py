@@ -37,7 +37,7 @@ from keptlog.spark.session import start_session
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 
 GOAL = 0.5
 """Keptlog's wall time divided by that of the plain loop, on two cores."""

@@ -16,13 +16,13 @@ from pyiceberg.catalog import Catalog, load_catalog
 
 from keptlog.home import new_id
 from keptlog.log.segment import Segment
-from keptlog.table.catalog import open_catalog
-from keptlog.table.file_metrics import data_file_of
-from keptlog.table.files import TableFiles
-from keptlog.table.manifests import FileChange
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.commits.topics import TopicCreation, load_topic_table
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.file_metrics import data_file_of
+from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.metadata.state import first_dirty_offset, log_end_offset
 from keptlog.table.namespaces import CATALOG_NAME
-from keptlog.table.state import first_dirty_offset, log_end_offset
-from keptlog.table.topics import TopicCreation, load_topic_table
 
 _SPAWN = multiprocessing.get_context("spawn")
 _HOUR_MS = 3_600_000

@@ -34,7 +34,7 @@ from benchmarks.workers import Outcome, ProcessWorker, RunFailed, Worker
 from keptlog.sources.kafka_log.reader import read_segment
 from keptlog.sources.kafka_log.segments import segments_to_read
 from keptlog.sources.kafka_log.transactions import scan_log
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 
 _WARM_UP = -1
 _SLOW_SECONDS = 20

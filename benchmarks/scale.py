@@ -38,7 +38,7 @@ from keptlog.log.plan import plan_step
 from keptlog.log.result import Counts, RewriteResult
 from keptlog.log.steps import Compact
 from keptlog.passes.observer import Observer
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.logs import open_store
 

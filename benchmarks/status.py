@@ -25,8 +25,8 @@ from benchmarks.copied_topics import make_copies, register, with_files
 from benchmarks.machine import described
 from benchmarks.many_topics import Shape, topic_name
 from benchmarks.report import keep
-from keptlog.table.cache import FOLDER
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.reading.cache import FOLDER
 from tests.logs import open_store
 
 SHAPE = Shape(partitions=50, segments=5)

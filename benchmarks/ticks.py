@@ -43,7 +43,7 @@ from examples.lake.postgres import postgres
 from examples.lake.rest_catalog import rest_catalog
 from examples.lake.whole_lake import catalog_environment
 from keptlog.passes.observer import Observer
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.namespaces import CATALOG_NAME
 from tests.logs import open_store
 

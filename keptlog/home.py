@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     from keptlog.passes.repair import Repairer, RepairProposal
     from keptlog.passes.retain import Retainer
     from keptlog.spark.driver import Spark
-    from keptlog.table.append import AppendResult
-    from keptlog.table.receipt_chain import ReceiptChain
+    from keptlog.table.chain.receipt_chain import ReceiptChain
+    from keptlog.table.changes.append import AppendResult
+    from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
-    from keptlog.table.topics import Topic
 
 _KAFKA_FILE = "kafka.properties"
 _PURGES_AT_ONCE = 8
@@ -243,7 +243,7 @@ class Home:
     def applier(self) -> Applier:
         """What compares the topics of this home with what is declared of them, and brings them there."""
         from keptlog.passes.apply import Applier
-        from keptlog.table.side_by_side import AT_ONCE
+        from keptlog.table.waiting.side_by_side import AT_ONCE
 
         return Applier(self.store, new_id, 1 if self._is_embedded else AT_ONCE)
 
@@ -272,7 +272,7 @@ class Home:
     def purger(self) -> Purger:
         """What deletes the files of this home that were replaced."""
         from keptlog.passes.purge import Purger
-        from keptlog.table.purge_memory import PurgeMemory
+        from keptlog.table.purging.purge_memory import PurgeMemory
 
         settings, is_far = self.store.clock_guard.broker_settings, not self._is_embedded
         memory = PurgeMemory(self.path, settings, is_made=is_far)
@@ -280,7 +280,7 @@ class Home:
 
     @property
     def _is_embedded(self) -> bool:
-        from keptlog.table.catalog import EmbeddedCatalog
+        from keptlog.table.catalogs.catalog import EmbeddedCatalog
 
         return isinstance(self.store.committer.catalog, EmbeddedCatalog)
 
@@ -326,10 +326,10 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     from keptlog.notify.checks import forget_topic
     from keptlog.passes.receipts import Receipts
     from keptlog.receipts.key_files import signing_key, trusted_keys
-    from keptlog.table.cache import TopicCache
-    from keptlog.table.catalog import EmbeddedCatalog, open_catalog
-    from keptlog.table.drafts import in_turn
-    from keptlog.table.receipt_chain import ReceiptChain
+    from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
+    from keptlog.table.chain.receipt_chain import ReceiptChain
+    from keptlog.table.reading.cache import TopicCache
+    from keptlog.table.removal.drafts import in_turn
     from keptlog.table.store import LogStore
 
     path = home_folder(Path(path)) if path else home_path(environment)

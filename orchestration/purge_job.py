@@ -20,7 +20,7 @@ from keptlog.passes.observer import observe
 
 if TYPE_CHECKING:
     from keptlog.passes.purge import PurgeResult
-    from keptlog.table.drafts import Sealing
+    from keptlog.table.removal.drafts import Sealing
 
 
 class PurgeConfig(dg.Config):
@@ -81,7 +81,7 @@ def _purge(run: Run, config: PurgeConfig) -> None:
 
 def _tell(context: Context, result: "PurgeResult") -> set[str]:
     """Tell what was deleted, and what was not; the topics from which something was."""
-    from keptlog.table.held import held_lines  # noqa: PLC0415  # a run needs it, loading does not
+    from keptlog.table.removal.held import held_lines  # noqa: PLC0415  # a run needs it, loading does not
 
     changed: set[str] = set()
     for topic, receipt in result.receipts.items():

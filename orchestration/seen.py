@@ -15,8 +15,8 @@ from keptlog.dagster.assets.asset_topic import AssetSource, AssetTopic, shown_se
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.counted import counted, some_of
 from keptlog.passes.observer import Overview
-from keptlog.table.logs import table_location
-from keptlog.table.state import read_source_identity
+from keptlog.table.metadata.logs import table_location
+from keptlog.table.metadata.state import read_source_identity
 
 _VERSION = 2
 """Of the JSON; another one when a field changes."""

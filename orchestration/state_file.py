@@ -25,7 +25,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.log.iso_time import iso_time
 from keptlog.regular_file import read_file
-from keptlog.table.configuration import catalog_settings, kind_of
+from keptlog.table.catalogs.configuration import catalog_settings, kind_of
 from keptlog.whole_file import replace_file
 
 _logger = logging.getLogger(__name__)

@@ -31,8 +31,8 @@ from keptlog.storage.schema import SCHEMA
 if TYPE_CHECKING:
     from keptlog.dagster.resources.log_store import LogStoreResource
     from keptlog.dagster.resources.spark import SessionSource
-    from keptlog.table.read import Reader
-    from keptlog.table.record_stream import RecordStream
+    from keptlog.table.reading.read import Reader
+    from keptlog.table.reading.record_stream import RecordStream
 
 TOPIC_KEY = "keptlog/topic"
 """In the metadata of an asset that can be loaded: the topic's name, whatever the asset is called."""
@@ -99,7 +99,7 @@ def topic_io_manager(log_store: str, spark: str) -> dg.IOManagerDefinition:
 
 
 def _stream(reader: Reader, options: dict[str, object], of: str) -> RecordStream:
-    from keptlog.table.record_stream import RecordStream  # noqa: PLC0415  # a run needs it, loading does not
+    from keptlog.table.reading.record_stream import RecordStream  # noqa: PLC0415  # a run needs it, loading does not
 
     unknown = sorted(set(options).difference(_OPTIONS))
     if unknown:

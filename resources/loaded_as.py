@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from keptlog.dagster.resources.spark import SessionSource
-    from keptlog.table.record_stream import RecordStream
+    from keptlog.table.reading.record_stream import RecordStream
 
 Loaded = Callable[["RecordStream", "SessionSource"], object]
 

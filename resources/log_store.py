@@ -52,7 +52,7 @@ class _Place:
 
     @classmethod
     def of(cls, home: Path) -> _Place:
-        from keptlog.table.embedded import DATABASE  # noqa: PLC0415  # a tick needs it, loading does not
+        from keptlog.table.catalogs.embedded import DATABASE  # noqa: PLC0415  # a tick needs it, loading does not
 
         return cls(_file(home), _file(home / DATABASE))
 

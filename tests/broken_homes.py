@@ -16,7 +16,7 @@ from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.notify.ticks import leave_tick
-from keptlog.table.mark import Failure
+from keptlog.table.changes.mark import Failure
 from tests.broken_topics import cut_in_half, first_manifest, metadata_file
 from tests.patched_home import Act, BrokenHome, Patched
 from tests.table.foreign import insert, roll_back, table_of

@@ -12,8 +12,8 @@ from pathlib import Path
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
+from keptlog.table.commits.topics import load_topic_table
 from keptlog.table.store import LogStore
-from keptlog.table.topics import load_topic_table
 
 
 @dataclass(frozen=True)

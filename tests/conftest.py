@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from xdist.remote import Producer
 
 from keptlog.spark.session import start_session
-from keptlog.table.logs import ObservedTopic
+from keptlog.table.metadata.logs import ObservedTopic
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from tests import java_classes, profiles

@@ -24,7 +24,7 @@ from keptlog.log.segment import Log
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.passes.clean import Cleaner, Pass
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.table.stores import staged
 

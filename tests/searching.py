@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from keptlog.engine.search_tasks import KeySearch
 from keptlog.log.search import FileFindings, SearchedFile
 from keptlog.progress import Progress, silent
-from keptlog.table.reaching import reaching
-from keptlog.table.search import bounds_of, searched_files
+from keptlog.table.removal.search import bounds_of, searched_files
+from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine

@@ -55,6 +55,7 @@ ENGINE = "The engine is driven through its protocol, and knows neither table nor
 RECEIPTS = "Receipts are checked by whoever has their files, without a home"
 CRYPTOGRAPHY = "Only keptlog.receipts imports cryptography"
 PASSES = "The passes decide, and leave Spark, Iceberg, Dagster and the command line to others"
+TABLE = "Inside the table, imports only go down"
 ICEBERG = "Only keptlog.table imports PyIceberg"
 SPARK = "Only keptlog.spark imports PySpark"
 DAGSTER = "Only keptlog.dagster imports Dagster"
@@ -78,12 +79,12 @@ WRONG_IMPORTS = [
     ("keptlog/receipts/receipt.py", "import pyarrow", RECEIPTS),
     ("keptlog/receipts/receipt.py", "import pyiceberg", RECEIPTS),
     ("keptlog/kafka_client/settings.py", "import keptlog.engine.tasks", DOWN),
-    ("keptlog/topics_file/nodes.py", "import keptlog.table.state", DOWN),
+    ("keptlog/topics_file/nodes.py", "import keptlog.table.metadata.state", DOWN),
     ("keptlog/settings.py", "import yaml", YAML),
     ("keptlog/kernels/judge.py", "import pyspark", KERNELS),
     ("keptlog/kernels/judge.py", "import pyiceberg", KERNELS),
     ("keptlog/kernels/judge.py", "import dagster", KERNELS),
-    ("keptlog/kernels/judge.py", "import keptlog.table.files", KERNELS),
+    ("keptlog/kernels/judge.py", "import keptlog.table.io.files", KERNELS),
     ("keptlog/kernels/judge.py", "import keptlog.spark", KERNELS),
     ("keptlog/kernels/judge.py", "import keptlog.engine.tasks", KERNELS),
     ("keptlog/engine/engine.py", "import pyspark", ENGINE),
@@ -91,6 +92,8 @@ WRONG_IMPORTS = [
     ("keptlog/engine/engine.py", "import dagster", ENGINE),
     ("keptlog/engine/engine.py", "import keptlog.table", DOWN),
     ("keptlog/table/store.py", "import keptlog.spark", DOWN),
+    ("keptlog/table/commits/commit.py", "import keptlog.table.store", TABLE),
+    ("keptlog/table/metadata/state.py", "import keptlog.table.catalogs.catalog", TABLE),
     ("keptlog/table/store.py", "import pyspark", SPARK),
     ("keptlog/table/store.py", "import keptlog.passes.clean", DOWN),
     ("keptlog/spark/jobs.py", "import keptlog.table.store", DOWN),

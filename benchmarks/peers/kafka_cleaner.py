@@ -35,7 +35,7 @@ from examples.installed import NotInstalled
 from examples.kafka_jars import BUILD
 from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.segment_reader import read_row_groups
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 from tests.kafka.jars import classpath
 
 _SOURCE = Path(__file__).with_name("CleanerThread.java")

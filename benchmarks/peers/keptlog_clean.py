@@ -24,7 +24,7 @@ from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.spark.jobs import spark_engine
 from keptlog.spark.session import start_session
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 
 
 def open_peer(setup: Setup) -> KeptlogClean:

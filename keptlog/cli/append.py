@@ -23,7 +23,7 @@ from keptlog.sources.row_fields import ROW_FIELDS
 
 if TYPE_CHECKING:
     from keptlog.ingest.offset_files import FileIngest, FileIntake
-    from keptlog.table.append import AppendResult
+    from keptlog.table.changes.append import AppendResult
     from keptlog.table.store import LogStore
 
 _SUMS = ("records", "skipped", "bytes")

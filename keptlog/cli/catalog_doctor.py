@@ -6,7 +6,7 @@ import click
 
 from keptlog.cli.output import print_table
 from keptlog.passes.catalog_doctor import Certificate
-from keptlog.table.catalog_probe import Answer
+from keptlog.table.doctor.catalog_probe import Answer
 
 _ANSWERS = {Answer.KEPT: "kept", Answer.BROKEN: "BROKEN", Answer.NOT_LOOKED_AT: "not looked at"}
 

@@ -12,8 +12,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from keptlog.settings import broker_settings, home_path
-from keptlog.table.cache import FOLDER, TopicCache
-from keptlog.table.embedded import embedded_locations
+from keptlog.table.catalogs.embedded import embedded_locations
+from keptlog.table.reading.cache import FOLDER, TopicCache
 
 SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_KEPTLOG_COMPLETE"

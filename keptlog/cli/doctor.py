@@ -62,7 +62,7 @@ def doctor(*, is_catalog: bool, no_probes: bool, quiet: bool, as_json: bool) -> 
 def _probe(home: Path, now_ms: int, progress: Progress, *, as_json: bool) -> None:
     from keptlog.cli.catalog_doctor import certificate_json, tell_certificate  # noqa: PLC0415  # see above
     from keptlog.cli.patient import catalog_doctor  # noqa: PLC0415
-    from keptlog.table.catalog_probe import Answer  # noqa: PLC0415
+    from keptlog.table.doctor.catalog_probe import Answer  # noqa: PLC0415
 
     found = catalog_doctor(home, progress).examine(now_ms)
     if as_json:

@@ -21,7 +21,7 @@ from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
 from keptlog.log.segment import Log, Segment
 from keptlog.passes.names import topic_and_partition
-from keptlog.table.files import local_path
+from keptlog.table.io.files import local_path
 
 _DUCKDB_COLUMNS = {
     "partition": "INTEGER",

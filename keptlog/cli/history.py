@@ -13,8 +13,8 @@ from keptlog.log.broker import BrokerConfig
 from keptlog.log.history import OTHERS, DayCost, HistoryEntry, cost_by_day
 from keptlog.log.iso_time import iso_time
 from keptlog.log.units import size
-from keptlog.table.history import history_of
-from keptlog.table.reaching import reaching
+from keptlog.table.metadata.history import history_of
+from keptlog.table.waiting.reaching import reaching
 
 _SHOWN = 20
 

@@ -33,7 +33,7 @@ from keptlog.passes.watch import (
     without_catalog,
 )
 from keptlog.settings import require_entry, spark_master, spark_settings
-from keptlog.table.home_folder import require_home
+from keptlog.table.catalogs.home_folder import require_home
 
 if TYPE_CHECKING:
     from keptlog.ingest.lag import LagScan, LagScanner

@@ -12,7 +12,7 @@ from keptlog.cli.output import EXIT_FAILED
 from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Assessment
 from keptlog.passes.stored_files import no_room, wrong_in_storage
-from keptlog.table.reaching import reaching
+from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
     from keptlog.table.unopened import UnopenedStore

@@ -154,7 +154,7 @@ def require_topics_here() -> None:
         StorageUnavailable: there was one, and its catalog is lost.
     """
     # Importing it looks at PyIceberg's configuration, and this module is imported before any error is told.
-    from keptlog.table.home_folder import require_home  # noqa: PLC0415
+    from keptlog.table.catalogs.home_folder import require_home  # noqa: PLC0415
 
     require_home(home_path())
 

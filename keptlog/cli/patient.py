@@ -21,8 +21,8 @@ from keptlog.progress import Progress
 from keptlog.receipts.key_files import require_signing_key
 from keptlog.settings import BROKER_FILE, SPARK_FILE, SPARK_MASTER, broker_settings, spark_master, spark_settings
 from keptlog.storage.erasure_secret import known_hasher
-from keptlog.table.catalog import open_catalog
-from keptlog.table.configuration import catalog_settings
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.configuration import catalog_settings
 
 if TYPE_CHECKING:
     from keptlog.passes.catalog_doctor import CatalogDoctor, Certificate

@@ -13,10 +13,10 @@ from keptlog.log.counted import counted
 
 if TYPE_CHECKING:
     from keptlog.passes.purge import PurgePreviews
-    from keptlog.table.deletion import TopicDeletion
-    from keptlog.table.drafts import Sealing
-    from keptlog.table.purge_receipt import PurgeReceipt
-    from keptlog.table.removal import NotDeleted
+    from keptlog.table.purging.purge_receipt import PurgeReceipt
+    from keptlog.table.removal.deletion import TopicDeletion
+    from keptlog.table.removal.drafts import Sealing
+    from keptlog.table.removal.removal import NotDeleted
 
 
 def tell_previews(previews: PurgePreviews, *, is_answer: bool, as_json: bool) -> None:
@@ -58,7 +58,7 @@ def purge_rest(receipt: PurgeReceipt) -> dict[str, object]:
 
 def purge_lines(receipt: PurgeReceipt) -> list[str]:
     """The same for people."""
-    from keptlog.table.held import held_lines  # noqa: PLC0415  # it is there: a purge was made with it
+    from keptlog.table.removal.held import held_lines  # noqa: PLC0415  # it is there: a purge was made with it
 
     return [
         *held_lines(receipt.held),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from keptlog.passes.receipts import Receipts
     from keptlog.receipts.receipt import Receipt
     from keptlog.receipts.signing import PublicKey
-    from keptlog.table.sealed_receipts import SealedReceipts
+    from keptlog.table.chain.sealed_receipts import SealedReceipts
 
 _existing = click.Path(exists=True, path_type=Path)
 
@@ -175,8 +175,8 @@ def _receipts() -> Receipts[SealedReceipts]:
 def _waiting() -> tuple[list[str], Mapping[str, KeptlogError]]:
     """The receipts that the home's topics have and that are not sealed; and the topics that can't tell."""
     from keptlog.cli.unopened import unopened_store  # noqa: PLC0415  # as above
-    from keptlog.table.drafts import waiting_drafts  # noqa: PLC0415
-    from keptlog.table.reaching import reaching  # noqa: PLC0415
+    from keptlog.table.removal.drafts import waiting_drafts  # noqa: PLC0415
+    from keptlog.table.waiting.reaching import reaching  # noqa: PLC0415
 
     store = unopened_store()
     tables, failed = store.embedded_tables(), dict[str, KeptlogError]()

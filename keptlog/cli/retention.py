@@ -112,7 +112,7 @@ def delete_records(  # noqa: PLR0913
         click.echo(f"run {deleted.run_id} has deleted {before} already; then {went}")
     else:
         click.echo(f"{deleted.topic_partition} begins at offset {deleted.log_start_offset} now; {went}")
-    from keptlog.table.held import held_lines  # noqa: PLC0415  # it is there: the deletion was made with it
+    from keptlog.table.removal.held import held_lines  # noqa: PLC0415  # it is there: the deletion was made with it
 
     for line in held_lines(deleted.held):
         click.echo(line)
@@ -141,8 +141,8 @@ def log_named(place: Sequence[str]) -> TopicPartition:
 
 def _preview(store: LogStore, name: TopicPartition, offset: int, run_id: str | None) -> dict[str, object]:
     """What would go; it is refused where the deletion would be."""
-    from keptlog.table.retain import DeleteRecords, what_goes  # noqa: PLC0415  # only who asks for a preview needs them
-    from keptlog.table.topics import require_partition  # noqa: PLC0415
+    from keptlog.table.changes.retain import DeleteRecords, what_goes  # noqa: PLC0415  # only who asks for a preview needs them
+    from keptlog.table.commits.topics import require_partition  # noqa: PLC0415
 
     store.require_writable()
     topic = store.describe_topic(name.topic)

@@ -43,7 +43,7 @@ from keptlog.passes.names import refuse_unknown
 from keptlog.passes.standings import Standings, look_at_standings, wrong_files_on_disk
 from keptlog.passes.this_machine import held_here
 from keptlog.settings import home_path
-from keptlog.table.embedded import unfinished_deletion
+from keptlog.table.catalogs.embedded import unfinished_deletion
 
 MOST_SHOWN = 200
 """Rows, if no topic was named; JSON has all."""

@@ -35,9 +35,9 @@ from keptlog.log.sections import GIVEN_UP
 from keptlog.log.setting import Resolved, as_text
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.log.units import in_words
-from keptlog.table.embedded import existing_topic, unfinished_deletion
-from keptlog.table.logs import table_location
-from keptlog.table.state import read_source_identity
+from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion
+from keptlog.table.metadata.logs import table_location
+from keptlog.table.metadata.state import read_source_identity
 
 if TYPE_CHECKING:
     from keptlog.log.declared import About

@@ -17,7 +17,7 @@ from keptlog.home import new_id
 from keptlog.log.counted import counted
 
 if TYPE_CHECKING:
-    from keptlog.table.truncate import TruncationResult
+    from keptlog.table.changes.truncate import TruncationResult
 
 
 @click.command(short_help="Remove the end of an ingested log, to read it again.")
@@ -45,7 +45,7 @@ def truncate(  # noqa: PLR0913
     """
     name = log_named(place)
     store = home_with(name.topic).store
-    from keptlog.table.truncate import Truncation  # noqa: PLC0415  # the help of all commands opens no catalog
+    from keptlog.table.changes.truncate import Truncation  # noqa: PLC0415  # the help of all commands opens no catalog
 
     store.require_writable()
     truncation = Truncation(name, offset, run_id or new_id(), new_id, is_new_run=run_id is None)

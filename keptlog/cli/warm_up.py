@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.engine.tasks import RewriteTask
 from keptlog.progress import silent
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 
 if TYPE_CHECKING:
     from keptlog.spark.driver import Spark

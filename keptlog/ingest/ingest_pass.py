@@ -50,13 +50,13 @@ from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_inges
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.progress import Progress, silent
 from keptlog.storage.leftover import discard
-from keptlog.table.staged import discarded_if_refused
+from keptlog.table.commits.staged import discarded_if_refused
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
     from keptlog.ingest.source import Source
+    from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
-    from keptlog.table.topics import Topic
 
 NOTHING_SEEN: Mapping[str, int] = MappingProxyType({})
 _logger = logging.getLogger(__name__)

@@ -28,8 +28,8 @@ from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.past import is_past, was_within
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.lineage import require_own
-from keptlog.table.reaching import one_line
+from keptlog.table.metadata.lineage import require_own
+from keptlog.table.waiting.reaching import one_line
 
 if TYPE_CHECKING:
     from keptlog.kafka_client.settings import ClientSettings

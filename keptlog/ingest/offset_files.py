@@ -13,7 +13,7 @@ so nobody can tell a gap from a file that was forgotten.
 This is no ``Source`` (``keptlog.ingest.source``): up to where files go, and whether they may come in, is known only
 when the last row was read, so there is nothing to survey and to cut before. They are read once, in this process and
 without Spark, and come in whole or not at all. So rows are staged as an append stages records, with the same writers
-(``keptlog.table.partition_writers``), and committed as an ingest commits.
+(``keptlog.table.changes.partition_writers``), and committed as an ingest commits.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS
 from keptlog.storage.schema import SCHEMA, US_PER_MS
-from keptlog.table.partition_writers import PartitionWriters, SegmentPaths
-from keptlog.table.staged import discarded_if_refused
+from keptlog.table.changes.partition_writers import PartitionWriters, SegmentPaths
+from keptlog.table.commits.staged import discarded_if_refused
 
 if TYPE_CHECKING:
     from keptlog.sources.files import FileSet

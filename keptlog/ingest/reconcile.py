@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from keptlog.engine.ingest_tasks import Part
     from keptlog.ingest.plans import PlannedTopic
     from keptlog.ingest.source import Source
+    from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
-    from keptlog.table.topics import Topic
 
 
 @dataclass

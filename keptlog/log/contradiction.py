@@ -1,7 +1,8 @@
 """What is said where files and state of a topic contradict each other.
 
-Whoever judges a topic has asked before whether another program has changed it (``keptlog.table.lineage``). Then a file
-of the table is not the one that was written, and no repair brings it back. Who has not asked says so (``blaming``).
+Whoever judges a topic has asked before whether another program has changed it (``keptlog.table.metadata.lineage``).
+Then a file of the table is not the one that was written, and no repair brings it back. Who has not asked says so
+(``blaming``).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ them, for longer because something keeps them. G8 is the promise that this ends.
   Kafka. No time is promised. But they are there, so nobody may say that nothing holds them.
 
 A look at storage gives ``Held``: a file, or a few that one commit has superseded. Judged at a time they become
-``Holder``s, which people read. Who looks, and how closely, is told in ``keptlog.table.held``.
+``Holder``s, which people read. Who looks, and how closely, is told in ``keptlog.table.removal.held``.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ needs a dozen numbers, and they hold for a while:
       |------------------------------------------------------------|
       now_ms                                                        the clock closes a segment, a log becomes late, …
 
-So they may be put aside, under the metadata location at which the log was judged (``keptlog.table.standings``). What
-grows with the clock is not among them, but its beginning: since when a log is late, and not by how much.
+So they may be put aside, under the metadata location at which the log was judged (``keptlog.table.reading.standings``).
+What grows with the clock is not among them, but its beginning: since when a log is late, and not by how much.
 """
 
 from __future__ import annotations

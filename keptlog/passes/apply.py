@@ -28,15 +28,15 @@ from keptlog.log.given import whole_number
 from keptlog.log.setting import Origin, as_text
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
-from keptlog.table.declaration import Declaration, DeclaredCreation, declared_topic
-from keptlog.table.embedded import unfinished_deletion
-from keptlog.table.lineage import require_own
-from keptlog.table.side_by_side import side_by_side
-from keptlog.table.state import read_source
+from keptlog.table.catalogs.embedded import unfinished_deletion
+from keptlog.table.changes.declaration import Declaration, DeclaredCreation, declared_topic
+from keptlog.table.metadata.lineage import require_own
+from keptlog.table.metadata.state import read_source
+from keptlog.table.waiting.side_by_side import side_by_side
 from keptlog.topics_file.reading import TopicEntry, TopicsFile
 
 if TYPE_CHECKING:
-    from keptlog.table.deletion import TopicDeletion
+    from keptlog.table.removal.deletion import TopicDeletion
     from keptlog.table.store import LogStore
 
 NOT_COMPACTED = "cleanup.policy is delete: it will not be compacted"

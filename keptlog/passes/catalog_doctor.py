@@ -1,7 +1,7 @@
 """``keptlog doctor --catalog``: may topics be kept in this catalog, and if not, why not.
 
-What is asked are promises, one by one (``keptlog.table.catalog_probe``), in namespaces made for it and taken away
-afterwards. Then there are hints: what no guarantee rests on, but somebody pays for.
+What is asked are promises, one by one (``keptlog.table.doctor.catalog_probe``), in namespaces made for it and taken
+away afterwards. Then there are hints: what no guarantee rests on, but somebody pays for.
 """
 
 from __future__ import annotations
@@ -12,14 +12,22 @@ from dataclasses import dataclass
 from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
 from keptlog.progress import Progress, silent
-from keptlog.table.catalog_probe import Answer, ProbeResult, probed
-from keptlog.table.probe_commits import PROBES as COMMITS
-from keptlog.table.probe_races import PROBES as RACES
-from keptlog.table.probe_reading import PROBES as READING
-from keptlog.table.probe_tables import PROBES as TABLES
-from keptlog.table.reach import OUT_OF_REACH
-from keptlog.table.reaching import one_line, reaching
-from keptlog.table.scratch import OpenCatalog, Scratch, is_not_made_yet, scratch_at, scratch_name, sweep, topics_folder
+from keptlog.table.doctor.catalog_probe import Answer, ProbeResult, probed
+from keptlog.table.doctor.probe_commits import PROBES as COMMITS
+from keptlog.table.doctor.probe_races import PROBES as RACES
+from keptlog.table.doctor.probe_reading import PROBES as READING
+from keptlog.table.doctor.probe_tables import PROBES as TABLES
+from keptlog.table.doctor.scratch import (
+    OpenCatalog,
+    Scratch,
+    is_not_made_yet,
+    scratch_at,
+    scratch_name,
+    sweep,
+    topics_folder,
+)
+from keptlog.table.waiting.reach import OUT_OF_REACH
+from keptlog.table.waiting.reaching import one_line, reaching
 
 PROBES = (*TABLES, *RACES, *COMMITS, *READING)
 

@@ -16,7 +16,7 @@ One broken log stops nobody else's: it is named with its reason, and marked uncl
 (``keptlog.log.uncleanable``), so that whoever plans the next pass leaves it alone for a while. An outage of Spark,
 catalog or storage is no log's fault: what it has stopped is named too, and not marked (``keptlog.passes.apart``). An
 input that is gone is a stale plan if another commit came first, and corruption if it still is live
-(``keptlog.table.lost``).
+(``keptlog.table.reading.lost``).
 
 What of the table is needed to rewrite and to commit is imported then: a plan is also made, and handed on, by those who
 never open one.
@@ -62,7 +62,7 @@ from keptlog.storage.leftover import discard
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
     from keptlog.passes.in_legs import InLegs
-    from keptlog.table.mark import Failure
+    from keptlog.table.changes.mark import Failure
     from keptlog.table.store import LogStore
 
 _logger = logging.getLogger(__name__)
@@ -276,7 +276,7 @@ class Cleaner:
         Raises:
             StorageUnavailable: the catalog can't be asked at all; nothing is marked.
         """
-        from keptlog.table.mark import Failure  # noqa: PLC0415
+        from keptlog.table.changes.mark import Failure  # noqa: PLC0415
 
         is_full = len(out_of_reach) >= OUTAGES_BORNE
         untried = [name for name in death.names if is_full or not out_of_reach.isdisjoint(possible_topics(name))]
@@ -360,7 +360,7 @@ class Cleaner:
 
         ``before`` are those that had failed before the commit.
         """
-        from keptlog.table.mark import Failure  # noqa: PLC0415
+        from keptlog.table.changes.mark import Failure  # noqa: PLC0415
 
         by_topic: dict[str, list[Failure]] = defaultdict(list)
         for step in done.plan.steps:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from keptlog.errors import KeptlogError
 from keptlog.passes.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.names import require_topics
-from keptlog.table.erasure_look import read_register
-from keptlog.table.state import ERASURES, read_open_erasures
+from keptlog.table.metadata.state import ERASURES, read_open_erasures
+from keptlog.table.removal.erasure_look import read_register
 
 if TYPE_CHECKING:
     from keptlog.table.unopened import UnopenedStore

@@ -39,10 +39,10 @@ from keptlog.passes.erasure_request import (
 from keptlog.passes.key_text import names_hashed_key, names_key, quotes
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
-from keptlog.table.erasure_look import current_snapshot_of, read_register
-from keptlog.table.erasures import RegisterChange
-from keptlog.table.reach import OUT_OF_REACH, unavailable
-from keptlog.table.state import ERASURES, read_open_erasures
+from keptlog.table.changes.erasures import RegisterChange
+from keptlog.table.metadata.state import ERASURES, read_open_erasures
+from keptlog.table.removal.erasure_look import current_snapshot_of, read_register
+from keptlog.table.waiting.reach import OUT_OF_REACH, unavailable
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine

@@ -38,8 +38,8 @@ from keptlog.passes.kept_records import KeptRecords
 from keptlog.passes.key_places import KeyPlace, KeyPlaces
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.segment_reader import open_segment
-from keptlog.table.erasure_look import current_snapshot_of, oldest_sequence_number
-from keptlog.table.reaching import reaching
+from keptlog.table.removal.erasure_look import current_snapshot_of, oldest_sequence_number
+from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
     from keptlog.storage.key_hash import KeyHasher

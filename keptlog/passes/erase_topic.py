@@ -45,14 +45,14 @@ from keptlog.log.strategy import StrategyKind
 from keptlog.passes.erasure_request import ErasureRequest, TopicProposal
 from keptlog.passes.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret
-from keptlog.table.erasure_look import keepers, read_register
-from keptlog.table.erasures import RegisterChange
+from keptlog.table.changes.erasures import RegisterChange
+from keptlog.table.removal.erasure_look import keepers, read_register
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
     from keptlog.storage.key_hash import KeyHasher
+    from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
-    from keptlog.table.topics import Topic
 
 MOST_READS = 20
 """How often a log is read again because somebody else has appended to it meanwhile."""

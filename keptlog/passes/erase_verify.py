@@ -25,10 +25,10 @@ from keptlog.passes.erasure_receipt import erasure_drafts
 from keptlog.passes.erasure_request import ErasureProof, ErasureRow
 from keptlog.passes.kept_records import KeptRecords
 from keptlog.storage.erasure_secret import require_secret
-from keptlog.table.drafts import why_not_sealed
-from keptlog.table.erasure_look import snapshot_ids
-from keptlog.table.reaching import reaching
-from keptlog.table.search import bounds_of, searched_files, searched_versions
+from keptlog.table.removal.drafts import why_not_sealed
+from keptlog.table.removal.erasure_look import snapshot_ids
+from keptlog.table.removal.search import bounds_of, searched_files, searched_versions
+from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine

@@ -21,7 +21,7 @@ from keptlog.storage.segment_reader import stored_checksums
 
 if TYPE_CHECKING:
     from keptlog.passes.erasure_request import ErasureProof
-    from keptlog.table.files import TableFiles
+    from keptlog.table.io.files import TableFiles
 
 ERASURE = "erasure"
 """The kind of these receipts."""

@@ -1,8 +1,8 @@
 """G8: what was superseded or deleted is gone in time, or it is said what holds it.
 
 The other guarantees are seen in a log's own segments. This one is about all that is *not* live: older snapshots, tags,
-files that runs left, journals. So it is looked for once a topic, in its table and its storage (``keptlog.table.held``),
-and told of each log by the partition that a file lies in.
+files that runs left, journals. So it is looked for once a topic, in its table and its storage
+(``keptlog.table.removal.held``), and told of each log by the partition that a file lies in.
 
 A deadline that has passed breaks it, whatever the reason. What could not be listed or read is not looked at. Nor is
 what a clock that was ahead has dated, nor what lies in a home that is a copy: its catalog names the files of the
@@ -39,8 +39,8 @@ def look_for_holders(store: LogStore | UnopenedStore, topic: str, now_ms: int) -
         LogCorrupt: the topic can't be read.
         StorageUnavailable: the storage can't be listed.
     """
-    from keptlog.table.held import held_in  # noqa: PLC0415  # who only wants the check's name opens no table
-    from keptlog.table.reaching import reaching  # noqa: PLC0415
+    from keptlog.table.removal.held import held_in  # noqa: PLC0415  # who only wants the check's name opens no table
+    from keptlog.table.waiting.reaching import reaching  # noqa: PLC0415
 
     terms = store.observe(topic).holdings.terms
     with reaching(f"files of topic {topic} can't be listed"):

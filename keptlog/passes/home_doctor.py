@@ -32,15 +32,15 @@ from keptlog.log.problem import CheckUp, Problem
 from keptlog.passes.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
 from keptlog.passes.proof_doctor import erasure_problems, receipt_problems
 from keptlog.passes.this_machine import held_here
-from keptlog.table.embedded import DATABASE, unfinished_deletion
-from keptlog.table.format import CURRENT
-from keptlog.table.home_folder import RESTORE
-from keptlog.table.home_location import Elsewhere
+from keptlog.table.catalogs.embedded import DATABASE, unfinished_deletion
+from keptlog.table.catalogs.home_folder import RESTORE
+from keptlog.table.catalogs.home_location import Elsewhere
+from keptlog.table.doctor.topic_exam import PutBack
+from keptlog.table.doctor.unowned import unowned_folders
+from keptlog.table.metadata.format import CURRENT
 from keptlog.table.namespaces import CONFIGURED
-from keptlog.table.reaching import HELD
-from keptlog.table.side_by_side import side_by_side
-from keptlog.table.topic_exam import PutBack
-from keptlog.table.unowned import unowned_folders
+from keptlog.table.waiting.reaching import HELD
+from keptlog.table.waiting.side_by_side import side_by_side
 
 _UNREAD_SETTINGS = "its settings can't be read"
 _SPARK_IS_DOWN = "the Spark server or cluster is down, or was never started, or its address or token is an old one"
@@ -191,7 +191,7 @@ def _catalog_problem(error: BaseException) -> Problem:
 def _promises(patient: Patient) -> Iterator[Problem]:
     if patient.probe is None:  # then it is not asked at all
         return
-    from keptlog.table.catalog_probe import Answer  # noqa: PLC0415  # few homes have a catalog to be probed
+    from keptlog.table.doctor.catalog_probe import Answer  # noqa: PLC0415  # few homes have a catalog to be probed
 
     found = patient.probe()
     for each in found.results:

@@ -16,13 +16,13 @@ from keptlog.log.segment import Log
 from keptlog.passes.holders import look_for_holders
 from keptlog.passes.observer import Overview, observe
 from keptlog.settings import require_entry
-from keptlog.table.catalog import EmbeddedCatalog
-from keptlog.table.embedded import DATABASE, damage_in
-from keptlog.table.home_folder import is_made, require_home
-from keptlog.table.home_location import Elsewhere, elsewhere
-from keptlog.table.side_by_side import side_by_side
+from keptlog.table.catalogs.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.embedded import DATABASE, damage_in
+from keptlog.table.catalogs.home_folder import is_made, require_home
+from keptlog.table.catalogs.home_location import Elsewhere, elsewhere
+from keptlog.table.doctor.topic_exam import PutBack, TopicExam, examined, put_back
 from keptlog.table.store import LogStore
-from keptlog.table.topic_exam import PutBack, TopicExam, examined, put_back
+from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from keptlog.passes.catalog_doctor import Certificate

@@ -19,9 +19,9 @@ from keptlog.log.erasure import GoneSince
 from keptlog.log.holder import Held, HolderKind, Holdings
 from keptlog.passes.holders import look_for_holders
 from keptlog.storage.object_version import VERSION_IN_PATH
-from keptlog.table.erasure_look import keepers
-from keptlog.table.held_versions import with_locks
-from keptlog.table.reaching import reaching
+from keptlog.table.removal.erasure_look import keepers
+from keptlog.table.removal.held_versions import with_locks
+from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore

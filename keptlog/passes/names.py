@@ -22,8 +22,8 @@ from keptlog.log.plain_number import plain_number
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.unknown_topic import unknown_log, unknown_topic
-from keptlog.table.embedded import unfinished_deletion
-from keptlog.table.side_by_side import side_by_side
+from keptlog.table.catalogs.embedded import unfinished_deletion
+from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from keptlog.table.logs import Locations, ObservedTopic
-    from keptlog.table.side_by_side import Patience
+    from keptlog.table.metadata.logs import Locations, ObservedTopic
+    from keptlog.table.waiting.side_by_side import Patience
 
 
 class HasProperties(Protocol):

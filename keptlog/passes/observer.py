@@ -1,8 +1,8 @@
 """The one way to look at all logs: what each holds, how each is judged, what its last clean cost. Changes nothing.
 
 A topic is observed from its table, and what the table said is remembered on this machine's disk under the metadata
-location at which it said so (``keptlog.table.cache``). A log's judgement then changes by a commit, which moves that
-location, or by the clock, which says so in advance (``Assessment.good_until_ms``). There are two ways to look:
+location at which it said so (``keptlog.table.reading.cache``). A log's judgement then changes by a commit, which moves
+that location, or by the clock, which says so in advance (``Assessment.good_until_ms``). There are two ways to look:
 
     once               ``observe``     a command, a check: the named logs, or all
     again and again    ``Observer``    a sensor's process: asks for all locations, reads the topics whose location is
@@ -47,12 +47,12 @@ from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs
 from keptlog.passes.observable import Observable
-from keptlog.table.metadata_files import MetadataFiles, are_whole
-from keptlog.table.side_by_side import Patience, side_by_side
-from keptlog.table.state import read_open_erasures
+from keptlog.table.metadata.metadata_files import MetadataFiles, are_whole
+from keptlog.table.metadata.state import read_open_erasures
+from keptlog.table.waiting.side_by_side import Patience, side_by_side
 
 if TYPE_CHECKING:
-    from keptlog.table.logs import ObservedTopic
+    from keptlog.table.metadata.logs import ObservedTopic
 
 READING_MS = 15_000
 """Per look of an observer: far from Dagster's limit of a minute, also if three sensors wait for each other."""

@@ -21,13 +21,13 @@ from keptlog.log.iso_time import iso_time
 from keptlog.log.problem import Problem
 from keptlog.passes.home_patient import NotLookedAt, Patient
 from keptlog.storage.erasure_secret import require_secret
-from keptlog.table.topic_exam import TopicExam
+from keptlog.table.doctor.topic_exam import TopicExam
 
 if TYPE_CHECKING:
     from keptlog.passes.receipts import Receipts
     from keptlog.receipts.signing import SigningKey
     from keptlog.storage.key_hash import KeyHasher
-    from keptlog.table.receipt_chain import ReceiptChain
+    from keptlog.table.chain.receipt_chain import ReceiptChain
 
 _SECRET = "the erasure secret"  # noqa: S105  # what it is called
 

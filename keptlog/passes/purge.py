@@ -1,12 +1,13 @@
 """Purge, the pass after which the bytes are gone: topic by topic, what cleans and retention have replaced is deleted.
 
-What a purge of one topic does, and why a kill in the middle of it is harmless, stands in ``keptlog.table.purge``. Here
-it is only seen to that every topic gets its turn: one whose purge fails, whatever of, is named with its reason, and the
-next purge goes on with it. So is one of which a file could not be deleted; what it deleted is told all the same.
+What a purge of one topic does, and why a kill in the middle of it is harmless, stands in
+``keptlog.table.purging.purge``. Here it is only seen to that every topic gets its turn: one whose purge fails, whatever
+of, is named with its reason, and the next purge goes on with it. So is one of which a file could not be deleted; what
+it deleted is told all the same.
 
 A far store is mostly waited for, so several topics are purged side by side. One to which nobody has committed since its
-last purge, and of which the clock makes nothing due, is left alone (``keptlog.table.purge_memory``), at most for a day.
-Whoever names a topic wants it looked at.
+last purge, and of which the clock makes nothing due, is left alone (``keptlog.table.purging.purge_memory``), at most
+for a day. Whoever names a topic wants it looked at.
 
 Deletions of topics that were begun and not finished are finished here too.
 """
@@ -22,15 +23,15 @@ from keptlog.log.given import whole_number
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_all, require_topics, unknown_topics
 from keptlog.table.chosen import whole
-from keptlog.table.reaching import one_line
-from keptlog.table.removal import not_deleted_error
-from keptlog.table.side_by_side import side_by_side
+from keptlog.table.removal.removal import not_deleted_error
+from keptlog.table.waiting.reaching import one_line
+from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
-    from keptlog.table.deletion import TopicDeletion
-    from keptlog.table.purge_memory import PurgeMemory
     from keptlog.table.purge_preview import PurgePreview
-    from keptlog.table.purge_receipt import PurgeReceipt
+    from keptlog.table.purging.purge_memory import PurgeMemory
+    from keptlog.table.purging.purge_receipt import PurgeReceipt
+    from keptlog.table.removal.deletion import TopicDeletion
     from keptlog.table.store import LogStore
 
 _TODO = "see to it that they can be, and purge again"

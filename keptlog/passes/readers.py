@@ -25,12 +25,12 @@ from keptlog.log.holds import DEFAULT_HOLD_MAX_MS, valid_hold_max_ms, valid_read
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.passes.names import require_topics
-from keptlog.table.readers import PositionFiles, ReaderPosition, ReaderPositions, Registration, TopicReaders
-from keptlog.table.side_by_side import side_by_side
-from keptlog.table.state import READER_PREFIX, LogState
+from keptlog.table.metadata.state import READER_PREFIX, LogState
+from keptlog.table.reading.readers import PositionFiles, ReaderPosition, ReaderPositions, Registration, TopicReaders
+from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
-    from keptlog.table.reader_register import ReaderRegister
+    from keptlog.table.changes.reader_register import ReaderRegister
     from keptlog.table.store import LogStore
     from keptlog.table.unopened import UnopenedStore
 
@@ -222,7 +222,7 @@ class Readers:
 
     @property
     def _register(self) -> ReaderRegister:
-        from keptlog.table.reader_register import ReaderRegister  # noqa: PLC0415  # who only looks commits nothing
+        from keptlog.table.changes.reader_register import ReaderRegister  # noqa: PLC0415  # who only looks commits nothing
 
         return ReaderRegister(self.store.committer)
 

@@ -1,6 +1,6 @@
 """What is done with the receipts of a home: they are listed, shown, verified and handed to others.
 
-Sealing them is the business of whoever deletes (``keptlog.table.receipt_chain``).
+Sealing them is the business of whoever deletes (``keptlog.table.chain.receipt_chain``).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, name_of, told_numbers, verify_chain
 from keptlog.receipts.key_files import public_keys
-from keptlog.table.reaching import reaching
-from keptlog.table.receipt_verification import newest_put_back, verify_receipts
-from keptlog.table.sealed_receipts import SealedReceipts
+from keptlog.table.chain.receipt_verification import newest_put_back, verify_receipts
+from keptlog.table.chain.sealed_receipts import SealedReceipts
+from keptlog.table.waiting.reaching import reaching
 from keptlog.whole_file import replace_file
 
 if TYPE_CHECKING:

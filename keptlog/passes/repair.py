@@ -4,10 +4,10 @@
      |
      data; changes nothing
 
-How state and snapshot come together again stands in ``keptlog.table.repair``. Here it is found out, before anything is
-changed, what an adoption costs: which acknowledged offsets are no longer there. Only the files that are in one of the
-two and not in the other are read for it, and of those the offsets alone. And a table that would be no log is not
-adopted: the checks of ``verify``, and the columns of files that others have written.
+How state and snapshot come together again stands in ``keptlog.table.changes.repair``. Here it is found out, before
+anything is changed, what an adoption costs: which acknowledged offsets are no longer there. Only the files that are in
+one of the two and not in the other are read for it, and of those the offsets alone. And a table that would be no log is
+not adopted: the checks of ``verify``, and the columns of files that others have written.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from keptlog.passes.check import CheckResult
 from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
-from keptlog.table.topic_exam import examined
+from keptlog.table.doctor.topic_exam import examined
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from keptlog.table.repair import RepairPlan
+    from keptlog.table.changes.repair import RepairPlan
     from keptlog.table.store import LogStore
 
 Offsets = npt.NDArray[np.int64]

@@ -26,8 +26,8 @@ A target that was set back has a position before that of its reader, who has hel
 decides alone, and the reader starts over. A restore that is complete may be run again for what came since, under the
 same rules. It asks too if the head of the log went meanwhile.
 
-A truncation (``keptlog.table.truncate``) does change what offsets mean. So a position says how many there had been, and
-one that lies beyond a later one is refused.
+A truncation (``keptlog.table.changes.truncate``) does change what offsets mean. So a position says how many there had
+been, and one that lies beyond a later one is refused.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from keptlog.sinks.kafka_broker.position import Pair, Position
 from keptlog.sinks.kafka_broker.target import Target, Targets
 from keptlog.sinks.kafka_broker.writer import Writer, open_writer
 from keptlog.storage.schema import from_arrow
-from keptlog.table.readers import ReaderPosition, ReaderPositions, Registration
+from keptlog.table.reading.readers import ReaderPosition, ReaderPositions, Registration
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from keptlog.kafka_client.settings import ClientSettings
-    from keptlog.table.read import Reader
+    from keptlog.table.reading.read import Reader
     from keptlog.table.store import LogStore
 
 Standing = tuple[Registration, ReaderPositions]

@@ -16,7 +16,7 @@ from keptlog.sources.json_lines import to_json
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from keptlog.table.read import Reader
+    from keptlog.table.reading.read import Reader
 
 _PROGRESS_EVERY = 100_000
 

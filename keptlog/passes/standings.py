@@ -26,7 +26,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.topic_standing import TopicStanding, topic_standing
 from keptlog.passes.observer import Overview, observe, unread_erasures_of
 from keptlog.passes.stored_files import are_on_disk, files_on_disk, still_wrong, wrong_on_disk
-from keptlog.table.side_by_side import side_by_side
+from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from keptlog.table.unopened import UnopenedStore

@@ -1,6 +1,6 @@
 """What lies on this machine's disks, may be of any topic, and is deleted by nobody: keys and values may be in it.
 
-Looks have put aside what they have seen (``keptlog.table.cache``), and it outlives its topic. And there is what
+Looks have put aside what they have seen (``keptlog.table.reading.cache``), and it outlives its topic. And there is what
 Sparks that are gone have left.
 
 A Spark keeps shuffled records and what it spills in folders of its own, ``blockmgr-…`` and ``spark-…``, below
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from keptlog.log.holder import Held, HolderKind, Holdings, Terms
-from keptlog.table.cache import TopicCache
+from keptlog.table.reading.cache import TopicCache
 
 _OURS = ("blockmgr-", "spark-")
 _MS = 1000

@@ -22,8 +22,8 @@ from keptlog.passes.check import CHECKS, CheckResult, what_broke
 from keptlog.passes.holders import check_gone, not_looked_at
 from keptlog.passes.names import named_logs, require_all
 from keptlog.passes.verify import verify_log
-from keptlog.table.embedded import unfinished_deletion
-from keptlog.table.unowned import unowned_folders
+from keptlog.table.catalogs.embedded import unfinished_deletion
+from keptlog.table.doctor.unowned import unowned_folders
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore

@@ -39,8 +39,8 @@ from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message, message_of
 from keptlog.notify.settings import NotifySettings
 from keptlog.notify.ticks import last_ticks
-from keptlog.table.home_folder import require_home
-from keptlog.table.state import read_source_identity
+from keptlog.table.catalogs.home_folder import require_home
+from keptlog.table.metadata.state import read_source_identity
 
 if TYPE_CHECKING:
     from keptlog.passes.observer import Overview

@@ -8,5 +8,6 @@
     chain.py       whether some files are a whole chain: names what is missing, damaged, swapped or of another key
 
 Whoever holds the files of a chain and a public key needs nothing else of keptlog: no home, no catalog, no network. So
-nothing here imports what opens one. Where the chain of a home lies is the business of ``keptlog.table.receipt_chain``.
+nothing here imports what opens one. Where the chain of a home lies is the business of
+``keptlog.table.chain.receipt_chain``.
 """

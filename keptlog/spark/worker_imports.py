@@ -45,7 +45,7 @@ _AHEAD = (
     *("pyspark.worker", "pyspark.worker_message", "pyspark.worker_util", "pyspark.logger.worker_io"),
     *("pyspark.sql.conversion", "pyspark.sql.streaming.stateful_processor_util"),
     *("keptlog.spark.worker", "keptlog.engine.jobs", "keptlog.engine.tasks"),
-    *("keptlog.storage.throttle", "keptlog.table.durable_at_end", "keptlog.table.files"),
+    *("keptlog.storage.throttle", "keptlog.table.io.durable_at_end", "keptlog.table.io.files"),
 )
 """They are names, because a task brings what lies above this layer too."""
 _ZIP = Path("python", "lib", "pyspark.zip")

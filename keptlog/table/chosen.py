@@ -13,15 +13,15 @@ from fnmatch import fnmatchcase
 from pyiceberg.table import Table
 
 from keptlog.errors import UnknownTopic
-from keptlog.table.change import Change
-from keptlog.table.commit import Committer, Prepare
-from keptlog.table.deletion import TopicDeletion
-from keptlog.table.logs import Locations, ObservedTopic
+from keptlog.table.commits.commit import Committer, Prepare
+from keptlog.table.commits.topics import Topic
+from keptlog.table.metadata.change import Change
+from keptlog.table.metadata.logs import Locations, ObservedTopic
+from keptlog.table.metadata.runs import LandedChange
 from keptlog.table.namespaces import NAMESPACE
-from keptlog.table.runs import LandedChange
-from keptlog.table.side_by_side import Patience
+from keptlog.table.removal.deletion import TopicDeletion
 from keptlog.table.store import LogStore
-from keptlog.table.topics import Topic
+from keptlog.table.waiting.side_by_side import Patience
 
 
 @dataclass(frozen=True, slots=True)

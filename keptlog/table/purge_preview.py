@@ -13,16 +13,9 @@ from pyiceberg.table import Table
 
 from keptlog.log.counted import counted
 from keptlog.log.units import size
-from keptlog.table.ahead import spared_references
-from keptlog.table.expiry import expiry_of, replaced_before
-from keptlog.table.files import TableFiles
-from keptlog.table.hidden import hidden_below
-from keptlog.table.journal import read_journals
-from keptlog.table.live_there import require_live_files
-from keptlog.table.metadata_reading import looked_at
-from keptlog.table.own_folder import require_own_folder
-from keptlog.table.reaching import reaching
-from keptlog.table.references import (
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.metadata_reading import looked_at
+from keptlog.table.metadata.references import (
     Manifests,
     References,
     by_comparable_form,
@@ -31,7 +24,14 @@ from keptlog.table.references import (
     named_references,
     references_of,
 )
-from keptlog.table.topic_storage import Storage
+from keptlog.table.purging.ahead import spared_references
+from keptlog.table.removal.expiry import expiry_of, replaced_before
+from keptlog.table.removal.hidden import hidden_below
+from keptlog.table.removal.journal import read_journals
+from keptlog.table.removal.live_there import require_live_files
+from keptlog.table.removal.own_folder import require_own_folder
+from keptlog.table.removal.topic_storage import Storage
+from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore

@@ -24,38 +24,18 @@ from keptlog.log.source import Arrival, SourceIdentity, StoredSource
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
-from keptlog.table.alteration import Alteration
-from keptlog.table.append import Append, AppendResult
-from keptlog.table.arrival import Ingestion
-from keptlog.table.cache import TopicCache
-from keptlog.table.catalog import files_of
-from keptlog.table.clock_guard import ClockGuard
-from keptlog.table.commit import Committer
-from keptlog.table.deletion import Deletion, TopicDeletion, being_deleted
-from keptlog.table.drafts import Seal
-from keptlog.table.file_io import metadata_read_once
-from keptlog.table.files import READ_ONLY, TableFiles, require_writable
-from keptlog.table.lineage import require_own
-from keptlog.table.live_files import LiveFiles
-from keptlog.table.locations import LocationLook
-from keptlog.table.logs import Locations, ObservedTopic
-from keptlog.table.lost import lost_file
-from keptlog.table.mark import Failure, Marks, mark_uncleanable
-from keptlog.table.metadata_reading import looked_at
-from keptlog.table.partition_writers import SegmentPaths
-from keptlog.table.purge import Purge
-from keptlog.table.purge_receipt import PurgeReceipt
-from keptlog.table.quiet import PurgeTimes
-from keptlog.table.reaching import reaching
-from keptlog.table.read import Reader
-from keptlog.table.readers import observed_with_holds, with_holds
-from keptlog.table.repair import Repair, RepairPlan
-from keptlog.table.retain import DeleteRecords, DeletionResult, SegmentRemoval
-from keptlog.table.side_by_side import Patience
-from keptlog.table.state import read_source
-from keptlog.table.swap import Swap
-from keptlog.table.table_look import TableLook
-from keptlog.table.topics import (
+from keptlog.table.catalogs.catalog import files_of
+from keptlog.table.changes.alteration import Alteration
+from keptlog.table.changes.append import Append, AppendResult
+from keptlog.table.changes.arrival import Ingestion
+from keptlog.table.changes.mark import Failure, Marks, mark_uncleanable
+from keptlog.table.changes.partition_writers import SegmentPaths
+from keptlog.table.changes.repair import Repair, RepairPlan
+from keptlog.table.changes.retain import DeleteRecords, DeletionResult, SegmentRemoval
+from keptlog.table.changes.swap import Swap
+from keptlog.table.commits.commit import Committer
+from keptlog.table.commits.locations import LocationLook
+from keptlog.table.commits.topics import (
     Topic,
     TopicCreation,
     load_topic_table,
@@ -64,7 +44,27 @@ from keptlog.table.topics import (
     topic_names,
     topic_of,
 )
-from keptlog.table.watermark_expiry import WatermarkExpiry
+from keptlog.table.io.file_io import metadata_read_once
+from keptlog.table.io.files import READ_ONLY, TableFiles, require_writable
+from keptlog.table.metadata.lineage import require_own
+from keptlog.table.metadata.live_files import LiveFiles
+from keptlog.table.metadata.logs import Locations, ObservedTopic
+from keptlog.table.metadata.metadata_reading import looked_at
+from keptlog.table.metadata.state import read_source
+from keptlog.table.purging.clock_guard import ClockGuard
+from keptlog.table.purging.purge import Purge
+from keptlog.table.purging.purge_receipt import PurgeReceipt
+from keptlog.table.purging.quiet import PurgeTimes
+from keptlog.table.purging.watermark_expiry import WatermarkExpiry
+from keptlog.table.reading.cache import TopicCache
+from keptlog.table.reading.lost import lost_file
+from keptlog.table.reading.read import Reader
+from keptlog.table.reading.readers import observed_with_holds, with_holds
+from keptlog.table.removal.deletion import Deletion, TopicDeletion, being_deleted
+from keptlog.table.removal.drafts import Seal
+from keptlog.table.table_look import TableLook
+from keptlog.table.waiting.reaching import reaching
+from keptlog.table.waiting.side_by_side import Patience
 
 
 class LogStore:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from keptlog.table.lineage import require_own
-from keptlog.table.live_segments import LiveSegments
-from keptlog.table.logs import StoredTopic
-from keptlog.table.metadata_files import metadata_files
-from keptlog.table.superseded import SupersededFiles
+from keptlog.table.metadata.lineage import require_own
+from keptlog.table.metadata.live_segments import LiveSegments
+from keptlog.table.metadata.logs import StoredTopic
+from keptlog.table.metadata.metadata_files import metadata_files
+from keptlog.table.removal.superseded import SupersededFiles
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table

@@ -1,9 +1,9 @@
 """The topics of a home to which nobody has opened the catalog yet, for a command that looks and goes.
 
-What the topics' tables said at the last look lies on the disk (``keptlog.table.cache``), and the embedded catalog's
-database says which of it still holds. What has changed since, and what is not remembered, is read from the tables' own
-files (``keptlog.table.bare``). The store is opened for what can't be told so: importing its libraries takes longer than
-looking at a thousand topics without it.
+What the topics' tables said at the last look lies on the disk (``keptlog.table.reading.cache``), and the embedded
+catalog's database says which of it still holds. What has changed since, and what is not remembered, is read from the
+tables' own files (``keptlog.table.reading.bare``). The store is opened for what can't be told so: importing its
+libraries takes longer than looking at a thousand topics without it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from keptlog.log.segment import Log
 from keptlog.log.stored_files import live_paths
 from keptlog.log.unknown_topic import unknown_topic
 from keptlog.settings import home_folder
-from keptlog.table.cache import TopicCache
-from keptlog.table.embedded import embedded_locations, warehouse_of
-from keptlog.table.home_location import why_elsewhere
-from keptlog.table.logs import Locations, ObservedTopic, StoredTopic, config_of, logs_from
+from keptlog.table.catalogs.embedded import embedded_locations, warehouse_of
+from keptlog.table.catalogs.home_location import why_elsewhere
+from keptlog.table.metadata.logs import Locations, ObservedTopic, StoredTopic, config_of, logs_from
+from keptlog.table.metadata.state import partition_count
 from keptlog.table.namespaces import DELETING, NAMESPACE
-from keptlog.table.side_by_side import Patience
-from keptlog.table.standings import StandingCache
-from keptlog.table.state import partition_count
+from keptlog.table.reading.cache import TopicCache
+from keptlog.table.reading.standings import StandingCache
+from keptlog.table.waiting.side_by_side import Patience
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from keptlog.log.record import Record
-    from keptlog.table.bare import BareTable
-    from keptlog.table.files import TableFiles
-    from keptlog.table.read import Reader
-    from keptlog.table.sealed_receipts import SealedReceipts
+    from keptlog.table.chain.sealed_receipts import SealedReceipts
+    from keptlog.table.io.files import TableFiles
+    from keptlog.table.reading.bare import BareTable
+    from keptlog.table.reading.read import Reader
     from keptlog.table.store import LogStore
 
 
@@ -166,7 +166,7 @@ class UnopenedStore:
 
     def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
         """The error of the first of these files that is live in the topic now, and not in storage; null if none is."""
-        from keptlog.table.lost import lost_file
+        from keptlog.table.reading.lost import lost_file
 
         return lost_file(self.files, self.logs(topic), paths)
 
@@ -181,7 +181,7 @@ class UnopenedStore:
 
     def load_table(self, topic: str) -> Table:
         """The table of a topic as it is now, to be looked at; raises what ``LogStore.load_table`` does."""
-        from keptlog.table.bare import as_table
+        from keptlog.table.reading.bare import as_table
 
         bare = self._bare(topic, self._location(topic))
         return as_table(bare) if bare else self._store_of(topic).load_table(topic)
@@ -209,7 +209,7 @@ class UnopenedStore:
         read = self._logs_on_disk(topic, partition)
         if not read:
             return self._store_of(topic).reader(topic, partition)
-        from keptlog.table.read import Reader
+        from keptlog.table.reading.read import Reader
 
         return Reader(self.files, read, lambda: self._store.logs(topic))
 
@@ -223,7 +223,7 @@ class UnopenedStore:
         stored = self._stored(topic, self._location(topic))
         if stored is None:
             return []
-        from keptlog.table.files import local_path
+        from keptlog.table.io.files import local_path
 
         with contextlib.suppress(KeptlogError):  # what is wrong is told by the store
             config = config_of(topic, stored.properties, self.broker_settings)
@@ -249,7 +249,7 @@ class UnopenedStore:
         with contextlib.suppress(KeptlogError, OSError):  # what is wrong is told by the store
             bare = self._bare(topic, location)
             if bare:
-                from keptlog.table.bare import as_table
+                from keptlog.table.reading.bare import as_table
                 from keptlog.table.table_look import TableLook
 
                 stored = TableLook().at(as_table(bare))
@@ -261,20 +261,20 @@ class UnopenedStore:
         observed = stored.observed(self.broker_settings)
         if not stored.has_readers:
             return observed
-        from keptlog.table.readers import observed_with_holds
+        from keptlog.table.reading.readers import observed_with_holds
 
         # Where readers have come to stands in files that no commit moves.
         return observed_with_holds(self.files, stored, observed)
 
     def _bare(self, topic: str, location: str | None) -> BareTable | None:
-        from keptlog.table.bare import bare_table
+        from keptlog.table.reading.bare import bare_table
 
         return bare_table((NAMESPACE, topic), location) if location else None
 
     @property
     def receipts(self) -> SealedReceipts:
         """The chain of what was deleted for good."""
-        from keptlog.table.unopened_receipts import UnopenedReceipts
+        from keptlog.table.chain.unopened_receipts import UnopenedReceipts
 
         return UnopenedReceipts(self._home, self.files, lambda: self._store.committer.catalog)
 

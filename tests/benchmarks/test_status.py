@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.many_topics import Shape
 from benchmarks.status import make_home, measured
-from keptlog.table.cache import STANDING
+from keptlog.table.reading.cache import STANDING
 
 NOW_MS = 1_700_000_000_000
 

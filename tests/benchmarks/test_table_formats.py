@@ -13,7 +13,7 @@ from benchmarks.generated_log import Expect, GeneratedLog, Shape, generate
 from benchmarks.peers.table_formats import FORMATS, is_fetched
 from benchmarks.run import Measurement
 from benchmarks.table_state import as_cleaned
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 from tests.benchmarks.here import CASES
 
 

@@ -9,7 +9,7 @@ from benchmarks.copied_topics import make_copies, register, with_files
 from benchmarks.many_topics import Shape, topic_name
 from benchmarks.ticks import measured
 from keptlog.passes.stored_files import wrong_on_disk
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from tests.logs import open_store
 
 NOW_MS = 1_700_000_000_000

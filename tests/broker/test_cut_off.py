@@ -17,7 +17,7 @@ from examples.kafka_jars import kafka_jars
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.truncate import Truncation
+from keptlog.table.changes.truncate import Truncation
 from tests.broker.broker import Broker
 from tests.broker.ingesting import Ingesting
 from tests.kafka.jars import or_skip

@@ -10,7 +10,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.home import new_id
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.readers import Readers
-from keptlog.table.truncate import Truncation
+from keptlog.table.changes.truncate import Truncation
 from tests.broker.broker import Broker
 from tests.broker.restoring import restore_of, wall_clock_ms
 from tests.ingest.directories import run_import, some_batch, some_records, write_log

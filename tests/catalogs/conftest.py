@@ -10,7 +10,7 @@ from pyiceberg.catalog import Catalog
 
 from examples.lake.postgres import Postgres, postgres
 from examples.lake.rest_catalog import rest_catalog
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from tests.lake.installed import or_skip
 from tests.table.buckets import ABucket, new_bucket, s3_server
 

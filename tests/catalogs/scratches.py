@@ -7,8 +7,8 @@ from pathlib import Path
 from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.passes.catalog_doctor import PROBES
-from keptlog.table.catalog_probe import ProbeResult, probed
-from keptlog.table.scratch import Scratch, scratch_at
+from keptlog.table.doctor.catalog_probe import ProbeResult, probed
+from keptlog.table.doctor.scratch import Scratch, scratch_at
 from tests.table.stores import new_id
 
 NAMES = [probe.name for probe in PROBES]
@@ -17,7 +17,7 @@ NAMES = [probe.name for probe in PROBES]
 def sqlite_catalog(folder: Path, kind: type[SqlCatalog] = SqlCatalog) -> SqlCatalog:
     """A connection to the catalog of a folder."""
     where = {"uri": f"sqlite:///{folder / 'catalog.db'}?timeout=30", "warehouse": f"file://{folder / 'warehouse'}"}
-    return kind("keptlog", **where, **{"py-io-impl": "keptlog.table.file_io.DurableFileIO"})
+    return kind("keptlog", **where, **{"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"})
 
 
 def scratch_of(folder: Path, kind: type[SqlCatalog] = SqlCatalog) -> Scratch:

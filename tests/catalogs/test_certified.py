@@ -7,9 +7,9 @@ from pathlib import Path
 
 from examples.lake.postgres import Postgres
 from keptlog.passes.catalog_doctor import CatalogDoctor, Certificate
-from keptlog.table.catalog import open_catalog
-from keptlog.table.catalog_probe import Answer
-from keptlog.table.scratch import Scratch, left_over
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.doctor.catalog_probe import Answer
+from keptlog.table.doctor.scratch import Scratch, left_over
 from tests.catalogs.conftest import Configure, Open
 from tests.catalogs.glue import glue_server
 from tests.catalogs.scratches import results_of

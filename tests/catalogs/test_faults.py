@@ -12,9 +12,9 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from examples.lake.fault_proxy import Fault, HttpProxy, Request, http_proxy
-from keptlog.table.catalog_probe import Answer
-from keptlog.table.rest import PatientRestCatalog
-from keptlog.table.scratch import Scratch, left_over
+from keptlog.table.catalogs.rest import PatientRestCatalog
+from keptlog.table.doctor.catalog_probe import Answer
+from keptlog.table.doctor.scratch import Scratch, left_over
 from tests.catalogs.scratches import results_of
 from tests.table import rest_server as a_rest
 from tests.table.rest_server import rest_server
@@ -33,7 +33,7 @@ def proxy(rest: tuple[str, Path]) -> Iterator[HttpProxy]:
 @pytest.fixture
 def scratch(proxy: HttpProxy) -> Scratch:
     def opened() -> RestCatalog:
-        return RestCatalog("keptlog", uri=proxy.url, **{"py-io-impl": "keptlog.table.file_io.DurableFileIO"})
+        return RestCatalog("keptlog", uri=proxy.url, **{"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"})
 
     return Scratch(opened(), opened, f"keptlog_doctor_1_{new_id()[:8]}", new_id, lambda _: None)
 

@@ -17,10 +17,10 @@ from examples.lake.fault_proxy import Fault, HttpProxy, Request, http_proxy
 from keptlog.errors import CommitStateUnknown, InvalidConfig, StorageUnavailable
 from keptlog.home import monotonic_ms, open_home
 from keptlog.passes.observer import Observer
-from keptlog.table.commit import MAX_OUTAGES
-from keptlog.table.logs import Locations
-from keptlog.table.side_by_side import AT_ONCE, Patience
+from keptlog.table.commits.commit import MAX_OUTAGES
+from keptlog.table.metadata.logs import Locations
 from keptlog.table.store import LogStore
+from keptlog.table.waiting.side_by_side import AT_ONCE, Patience
 from tests.catalogs.conftest import Configure
 from tests.catalogs.glue import GlueServer, glue_server
 from tests.in_process import in_process_engine

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from keptlog.passes.catalog_doctor import CatalogDoctor
-from keptlog.table.catalog import open_catalog
-from keptlog.table.files import TableFiles
-from keptlog.table.schema import TABLE_SCHEMA
-from keptlog.table.scratch import LEFT_AFTER_MS, left_over, sweep
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.doctor.scratch import LEFT_AFTER_MS, left_over, sweep
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.schema import TABLE_SCHEMA
 from tests.table.stores import create, new_id
 
 ROOT = Path(__file__).parents[2]

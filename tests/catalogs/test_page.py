@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.passes.catalog_doctor import PROBES
-from keptlog.table.catalog_probe import Probe
+from keptlog.table.doctor.catalog_probe import Probe
 from tests.catalogs.test_wrong_catalogs import DEFECTS
 
 LINES = (Path(__file__).parents[2] / "docs" / "catalogs.md").read_text(encoding="utf-8").splitlines()

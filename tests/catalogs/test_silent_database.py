@@ -15,7 +15,7 @@ import pytest
 
 from examples.lake.postgres import USER, Postgres
 from keptlog.errors import StorageUnavailable
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.catalogs.conftest import Configure
 from tests.table.stores import COMPACTED, TOPIC, append_each, new_id, store_over, values
@@ -33,8 +33,8 @@ def store(
     tmp_path: Path, configure: Configure, database: Postgres, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> LogStore:
     """One with a record, whose connection is open."""
-    monkeypatch.setattr("keptlog.table.database_answers.DATABASE_SECONDS", PATIENCE_SECONDS)
-    monkeypatch.setattr("keptlog.table.catalog.CONNECT_SECONDS", 2)
+    monkeypatch.setattr("keptlog.table.waiting.database_answers.DATABASE_SECONDS", PATIENCE_SECONDS)
+    monkeypatch.setattr("keptlog.table.catalogs.catalog.CONNECT_SECONDS", 2)
     configure(type="sql", uri=database.create(name), warehouse=f"file://{tmp_path / 'lake'}")
     made = store_over(open_catalog(tmp_path))
     made.create_topic(TOPIC, 1, COMPACTED)

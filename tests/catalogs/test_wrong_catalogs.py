@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from keptlog.table.catalog_probe import Answer
+from keptlog.table.doctor.catalog_probe import Answer
 from tests.catalogs import wrong
 from tests.catalogs.scratches import NAMES, left_in, results_of, scratch_of
 

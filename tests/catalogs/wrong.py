@@ -17,7 +17,7 @@ from pyiceberg.table.update import (
     SetPropertiesUpdate,
 )
 
-from keptlog.table.manifests import FileChange
+from keptlog.table.metadata.manifests import FileChange
 
 _one_at_a_time = threading.RLock()
 

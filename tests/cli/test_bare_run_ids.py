@@ -23,8 +23,8 @@ TRUNCATE = ("truncate", "users-0", "7", "--run-id", "cut-7")
 def an_older_keptlog(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Deletions and truncations have the bare run id, and what a truncation did is not noted."""
     with monkeypatch.context() as before:
-        before.setattr("keptlog.table.change.commit_id_for", lambda run_id, _operation, _partition: run_id)
-        before.setattr("keptlog.table.truncate.TRUNCATED", "not-noted")
+        before.setattr("keptlog.table.metadata.change.commit_id_for", lambda run_id, _operation, _partition: run_id)
+        before.setattr("keptlog.table.changes.truncate.TRUNCATED", "not-noted")
         yield
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from keptlog.home import open_home
-from keptlog.table.cache import FOLDER
+from keptlog.table.reading.cache import FOLDER
 from tests.as_of import apart
 from tests.cli.conftest import Outcome, Run
 

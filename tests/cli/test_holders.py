@@ -121,7 +121,7 @@ def test_a_storage_that_cannot_be_listed_is_not_looked_at(
     def fails(*_: object) -> None:
         raise OSError("the bucket does not answer")
 
-    monkeypatch.setattr("keptlog.table.files.TableFiles.list", fails)
+    monkeypatch.setattr("keptlog.table.io.files.TableFiles.list", fails)
     verified = keptlog("verify", "--json")
     [gone] = [row for row in verified.json["checks"] if row["check"] == "G8"]
     assert (verified.code, gone["result"]) == (1, "not looked at")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from tests.cli.conftest import Run
 
 DAY_MS = 24 * 3_600_000

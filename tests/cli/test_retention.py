@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.home import open_home
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from tests.cli.conftest import Run
 from tests.table.stores import new_id, new_records
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.exceptions import CommitStateUnknownException
 
-from keptlog.table.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.catalog import EmbeddedCatalog
 from tests.cli.conftest import Run
 
 Lines = Callable[..., str]
@@ -87,7 +87,7 @@ def test_a_run_id_that_stands_for_another_change_since_before_takes_no_append(
     """A keptlog from before gave a deletion the bare run id, which is an append's commit id."""
     keptlog("append", users, "--file", lines({"key": "a", "value": "1"}))
     with monkeypatch.context() as before:
-        before.setattr("keptlog.table.change.commit_id_for", lambda run_id, _operation, _partition: run_id)
+        before.setattr("keptlog.table.metadata.change.commit_id_for", lambda run_id, _operation, _partition: run_id)
         keptlog("delete-records", users, "0", "--run-id", "reload", "--", "-1")
     batch = lines({"key": "a", "value": "2"})
 
@@ -113,7 +113,7 @@ def test_an_append_without_an_answer_names_its_run_id_and_the_option_that_takes_
         raise ConnectionRefusedError("connection refused")
 
     with monkeypatch.context() as away:
-        monkeypatch.setattr("keptlog.table.commit.MAX_OUTAGES", 2)
+        monkeypatch.setattr("keptlog.table.commits.commit.MAX_OUTAGES", 2)
         away.setattr(EmbeddedCatalog, "commit_table", unanswered)
         really_load = EmbeddedCatalog.load_table
         refused = keptlog("--log-level", "error", "append", users, "--file", batch)

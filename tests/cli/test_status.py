@@ -16,8 +16,8 @@ from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.notify.checks import leave_checks
-from keptlog.table.embedded import embedded_locations
-from keptlog.table.mark import Failure
+from keptlog.table.catalogs.embedded import embedded_locations
+from keptlog.table.changes.mark import Failure
 from keptlog.table.unopened import UnopenedStore
 from tests.cli.conftest import Run
 from tests.conftest import topics_asked_of

@@ -16,8 +16,8 @@ from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.resident import likeness
-from keptlog.table.cache import STANDING
-from keptlog.table.mark import Failure
+from keptlog.table.changes.mark import Failure
+from keptlog.table.reading.cache import STANDING
 from keptlog.table.unopened import UnopenedStore
 from tests.cli.conftest import Outcome, Run
 from tests.conftest import topics_asked_of

@@ -12,9 +12,9 @@ import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from keptlog.table.catalog import open_catalog
-from keptlog.table.metadata_checksums import without_checksum
-from keptlog.table.topics import load_topic_table
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.io.metadata_checksums import without_checksum
 from tests.cli.conftest import Outcome, Run
 from tests.older_checksums import with_unnamed_checksum
 

@@ -9,8 +9,8 @@ import pytest
 
 from keptlog.home import open_home
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
-from keptlog.table.catalog import open_catalog
-from keptlog.table.files import TableFiles
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.io.files import TableFiles
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from tests.cli.conftest import Run
 

@@ -10,7 +10,7 @@ import pytest
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.passes.check import Outcome
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from tests.cli.conftest import Run
 

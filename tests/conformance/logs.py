@@ -22,10 +22,10 @@ from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.watermark import Watermark
 from keptlog.storage.files import Files
-from keptlog.table.file_metrics import data_file_of
-from keptlog.table.lineage import COMMIT_ID
-from keptlog.table.manifests import FileChange
-from keptlog.table.state import first_dirty_offset, log_end_offset
+from keptlog.table.metadata.file_metrics import data_file_of
+from keptlog.table.metadata.lineage import COMMIT_ID
+from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.metadata.state import first_dirty_offset, log_end_offset
 from tests.building import Clean
 from tests.in_process import in_process_engine
 from tests.table.stores import new_id, staged, store_at

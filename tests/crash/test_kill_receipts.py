@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from keptlog.home import open_home
-from keptlog.table.receipt_chain import ReceiptChain
+from keptlog.table.chain.receipt_chain import ReceiptChain
 from tests.crash.workload import Countdown
 from tests.table.receipt_chains import chain_at, draft, ids, require_sound, stored
 
@@ -42,7 +42,7 @@ def require_once(chain: ReceiptChain, names: list[str]) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("caller", "every"), [("keptlog/table/receipt_", 8), ("pyiceberg/", 250)])
+@pytest.mark.parametrize(("caller", "every"), [("keptlog/table/chain/receipt_", 8), ("pyiceberg/", 250)])
 def test_a_writer_that_is_killed_at_any_step_has_sealed_all_or_nothing_and_finds_it_again(
     tmp_path: Path, dice: Callable[[int], Random], caller: str, every: int
 ) -> None:
@@ -69,11 +69,11 @@ def test_a_writer_that_is_killed_at_any_step_has_sealed_all_or_nothing_and_finds
 
 @pytest.mark.timeout(600)
 def test_a_writer_that_is_killed_while_it_makes_the_table_is_in_nobodys_way(tmp_path: Path) -> None:
-    calls = seal(tmp_path / "first", ["0"], "keptlog/table/catalog.py")
+    calls = seal(tmp_path / "first", ["0"], "keptlog/table/catalogs/catalog.py")
     assert calls > 5
     for at_call in range(1, calls, max(1, calls // 12)):
         home = tmp_path / f"home-{at_call}"
-        killed(home, ["0"], "keptlog/table/catalog.py", at_call)
+        killed(home, ["0"], "keptlog/table/catalogs/catalog.py", at_call)
         chain = chain_at(home)
         chain.append([draft("0")])
         require_once(chain, ["0"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keptlog.errors import StorageUnavailable
-from keptlog.table.reaching import reaching
+from keptlog.table.waiting.reaching import reaching
 from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World
 
 
@@ -60,7 +60,7 @@ def test_an_error_that_nobody_has_thought_of_names_no_key(
     def broken(*_: Any, **__: Any) -> Any:
         raise fail(f"can't digest {KEY!r}")
 
-    monkeypatch.setattr("keptlog.table.erasures.Append.append", broken)
+    monkeypatch.setattr("keptlog.table.changes.erasures.Append.append", broken)
     (error,) = world.ask().failed.values()
     assert KEY.decode() not in str(error)
     assert "users" in str(error)
@@ -76,7 +76,7 @@ def test_an_outage_whose_text_quotes_the_key_is_told_without_it(
         with reaching("topic users can't be committed"):
             raise OSError(f"refused: {quoted}")
 
-    monkeypatch.setattr("keptlog.table.erasures.Append.append", broken)
+    monkeypatch.setattr("keptlog.table.changes.erasures.Append.append", broken)
     (error,) = world.ask().failed.values()
     assert isinstance(error, StorageUnavailable)
     assert quoted not in str(error)
@@ -89,7 +89,7 @@ def test_an_outage_without_a_key_in_its_text_is_told_as_it_is(world: World, monk
     def broken(*_: Any, **__: Any) -> Any:
         raise OSError("s3.internal does not answer")
 
-    monkeypatch.setattr("keptlog.table.erasures.Append.append", broken)
+    monkeypatch.setattr("keptlog.table.changes.erasures.Append.append", broken)
     (error,) = world.ask().failed.values()
     assert "s3.internal does not answer" in str(error)
 

@@ -13,8 +13,8 @@ from keptlog.log.record import NewRecord
 from keptlog.passes.erase_topic import TopicErasure
 from keptlog.passes.erasure_request import ErasureRequest
 from keptlog.passes.key_places import KeyPlace
-from keptlog.table import search
-from keptlog.table.references import References, all_references
+from keptlog.table.metadata.references import References, all_references
+from keptlog.table.removal import search
 from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World, new_id
 from tests.searching import Searcher
 

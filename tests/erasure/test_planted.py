@@ -21,8 +21,8 @@ from keptlog.passes.erasure_request import ErasureRow
 from keptlog.passes.purge import Purger
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
-from keptlog.table.files import TableFiles
-from keptlog.table.journal import SWEEP, DeletedFile, Journal, journal_folder, receipt_folder, write_journal
+from keptlog.table.io.files import TableFiles
+from keptlog.table.removal.journal import SWEEP, DeletedFile, Journal, journal_folder, receipt_folder, write_journal
 from keptlog.table.store import LogStore
 from tests.cli.conftest import Run, home, keptlog
 from tests.erasure.bucket_world import BucketWorld

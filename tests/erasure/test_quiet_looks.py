@@ -10,9 +10,9 @@ import pytest
 from keptlog.log.erasure import Erasure, ErasureBound, ErasureState, ReachedState
 from keptlog.passes.observer import Observer
 from keptlog.storage.segment_reader import open_segment
-from keptlog.table.erasures import RegisterChange
-from keptlog.table.files import TableFiles
-from keptlog.table.state import ERASURES, OPEN_ERASURES, read_open_erasures
+from keptlog.table.changes.erasures import RegisterChange
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.state import ERASURES, OPEN_ERASURES, read_open_erasures
 from tests.erasure.world import DAY_MS, World, new_id
 
 OPEN = 100

@@ -16,7 +16,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.log.erasure import ErasureState
 from keptlog.passes.erasure_receipt import receipt_id
 from keptlog.receipts.receipt import Draft
-from keptlog.table.drafts import Seal
+from keptlog.table.removal.drafts import Seal
 from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World
 from tests.table.receipt_chains import chain_at
 

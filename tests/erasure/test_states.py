@@ -9,7 +9,7 @@ import pytest
 from keptlog.log.erasure import ErasureState
 from keptlog.log.uncleanable import Backoff
 from keptlog.passes.erasure_request import ErasureRequest
-from keptlog.table.mark import Failure
+from keptlog.table.changes.mark import Failure
 from tests.erasure.world import HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
 from tests.storage_errors import unlisted
 from tests.table.foreign import table_of

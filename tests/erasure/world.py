@@ -22,7 +22,7 @@ from keptlog.passes.purge import Purger
 from keptlog.receipts.receipt import Receipt
 from keptlog.storage.erasure_secret import load_hasher
 from keptlog.storage.key_hash import KeyHasher
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logs import carry_out

@@ -25,7 +25,7 @@ import tarfile
 import zlib
 from pathlib import Path
 
-from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
+from keptlog.table.io.metadata_checksums import has_checksum, with_checksum, without_checksum
 from keptlog.table.namespaces import RECEIPTS
 from tests.older_checksums import with_unnamed_checksum
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from keptlog.home import open_home
 from keptlog.receipts.receipt import sha256_of
-from keptlog.table.erasure_look import read_register
+from keptlog.table.removal.erasure_look import read_register
 from tests.frozen_homes.command import keptlog
 
 

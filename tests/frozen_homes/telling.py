@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from keptlog.errors import KeptlogError
 from keptlog.home import open_home
-from keptlog.table.format import FORMAT_VERSION, FormatVersion, format_of
+from keptlog.table.metadata.format import FORMAT_VERSION, FormatVersion, format_of
 from tests.frozen_homes.command import keptlog
 
 _COMPARED_IN_STATUS = [

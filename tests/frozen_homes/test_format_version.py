@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from keptlog.table.format import CURRENT, FormatVersion
+from keptlog.table.metadata.format import CURRENT, FormatVersion
 from tests.frozen_homes import telling
 from tests.frozen_homes.conftest import Frozen
 

@@ -10,8 +10,8 @@ import pytest
 from keptlog.errors import LogCorrupt
 from keptlog.home import new_id
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.table.changes.truncate import Truncation
 from keptlog.table.store import LogStore
-from keptlog.table.truncate import Truncation
 from tests.ingest.directories import (
     records_of,
     run_import,

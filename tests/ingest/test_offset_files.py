@@ -14,7 +14,7 @@ from keptlog.ingest.offset_files import FileIngest, FileIntake
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic, plan_ingest
 from keptlog.sources.files import FileSet, Reading
-from keptlog.table import partition_writers
+from keptlog.table.changes import partition_writers
 from keptlog.table.store import LogStore
 from tests.table.stores import NOW_MS, TOPIC, create, files_below, new_id, values
 

@@ -19,8 +19,8 @@ from keptlog.log.record import NewRecord
 from keptlog.log.source import IngestPlan, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.spark.jobs import spark_engine
+from keptlog.table.commits.topics import Topic
 from keptlog.table.store import LogStore
-from keptlog.table.topics import Topic
 from tests.in_process import in_process_engine
 from tests.ingest.directories import COMPACT, records_of, some_records
 from tests.ingest.memory import MemoryPart, MemorySource

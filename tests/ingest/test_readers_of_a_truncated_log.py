@@ -12,8 +12,8 @@ from keptlog.home import new_id, wall_clock_ms
 from keptlog.log.record import Record
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.readers import Readers
-from keptlog.table.files import TableFiles
-from keptlog.table.truncate import Truncation
+from keptlog.table.changes.truncate import Truncation
+from keptlog.table.io.files import TableFiles
 from tests.ingest.directories import run_import, some_batch, write_log
 from tests.logs import open_store
 

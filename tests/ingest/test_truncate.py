@@ -16,8 +16,8 @@ from keptlog.passes.check import CheckResult
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.readers import Readers
 from keptlog.passes.verify import verify_log
+from keptlog.table.changes.truncate import Truncation, TruncationResult
 from keptlog.table.store import LogStore
-from keptlog.table.truncate import Truncation, TruncationResult
 from tests.in_process import in_process_engine
 from tests.ingest.directories import records_of, run_import, some_batch, some_records, write_log
 from tests.logs import carry_out, open_store

@@ -29,7 +29,7 @@ from typing_extensions import override
 
 from examples.lake.proxied_catalog import ProxiedCatalog
 from examples.lake.s3_server import S3Server
-from keptlog.table.catalog import files_of
+from keptlog.table.catalogs.catalog import files_of
 from keptlog.table.namespaces import CATALOG_NAME
 from tests.lake.faults import disturbed
 from tests.lake.sim_bucket import BucketDisk, BucketFiles, BucketStorage
@@ -129,7 +129,7 @@ def play(ground: ProxiedCatalog, s3: S3Server, seed: int, actions: int) -> tuple
 def _copy(database: Path, straight: Mapping[str, str], pointers: Mapping[str, str]) -> Catalog:
     """Another catalog that names the same metadata."""
     store = {name: value for name, value in straight.items() if name.startswith("s3.")}
-    properties = {"type": "sql", "uri": f"sqlite:///{database}", "py-io-impl": "keptlog.table.file_io.DurableFileIO"}
+    properties = {"type": "sql", "uri": f"sqlite:///{database}", "py-io-impl": "keptlog.table.io.file_io.DurableFileIO"}
     catalog = load_catalog(CATALOG_NAME, **properties, **store)
     for name, location in pointers.items():
         namespace, table = table_identifier(name)

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from keptlog.storage.files import StoredFile
 from keptlog.storage.object_version import Undeleted
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 from tests.sim.disk import DiskFile
 from tests.sim.faults import Fault
 from tests.sim.storage import Watcher

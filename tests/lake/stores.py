@@ -16,7 +16,7 @@ from examples.lake.proxied_catalog import ProxiedCatalog, proxied_catalog
 from examples.lake.s3_server import S3Server
 from examples.lake.whole_lake import catalog_environment
 from keptlog.home import new_id
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.lake.installed import or_skip
 

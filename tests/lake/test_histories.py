@@ -14,8 +14,8 @@ from examples.lake.s3_server import S3Server
 from keptlog.home import new_id
 from keptlog.log.record import Record
 from keptlog.storage.schema import to_arrow
-from keptlog.table.receipt_chain import ReceiptChain
-from keptlog.table.receipt_verification import verify_receipts
+from keptlog.table.chain.receipt_chain import ReceiptChain
+from keptlog.table.chain.receipt_verification import verify_receipts
 from tests.crash.traffic import marked_batch
 from tests.crash.workload import SETTINGS, TOPIC, clean, wall_clock_ms
 from tests.lake.histories import History

@@ -13,8 +13,8 @@ from pyiceberg.table import CommitTableResponse
 from sqlalchemy.exc import OperationalError
 
 from keptlog.errors import StalePlan, StorageUnavailable
-from keptlog.table.catalog import open_catalog
-from keptlog.table.commit import MAX_LOST_RACES, MAX_OUTAGES
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.commits.commit import MAX_LOST_RACES, MAX_OUTAGES
 from keptlog.table.store import LogStore
 from tests.logging.lines import lines
 from tests.table.stores import NOW_MS, TOPIC, FaultyCatalog, create, new_records, store_over
@@ -87,7 +87,7 @@ def test_many_lost_races_are_few_lines(
     store: LogStore, faulty: FaultyCatalog, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 20
-    monkeypatch.setattr("keptlog.table.commit.MAX_LOST_RACES", most)
+    monkeypatch.setattr("keptlog.table.commits.commit.MAX_LOST_RACES", most)
     faulty.faults = [refused] * most
     with pytest.raises(StalePlan):
         append(store)

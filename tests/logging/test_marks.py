@@ -10,7 +10,7 @@ import pytest
 from keptlog.log.plan import make_retention_plan
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
-from keptlog.table.mark import Failure
+from keptlog.table.changes.mark import Failure
 from keptlog.table.store import LogStore
 from tests.logging.lines import lines
 from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create, new_id

@@ -16,7 +16,7 @@ from keptlog.errors import InvalidRecord
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.passes.clean import Cleaner
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from tests.in_process import in_process_engine
 from tests.table.stores import FaultyCatalog, new_id, staged, store_at, store_over
 
@@ -90,7 +90,7 @@ def test_no_line_has_a_key_or_a_value(tmp_path: Path, caplog: pytest.LogCaptureF
 @pytest.mark.parametrize("secret", [KEY, repr((KEY, VALUE)), VALUE.hex(), base64.b64encode(HEADER).decode()])
 def test_a_line_that_has_one_would_be_found(caplog: pytest.LogCaptureFixture, secret: object) -> None:
     caplog.set_level(logging.DEBUG)
-    logging.getLogger("keptlog.table.append").debug("appended %s", secret)
+    logging.getLogger("keptlog.table.changes.append").debug("appended %s", secret)
     assert len(leaked(caplog)) == 1
 
 
@@ -98,5 +98,5 @@ def test_it_would_be_found_in_a_traceback_too(caplog: pytest.LogCaptureFixture) 
     try:
         int(VALUE)
     except ValueError:
-        logging.getLogger("keptlog.table.append").exception("it failed")
+        logging.getLogger("keptlog.table.changes.append").exception("it failed")
     assert len(leaked(caplog)) == 1

@@ -39,7 +39,7 @@ from keptlog.log.uncleanable import Uncleanable, after_failure
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
-from keptlog.table.mark import Failure
+from keptlog.table.changes.mark import Failure
 from tests.in_process import in_process_engine
 from tests.logs import RealTwin, ReferenceTwin, carry_out, open_store
 from tests.model import invariants

@@ -19,7 +19,7 @@ from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource, _opened
 from keptlog.dagster.resources.spark import spark_resource
 from keptlog.log.record import NewRecord
-from keptlog.table.file_io import DurableFileIO
+from keptlog.table.io.file_io import DurableFileIO
 from keptlog.table.store import LogStore
 from tests.orchestration.instance import fresh_instance
 

@@ -16,7 +16,7 @@ from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, VERIFY_ERASU
 from keptlog.log.erasure import Erasure, ErasureBound, ErasureState, ReachedState
 from keptlog.log.erasure_schedule import ALLOWANCE_MS, VERIFIED_WITHIN_MS
 from keptlog.log.open_erasures import ErasureNeed
-from keptlog.table.erasures import RegisterChange
+from keptlog.table.changes.erasures import RegisterChange
 from keptlog.table.store import LogStore
 from tests.erasure.world import new_id
 from tests.orchestration.conftest import HOUR_MS, World

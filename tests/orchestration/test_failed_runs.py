@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from keptlog.errors import StorageUnavailable
 from keptlog.log.segment import Log
-from keptlog.table.mark import Marks
+from keptlog.table.changes.mark import Marks
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.shipped import clean_logs, dirty_ratio_sensor, failed_run_sensor

@@ -12,7 +12,7 @@ from keptlog.dagster.orchestration.health_sensor import SHARED_MS
 from keptlog.errors import LogCorrupt
 from keptlog.passes.marked import Death
 from keptlog.passes.observer import Overview
-from keptlog.table.logs import ObservedTopic
+from keptlog.table.metadata.logs import ObservedTopic
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, unreadable_topics
 from tests.orchestration.ingesting import ingest_world

@@ -17,7 +17,7 @@ from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.steps import Expire
 from keptlog.passes.repair import Repairer
 from keptlog.passes.verify import verify_log
-from keptlog.table.file_metrics import data_file_of
+from keptlog.table.metadata.file_metrics import data_file_of
 from tests.logs import open_store
 from tests.passes.story import DAY_MS, HOUR_MS, LOG, SETTINGS, START_MS, Story, T
 from tests.table.foreign import (

@@ -19,10 +19,10 @@ from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.apply import Applied, Applier
 from keptlog.passes.observer import Observer, observe
-from keptlog.table.files import TableFiles
-from keptlog.table.format import FORMAT_VERSION
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.format import FORMAT_VERSION
+from keptlog.table.metadata.state import COMMENT, OWNERS
 from keptlog.table.namespaces import DELETING, NAMESPACE
-from keptlog.table.state import COMMENT, OWNERS
 from keptlog.table.store import LogStore
 from keptlog.topics_file.reading import TopicsFile, read_topics
 from keptlog.topics_file.writing import as_yaml

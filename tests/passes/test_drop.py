@@ -18,8 +18,8 @@ from keptlog.passes.check import Outcome
 from keptlog.passes.drop import Dropper
 from keptlog.passes.verify import verify_log
 from keptlog.storage.key_hash import KeyHasher
-from keptlog.table.change import OPERATION
-from keptlog.table.mark import Failure
+from keptlog.table.changes.mark import Failure
+from keptlog.table.metadata.change import OPERATION
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logs import RealTwin, open_store

@@ -21,7 +21,7 @@ from keptlog.log.steps import Compact, Expire
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.verify import verify_log
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 from tests.in_process import InProcessJobs, in_process_engine
 from tests.logs import open_store
 

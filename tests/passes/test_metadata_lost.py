@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.passes.observer import CHECKING_MS, Observer, Overview
-from keptlog.table.files import local_path
+from keptlog.table.io.files import local_path
 from keptlog.table.store import LogStore
 from tests.passes.conftest import NOW_MS
 

@@ -20,10 +20,10 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.observer import READING_MS, Observer, Overview, observe
-from keptlog.table import live_segments
-from keptlog.table.logs import ObservedTopic, StoredTopic
-from keptlog.table.mark import Failure
-from keptlog.table.metadata_reading import entries_of
+from keptlog.table.changes.mark import Failure
+from keptlog.table.metadata import live_segments
+from keptlog.table.metadata.logs import ObservedTopic, StoredTopic
+from keptlog.table.metadata.metadata_reading import entries_of
 from keptlog.table.store import LogStore
 from keptlog.table.table_look import TableLook
 from keptlog.table.unopened import UnopenedStore

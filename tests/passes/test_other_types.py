@@ -15,7 +15,7 @@ from keptlog.log.record import NewRecord
 from keptlog.passes.erasure_request import ErasureRequest
 from keptlog.passes.names import named_logs
 from keptlog.passes.readers import ReaderStanding
-from keptlog.table.readers import PositionFiles, ReaderPosition, Registration
+from keptlog.table.reading.readers import PositionFiles, ReaderPosition, Registration
 
 
 @pytest.fixture

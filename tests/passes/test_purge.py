@@ -10,7 +10,7 @@ import pytest
 from keptlog.errors import StorageUnavailable, UnknownTopic
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.purge import Purger
-from keptlog.table.purge_receipt import PurgeReceipt
+from keptlog.table.purging.purge_receipt import PurgeReceipt
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logs import carry_out

@@ -15,9 +15,9 @@ from keptlog.home import open_home
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.observer import observe
 from keptlog.passes.purge import Purger, PurgeResult
-from keptlog.table.cache import TopicCache
-from keptlog.table.purge_memory import PurgeMemory
-from keptlog.table.quiet import LISTED_AGAIN_MS
+from keptlog.table.purging.purge_memory import PurgeMemory
+from keptlog.table.purging.quiet import LISTED_AGAIN_MS
+from keptlog.table.reading.cache import TopicCache
 from keptlog.table.store import LogStore
 from tests.table.stores import TOPIC, append_each, clean, create, store_at
 
@@ -154,7 +154,7 @@ def test_a_purge_that_ends_in_an_error_makes_the_next_one_look(
     tmp_path: Path, purged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("keptlog.table.purge.hidden_below", mock.Mock(side_effect=OSError("no answer")))
+        broken.setattr("keptlog.table.purging.purge.hidden_below", mock.Mock(side_effect=OSError("no answer")))
         failed = purger(tmp_path).purge([TOPIC], now_ms=purged + 1)
     assert list(failed.failed) == [TOPIC]
     assert purge(tmp_path, purged + 2).idle == ()

@@ -17,8 +17,8 @@ from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.observer import Observer, observe
 from keptlog.passes.readers import Readers
 from keptlog.storage.files import StoredFile
-from keptlog.table.files import TableFiles
-from keptlog.table.stored_json import to_json
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.stored_json import to_json
 from tests.in_process import in_process_engine
 from tests.logs import open_store
 

@@ -11,7 +11,7 @@ import pytest
 from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.home import new_id
 from keptlog.log.sections import GIVEN_UP
-from keptlog.table.manifests import FileChange
+from keptlog.table.metadata.manifests import FileChange
 from tests.passes.story import DAY_MS, HOUR_MS, LOG, SETTINGS, Story, T
 from tests.table.foreign import (
     as_format_1_0,

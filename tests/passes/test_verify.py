@@ -22,10 +22,10 @@ from keptlog.passes.check import CHECKS, Outcome
 from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
-from keptlog.table.file_metrics import data_file_of
-from keptlog.table.files import TableFiles
-from keptlog.table.live_files import LiveFiles
-from keptlog.table.manifests import FileChange
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.file_metrics import data_file_of
+from keptlog.table.metadata.live_files import LiveFiles
+from keptlog.table.metadata.manifests import FileChange
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
 from tests.passes.test_in_legs import Scene

@@ -16,11 +16,11 @@ from keptlog.log.record import NewRecord
 from keptlog.passes.purge import Purger
 from keptlog.passes.readers import Readers
 from keptlog.storage.watermark_file import read_any_watermarks
-from keptlog.table.catalog import open_catalog
-from keptlog.table.change import OPERATION
-from keptlog.table.lineage import summary_of
-from keptlog.table.manifests import FileChange
-from keptlog.table.purge_receipt import PurgeReceipt
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.metadata.change import OPERATION
+from keptlog.table.metadata.lineage import summary_of
+from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.purging.purge_receipt import PurgeReceipt
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logs import RealTwin, open_store

@@ -21,7 +21,7 @@ from examples.lake.postgres import Postgres, postgres
 from examples.lake.s3_server import KEYS, S3Server, s3_server
 from examples.lake.whole_lake import catalog_environment
 from keptlog.home import new_id
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.lake.installed import or_skip
 from tests.readers.conftest import Rows, rows_of

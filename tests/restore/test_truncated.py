@@ -18,8 +18,8 @@ from keptlog.passes.readers import Readers
 from keptlog.passes.restore import Restore, RestoreResult, reader_name_of
 from keptlog.progress import silent
 from keptlog.sinks.kafka_broker.position import Pair, Position
+from keptlog.table.changes.truncate import Truncation
 from keptlog.table.store import LogStore
-from keptlog.table.truncate import Truncation
 from tests.ingest.directories import run_import, some_batch, write_log
 from tests.logs import open_store
 from tests.restore.stand_in import TARGET, Broker

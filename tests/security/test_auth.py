@@ -17,8 +17,8 @@ import yaml
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.home import open_home
-from keptlog.table import remote_files
-from keptlog.table.patience import within
+from keptlog.table.io import remote_files
+from keptlog.table.waiting.patience import within
 from tests.security.searching import found_in
 from tests.security.test_errors import refusing_server
 
@@ -92,7 +92,7 @@ def test_a_token_server_that_refuses_and_quotes_what_it_was_sent(
 def test_a_token_server_that_takes_the_request_and_never_answers_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keptlog.table.rest.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("keptlog.table.catalogs.rest.ANSWER_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent, refusing_server() as uri:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/token"
         found = within(lambda: said(tmp_path, monkeypatch, uri=uri, auth=oauth2(address)), GIVEN_UP_SECONDS)

@@ -12,8 +12,8 @@ import pytest
 
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
-from keptlog.table.catalog import open_catalog
-from keptlog.table.configuration import require_no_password_told
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.configuration import require_no_password_told
 from tests.logging.lines import lines
 from tests.security.searching import found_in
 from tests.security.test_errors import CATALOG, refusing_server, said_by

@@ -15,8 +15,8 @@ from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import Home, new_id, open_home
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import valid_topic_name
-from keptlog.table.cache import TopicCache
-from keptlog.table.logs import StoredTopic
+from keptlog.table.metadata.logs import StoredTopic
+from keptlog.table.reading.cache import TopicCache
 
 NOW_MS = 1_800_000_000_000
 LEADING_OUT = ["", ".", "..", "../..", "a/b", "../outside", "/etc/outside", "a/../../outside"]

@@ -11,8 +11,8 @@ import pytest
 from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.home import Home, open_home
 from keptlog.log.record import NewRecord
-from keptlog.table.catalog import open_catalog
-from keptlog.table.erasure_register import read_erasures
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.removal.erasure_register import read_erasures
 from tests.table.foreign import set_location
 
 NOW_MS = 1_900_000_000_000

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.table.file_metrics import data_file_of
-from keptlog.table.journal import DELETION, EXPIRY, SWEEP, DeletedFile, Journal, journal_folder, write_journal
-from keptlog.table.live_files import LiveFiles
-from keptlog.table.manifests import FileChange
+from keptlog.table.metadata.file_metrics import data_file_of
+from keptlog.table.metadata.live_files import LiveFiles
+from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.removal.journal import DELETION, EXPIRY, SWEEP, DeletedFile, Journal, journal_folder, write_journal
 from keptlog.table.store import LogStore
 from tests.table.foreign import table_of
 from tests.table.purges import DAY_MS, clock_ms

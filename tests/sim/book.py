@@ -21,7 +21,7 @@ from keptlog.log.record import Record
 from keptlog.log.reference import ReferenceConfig, ReferenceLog
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.storage.schema import from_arrow
-from keptlog.table.state import LogState
+from keptlog.table.metadata.state import LogState
 
 
 @dataclass

@@ -25,7 +25,7 @@ from pyiceberg.table.metadata import TableMetadata
 from sqlalchemy.exc import OperationalError
 from typing_extensions import override
 
-from keptlog.table.forward_in_time import ForwardInTime
+from keptlog.table.metadata.forward_in_time import ForwardInTime
 from keptlog.table.namespaces import NAMESPACE
 from tests.sim.faults import Fault
 from tests.sim.storage import WAREHOUSE, SimulatedIO, Storage

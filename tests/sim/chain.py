@@ -22,11 +22,11 @@ from typing_extensions import override
 
 from keptlog.receipts.receipt import Receipt
 from keptlog.receipts.signing import SigningKey
-from keptlog.table.journal import id_of
+from keptlog.table.chain.receipt_chain import ReceiptChain
+from keptlog.table.chain.receipt_files import ChainEnd, ReceiptName, chain_folder
+from keptlog.table.chain.receipt_verification import verify_receipts
 from keptlog.table.namespaces import RECEIPTS
-from keptlog.table.receipt_chain import ReceiptChain
-from keptlog.table.receipt_files import ChainEnd, ReceiptName, chain_folder
-from keptlog.table.receipt_verification import verify_receipts
+from keptlog.table.removal.journal import id_of
 from tests.sim.catalog import Landed
 from tests.sim.storage import WatchedStorage, Watcher
 from tests.sim.world import Actor, World

@@ -15,8 +15,8 @@ from keptlog.errors import CommitStateUnknown, InvariantViolated, KeptlogError, 
 from keptlog.log.broker import COMMIT_MAX_BYTES, BrokerConfig
 from keptlog.log.record import NewRecord, Record
 from keptlog.passes.clean import Cleaner
-from keptlog.table.files import TableFiles
-from keptlog.table.receipt_chain import ReceiptChain
+from keptlog.table.chain.receipt_chain import ReceiptChain
+from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
 from tests.sim.book import Appending
 from tests.sim.catalog import SimulatedCatalog, WatchedCatalog

@@ -98,7 +98,7 @@ def installed(world: World) -> Iterator[None]:
         patch.object(time, "time", lambda: world.clock_ms / 1000),
         patch("pyiceberg.table.update.datetime", Clock),
         patch("pyiceberg.table.metadata.datetime", Datetimes()),
-        patch("keptlog.table.partition_writers.ThreadPoolExecutor", _AtOnce),
+        patch("keptlog.table.changes.partition_writers.ThreadPoolExecutor", _AtOnce),
         patch.object(functools.cached_property, "__get__", _computed_once),
         patch.object(AvroFileHeader, "get_schema", _schema_once),
         patch("pyiceberg.avro.file.resolve_reader", _reader_once),

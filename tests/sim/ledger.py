@@ -28,9 +28,9 @@ from typing_extensions import override
 
 from keptlog.log.config import TopicConfig
 from keptlog.log.record import Record
-from keptlog.table.change import OPERATION, RUN_ID
-from keptlog.table.logs import known_config
-from keptlog.table.state import LogState, watermarks_paths
+from keptlog.table.metadata.change import OPERATION, RUN_ID
+from keptlog.table.metadata.logs import known_config
+from keptlog.table.metadata.state import LogState, watermarks_paths
 from tests.sim.book import (
     Book,
     Erasing,

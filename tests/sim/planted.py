@@ -28,23 +28,23 @@ from keptlog.log.config import TopicConfig
 from keptlog.log.verdict import CleanBounds
 from keptlog.storage import segment_reader
 from keptlog.storage.files import StoredFile
-from keptlog.table import append, arrival, swap
-from keptlog.table.append import Append
-from keptlog.table.arrival import Ingestion
-from keptlog.table.change import Change
-from keptlog.table.commit import Committer, Land, Prepare
-from keptlog.table.forward_in_time import ForwardInTime
-from keptlog.table.journal import Journal
-from keptlog.table.manifests import FileChange
-from keptlog.table.purge import Purge
-from keptlog.table.purge_receipt import PurgeReceipt
-from keptlog.table.quiet import PurgeTimes
-from keptlog.table.receipt_chain import ATTEMPT
-from keptlog.table.references import References, comparable
-from keptlog.table.removal import Removal
-from keptlog.table.runs import LandedChange
+from keptlog.table.chain.receipt_chain import ATTEMPT
+from keptlog.table.changes import append, arrival, swap
+from keptlog.table.changes.append import Append
+from keptlog.table.changes.arrival import Ingestion
+from keptlog.table.commits.commit import Committer, Land, Prepare
+from keptlog.table.metadata.change import Change
+from keptlog.table.metadata.forward_in_time import ForwardInTime
+from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.metadata.references import References, comparable
+from keptlog.table.metadata.runs import LandedChange
+from keptlog.table.purging.purge import Purge
+from keptlog.table.purging.purge_receipt import PurgeReceipt
+from keptlog.table.purging.quiet import PurgeTimes
+from keptlog.table.purging.sweep import Fence
+from keptlog.table.removal.journal import Journal
+from keptlog.table.removal.removal import Removal
 from keptlog.table.store import LogStore
-from keptlog.table.sweep import Fence
 from tests.sim.run import play
 from tests.sim.storage import SimulatedFiles, Storage
 from tests.sim.world import Broken
@@ -144,12 +144,12 @@ def delay_ignored() -> AbstractContextManager[object]:
 
 def idempotence_forgotten() -> AbstractContextManager[object]:
     """A commit without an answer is made again, landed or not."""
-    return patch("keptlog.table.commit.landed_before", lambda *_: None)
+    return patch("keptlog.table.commits.commit.landed_before", lambda *_: None)
 
 
 def expired_runs_forgotten() -> AbstractContextManager[object]:
     """What a purge has expired is not asked for when a run is sent again."""
-    return patch("keptlog.table.runs._remembered", lambda *_: ((), None))
+    return patch("keptlog.table.metadata.runs._remembered", lambda *_: ((), None))
 
 
 def deletions_not_synced() -> AbstractContextManager[object]:
@@ -192,7 +192,7 @@ def retention_always() -> AbstractContextManager[object]:
 @contextmanager
 def watermarks_unreferenced() -> Iterator[None]:
     """A purge does not know that watermarks are needed."""
-    with patch("keptlog.table.references.watermarks_paths", lambda _: []):
+    with patch("keptlog.table.metadata.references.watermarks_paths", lambda _: []):
         yield
 
 
@@ -261,7 +261,7 @@ def checksums_off() -> Iterator[None]:
 
 def copy_unnoticed() -> AbstractContextManager[object]:
     """A purge does not ask whether the storage knows more than its catalog."""
-    return patch("keptlog.table.purge.spared_references", lambda *_: References())
+    return patch("keptlog.table.purging.purge.spared_references", lambda *_: References())
 
 
 @contextmanager
@@ -279,7 +279,7 @@ def sync_skipped() -> Iterator[None]:
 
 def drafts_deleted_unsealed() -> AbstractContextManager[object]:
     """Drafts are deleted, and nobody has sealed them."""
-    return patch("keptlog.table.drafts.why_not_sealed", lambda *_: "")
+    return patch("keptlog.table.removal.drafts.why_not_sealed", lambda *_: "")
 
 
 def sealed_again() -> AbstractContextManager[object]:
@@ -289,7 +289,7 @@ def sealed_again() -> AbstractContextManager[object]:
         attempt = one._written(table, one.chain.known(table), one.drafts)
         return FileChange(summary | {ATTEMPT: attempt.name}, attempt.properties).written(table)
 
-    return patch("keptlog.table.receipt_chain._Sealing._prepare", prepare)
+    return patch("keptlog.table.chain.receipt_chain._Sealing._prepare", prepare)
 
 
 @contextmanager

@@ -20,8 +20,8 @@ from typing_extensions import override
 
 from keptlog.storage.damage import damaged
 from keptlog.storage.files import StoredFile
-from keptlog.table.files import TableFiles
-from keptlog.table.metadata_checksums import has_checksum, with_checksum, without_checksum
+from keptlog.table.io.files import TableFiles
+from keptlog.table.io.metadata_checksums import has_checksum, with_checksum, without_checksum
 from tests.sim.disk import Disk, WatchedDisk
 from tests.sim.faults import Fault
 from tests.sim.world import World

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from keptlog.table.journal import DeletedFile, Journal, journal_folder, write_journal
-from keptlog.table.removal import Removal
+from keptlog.table.removal.journal import DeletedFile, Journal, journal_folder, write_journal
+from keptlog.table.removal.removal import Removal
 from tests.sim.disk import Disk
 from tests.sim.faults import KNOWN
 from tests.sim.storage import WAREHOUSE, SimulatedFiles, Storage

@@ -18,7 +18,7 @@ from tests.spark.clusters import python_with
 _IN_TASKS = (
     "keptlog.engine.tasks keptlog.engine.ingest_tasks keptlog.engine.search_tasks keptlog.engine.drop_tasks "
     "keptlog.engine.map_tasks keptlog.engine.latest_jobs keptlog.engine.watermark_tasks keptlog.engine.shuffle "
-    "keptlog.kernels.key_shuffle keptlog.spark.worker keptlog.table.files keptlog.table.durable_at_end "
+    "keptlog.kernels.key_shuffle keptlog.spark.worker keptlog.table.io.files keptlog.table.io.durable_at_end "
     "keptlog.storage.throttle"
 )
 _IMPORT_ALL = """

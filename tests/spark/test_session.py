@@ -57,7 +57,7 @@ from keptlog.engine.tasks import RewriteTask
 from keptlog.progress import silent
 from keptlog.spark.jobs import spark_jobs
 from keptlog.spark.session import start_session, start_spark
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 jobs = spark_jobs(lambda: start_spark("local[2]"), TableFiles(()))("run", silent)
 results = jobs.run([RewriteTask(())] * 3, "trying it")
 is_context = start_spark("local[2]") is SparkContext._active_spark_context

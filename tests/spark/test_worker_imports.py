@@ -73,7 +73,7 @@ from pathlib import Path
 from keptlog.spark.jobs import spark_engine
 from keptlog.spark.session import start_spark
 from keptlog.spark.worker_imports import for_tasks
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 from tests.spark.test_engine import CUT, TOPIC, a_history
 
 def look(_):

@@ -23,7 +23,7 @@ from keptlog.storage.segment_reader import open_segment, read_row_groups
 from keptlog.storage.segment_writer import SegmentWriter
 from keptlog.storage.value_views import with_values
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_watermark_file, write_watermark_file
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 from tests.test_style import OURS, ROOT
 
 FILES = TableFiles()

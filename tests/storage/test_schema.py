@@ -14,7 +14,7 @@ from keptlog.log.record import Record, TimestampType
 from keptlog.storage.schema import SCHEMA, from_arrow, to_arrow
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.storage.segment_writer import SegmentWriter
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 
 LATEST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999, beyond which no reader shows a time."""

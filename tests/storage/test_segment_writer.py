@@ -22,7 +22,7 @@ from keptlog.storage import segment_writer
 from keptlog.storage.schema import from_arrow, to_arrow
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.storage.segment_writer import SegmentWriter
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 
 from examples.lake.s3_server import KEYS, client_of
 from examples.lake.s3_server import s3_server as of_a_lake
-from keptlog.table.files import Properties, TableFiles
+from keptlog.table.io.files import Properties, TableFiles
 from tests.lake.installed import or_skip
 
 

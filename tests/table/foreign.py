@@ -13,9 +13,9 @@ from pyiceberg.table.update import RemoveSnapshotRefUpdate, RemoveSnapshotsUpdat
 
 from keptlog.log.record import Record
 from keptlog.storage.schema import to_arrow
-from keptlog.table.catalog import open_catalog
-from keptlog.table.format import FORMAT_VERSION
-from keptlog.table.state import SNAPSHOT_ID
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.metadata.format import FORMAT_VERSION
+from keptlog.table.metadata.state import SNAPSHOT_ID
 from tests.table.stores import NOW_MS, TOPIC
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyiceberg.catalog.sql import SqlCatalog
 
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
 from tests.table.purges import sealing_into
 from tests.table.stores import store_at

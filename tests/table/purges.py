@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from keptlog.receipts.receipt import Draft
-from keptlog.table.catalog import open_catalog
-from keptlog.table.files import TableFiles
-from keptlog.table.references import all_references, comparable
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.references import all_references, comparable
 from keptlog.table.store import LogStore
 from tests.table.stores import TOPIC, append_each, clean, create
 

@@ -8,12 +8,12 @@ from pyiceberg.catalog import Catalog
 
 from keptlog.receipts.chain import ChainVerification
 from keptlog.receipts.receipt import Draft
-from keptlog.table.catalog import open_catalog
-from keptlog.table.commit import Committer
-from keptlog.table.files import TableFiles
-from keptlog.table.receipt_chain import ReceiptChain
-from keptlog.table.receipt_verification import verify_receipts
-from keptlog.table.sealed_receipts import SealedReceipts
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.chain.receipt_chain import ReceiptChain
+from keptlog.table.chain.receipt_verification import verify_receipts
+from keptlog.table.chain.sealed_receipts import SealedReceipts
+from keptlog.table.commits.commit import Committer
+from keptlog.table.io.files import TableFiles
 from tests.receipts.chains import KEY, VERSION
 from tests.table.stores import new_id
 

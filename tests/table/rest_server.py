@@ -33,7 +33,7 @@ from pyiceberg.table import CommitTableRequest, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
-from keptlog.table.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.catalog import EmbeddedCatalog
 
 _STATUS: Mapping[type[Exception], int] = {
     NoSuchNamespaceError: 404,

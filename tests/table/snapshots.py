@@ -19,13 +19,13 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from keptlog.log.segment import Segment
-from keptlog.table.catalog import EmbeddedCatalog, open_catalog
-from keptlog.table.change import OPERATION
-from keptlog.table.file_metrics import LiveFile, data_file_of
-from keptlog.table.lineage import COMMIT_ID
-from keptlog.table.live_files import LiveFiles
-from keptlog.table.manifests import FileChange, OtherBase, _Producer, _Transaction
-from keptlog.table.state import SNAPSHOT_ID
+from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.metadata.change import OPERATION
+from keptlog.table.metadata.file_metrics import LiveFile, data_file_of
+from keptlog.table.metadata.lineage import COMMIT_ID
+from keptlog.table.metadata.live_files import LiveFiles
+from keptlog.table.metadata.manifests import FileChange, OtherBase, _Producer, _Transaction
+from keptlog.table.metadata.state import SNAPSHOT_ID
 from tests.table.purges import clock_ms
 from tests.table.stores import TOPIC
 

@@ -20,7 +20,7 @@ from keptlog.log.segment import Log, Segment
 from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.store import LogStore
 
 NOW_MS = 1_700_000_000_000

@@ -13,8 +13,8 @@ import pytest
 from keptlog.errors import InvalidRecord, StorageUnavailable
 from keptlog.log.partitioner import partition_for_key
 from keptlog.log.record import NewRecord, TimestampType
-from keptlog.table import partition_writers
-from keptlog.table.files import TableFiles
+from keptlog.table.changes import partition_writers
+from keptlog.table.io.files import TableFiles
 from tests.table.stores import (
     NOW_MS,
     TOPIC,

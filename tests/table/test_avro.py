@@ -25,7 +25,7 @@ from pyiceberg.types import (
     StructType,
 )
 
-from keptlog.table.avro import header_of, records_in
+from keptlog.table.io.avro import header_of, records_in
 
 _INNER = StructType(NestedField(20, "x", LongType(), required=True), NestedField(21, "y", StringType(), required=False))
 SCHEMA = Schema(

@@ -12,17 +12,17 @@ import pytest
 from pyiceberg.table import Table
 
 from keptlog.log.holder import Terms
-from keptlog.table.bare import as_table, bare_table
-from keptlog.table.held import held_in
-from keptlog.table.history import history_of
-from keptlog.table.lineage import lineage_of
-from keptlog.table.live_segments import LiveSegments
-from keptlog.table.logs import StoredTopic
-from keptlog.table.metadata_checksums import with_checksum, without_checksum
+from keptlog.table.io.metadata_checksums import with_checksum, without_checksum
+from keptlog.table.metadata.history import history_of
+from keptlog.table.metadata.lineage import lineage_of
+from keptlog.table.metadata.live_segments import LiveSegments
+from keptlog.table.metadata.logs import StoredTopic
+from keptlog.table.metadata.references import Manifests, all_references
 from keptlog.table.namespaces import NAMESPACE
-from keptlog.table.references import Manifests, all_references
+from keptlog.table.reading.bare import as_table, bare_table
+from keptlog.table.removal.held import held_in
+from keptlog.table.removal.superseded import SupersededFiles
 from keptlog.table.store import LogStore
-from keptlog.table.superseded import SupersededFiles
 from keptlog.table.table_look import TableLook
 from tests.table.foreign import current_id, expire, insert, roll_back, table_of
 from tests.table.purges import clock_ms

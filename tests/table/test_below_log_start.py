@@ -10,8 +10,8 @@ from pyiceberg.table import Table
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.check import CheckResult, Outcome
 from keptlog.passes.holders import check_gone
-from keptlog.table.catalog import open_catalog
-from keptlog.table.held import held_lines
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.removal.held import held_lines
 from keptlog.table.store import LogStore
 from tests.table.foreign import set_properties
 from tests.table.purges import DAY_MS, clock_ms, receipts

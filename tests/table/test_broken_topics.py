@@ -81,7 +81,7 @@ def test_a_catalog_that_is_asked_topic_by_topic_still_tells_where_the_others_are
 ) -> None:
     """As a REST catalog, Glue or Hive is."""
     breakage(store, "odd")
-    monkeypatch.setattr("keptlog.table.locations.SqlCatalog", type("NoSqlCatalog", (), {}))
+    monkeypatch.setattr("keptlog.table.commits.locations.SqlCatalog", type("NoSqlCatalog", (), {}))
     anew = open_store(tmp_path)
     assert anew.metadata_locations().keys() >= {"first", "users"}
     seen = Observer(anew, lambda: 0).look(NOW_MS)
@@ -113,7 +113,7 @@ def test_a_catalog_whose_topics_all_fail_to_answer_is_an_outage_of_all(
     def no_answer(*_: object) -> object:
         raise ConnectionError("connection refused")
 
-    monkeypatch.setattr("keptlog.table.locations.SqlCatalog", type("NoSqlCatalog", (), {}))
+    monkeypatch.setattr("keptlog.table.commits.locations.SqlCatalog", type("NoSqlCatalog", (), {}))
     monkeypatch.setattr(type(store._catalog), "load_table", no_answer)
     with pytest.raises(StorageUnavailable, match="connection refused"):
         store.metadata_locations()

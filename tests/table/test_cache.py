@@ -17,9 +17,9 @@ from pyiceberg.table import Table
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.log.metrics import LastPass
-from keptlog.table.cache import FOLDER, TopicCache
-from keptlog.table.catalog import open_catalog
-from keptlog.table.logs import ObservedTopic, StoredTopic
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.metadata.logs import ObservedTopic, StoredTopic
+from keptlog.table.reading.cache import FOLDER, TopicCache
 from keptlog.table.store import LogStore
 from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, new_id, new_records, rewritten, step_for, store_at
 

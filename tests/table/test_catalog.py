@@ -13,7 +13,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from tests.table.rest_server import rest_server
 from tests.table.stores import COMPACTED, TOPIC, append_each, create, store_at, store_over, values
 
@@ -154,7 +154,7 @@ def test_a_connection_to_a_database_is_tried_before_it_is_used_unless_told_other
 
 
 def test_a_postgres_that_hangs_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keptlog.table.catalog.CONNECT_SECONDS", 2)
+    monkeypatch.setattr("keptlog.table.catalogs.catalog.CONNECT_SECONDS", 2)
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path / 'lake'}")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"postgresql+psycopg2://user:planted-secret@127.0.0.1:{silent.getsockname()[1]}/lake"
@@ -170,7 +170,7 @@ def test_a_rest_catalog_that_hangs_is_not_waited_for_for_ever(tmp_path: Path, mo
         monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", server.uri)
         store = store_at(tmp_path / "elsewhere")
         assert store.topics() == [TOPIC]
-        monkeypatch.setattr("keptlog.table.rest.ANSWER_SECONDS", 0.1)
+        monkeypatch.setattr("keptlog.table.catalogs.rest.ANSWER_SECONDS", 0.1)
         server.delay_seconds = 1
         with pytest.raises(StorageUnavailable, match="ReadTimeout"):
             store.topics()

@@ -13,7 +13,7 @@ from keptlog.home import Home, open_home, wall_clock_ms
 from keptlog.log.holder import HolderKind
 from keptlog.log.record import NewRecord
 from keptlog.passes.observer import observe
-from keptlog.table.purge_memory import PurgeMemory
+from keptlog.table.purging.purge_memory import PurgeMemory
 
 NOW_MS = wall_clock_ms()
 CONFIG = {"cleanup.policy": "compact", "segment.ms": "1"}

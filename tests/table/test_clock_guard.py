@@ -11,8 +11,8 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.uncleanable import Backoff
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
-from keptlog.table.catalog import open_catalog
-from keptlog.table.mark import Failure
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.changes.mark import Failure
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     COMPACTED,

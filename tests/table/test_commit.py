@@ -13,10 +13,10 @@ from sqlalchemy.exc import OperationalError
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
 from keptlog.log.record import Record
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
-from keptlog.table.catalog import open_catalog
-from keptlog.table.commit import MAX_LOST_RACES, MAX_OUTAGES
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.commits.commit import MAX_LOST_RACES, MAX_OUTAGES
+from keptlog.table.commits.topics import load_topic_table
 from keptlog.table.store import LogStore
-from keptlog.table.topics import load_topic_table
 from tests.table.stores import (
     NOW_MS,
     TOPIC,

@@ -14,7 +14,7 @@ from keptlog.errors import CommitStateUnknown, InvalidConfig, KeptlogError, Stal
 from keptlog.log.record import NewRecord
 from keptlog.log.result import RewriteResult
 from keptlog.log.source import SourceIdentity
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.store import LogStore
 from tests.table.stores import (

@@ -18,11 +18,11 @@ from keptlog.log.retention import retention_of
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.catalog import open_catalog
-from keptlog.table.commit import MAX_LOST_RACES
-from keptlog.table.references import all_references
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.commits.commit import MAX_LOST_RACES
+from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.metadata.references import all_references
 from keptlog.table.store import LogStore
-from keptlog.table.topics import load_topic_table
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
@@ -133,7 +133,7 @@ def test_an_ingest_that_landed_and_is_reported_as_refused_is_a_success_and_the_t
 def test_a_refusal_that_landed_is_seen_after_the_last_attempt_too(
     store: LogStore, faulty: FaultyCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keptlog.table.commit.MAX_LOST_RACES", 1)
+    monkeypatch.setattr("keptlog.table.commits.commit.MAX_LOST_RACES", 1)
     faulty.faults = [landed_as_refused]
     append(store)
     require_whole(tmp_path)

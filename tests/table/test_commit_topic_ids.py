@@ -16,8 +16,8 @@ from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
-from keptlog.table.catalog import open_catalog
-from keptlog.table.mark import Failure
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.changes.mark import Failure
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     COMPACTED,

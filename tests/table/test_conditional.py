@@ -11,10 +11,10 @@ from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 
 from keptlog.errors import StorageUnavailable
-from keptlog.table.conditional import Question
-from keptlog.table.rest import PatientRestCatalog, session_of
+from keptlog.table.catalogs.conditional import Question
+from keptlog.table.catalogs.rest import PatientRestCatalog, session_of
+from keptlog.table.commits.topics import metadata_location
 from keptlog.table.store import LogStore
-from keptlog.table.topics import metadata_location
 from tests.table.rest_server import Answer, RestServer, rest_server
 from tests.table.stores import TOPIC, append_each, create, new_id, store_at
 
@@ -29,7 +29,7 @@ def server(tmp_path: Path) -> Iterator[RestServer]:
 
 
 def catalog_of(server: RestServer, **settings: Any) -> PatientRestCatalog:
-    how = {"py-io-impl": "keptlog.table.file_io.DurableFileIO"} | settings
+    how = {"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"} | settings
     return PatientRestCatalog("rest", uri=server.uri, **how)
 
 

@@ -14,11 +14,11 @@ from pyiceberg.table import Table
 from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
 from keptlog.passes.purge import Purger
 from keptlog.storage.files import StoredFile
-from keptlog.table.catalog import open_catalog
-from keptlog.table.deletion import Deletion
-from keptlog.table.files import TableFiles, local_path
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.io.files import TableFiles, local_path
+from keptlog.table.metadata.schema import TABLE_SCHEMA
 from keptlog.table.namespaces import DELETING, NAMESPACE
-from keptlog.table.schema import TABLE_SCHEMA
+from keptlog.table.removal.deletion import Deletion
 from keptlog.table.store import LogStore
 from tests.table.purges import sealed, sealing_into
 from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, clean, create, store_at, values

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.storage.checksums import checksums_text
-from keptlog.table.journal import DeletedFile, Journal, journal_folder, write_journal
+from keptlog.table.removal.journal import DeletedFile, Journal, journal_folder, write_journal
 from keptlog.table.store import LogStore
 from tests.table.killed import sealing_store
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, sealed

@@ -13,7 +13,7 @@ import pytest
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
 
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.table.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.catalog import EmbeddedCatalog
 from tests.table.stores import COMPACTED, NOW_MS, append_each, create, new_id, new_records, store_at
 
 PROCESSES = 6

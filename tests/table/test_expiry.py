@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.table.snapshots import Snapshot
 
-from keptlog.table.expiry import _follower, expiry_of
-from keptlog.table.references import Manifests, References, references_of
+from keptlog.table.metadata.references import Manifests, References, references_of
+from keptlog.table.removal.expiry import _follower, expiry_of
 from tests.profiles import examples
 from tests.table.snapshots import History
 from tests.table.stores import TOPIC, create

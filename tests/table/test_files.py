@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 from tests.storage_errors import unlisted
 from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create, new_records
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import CommitStateUnknown, LogCorrupt, StorageUnavailable
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.table.rest_server import Answer, RestServer
 from tests.table.stores import NOW_MS, TOPIC, new_id, new_records, values

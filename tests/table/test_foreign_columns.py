@@ -13,8 +13,8 @@ from pyiceberg.types import LongType, StringType
 from keptlog.errors import Action, LogCorrupt
 from keptlog.log.plan import make_plan
 from keptlog.passes.observer import observe
-from keptlog.table.live_files import LiveFiles
-from keptlog.table.repair import Repair
+from keptlog.table.changes.repair import Repair
+from keptlog.table.metadata.live_files import LiveFiles
 from keptlog.table.store import LogStore
 from tests.table.foreign import table_of
 from tests.table.stores import NOW_MS, TOPIC, append_each, create, store_at, values

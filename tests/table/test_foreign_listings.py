@@ -13,7 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from examples.lake.s3_server import KEYS
 from keptlog.errors import StorageUnavailable
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
 from tests.table.buckets import ABucket, new_bucket
 from tests.table.stores import NOW_MS, TOPIC, new_id, new_records, values
@@ -24,7 +24,7 @@ FOLDER = "s3://lake/keptlog/users"
 
 
 def _bucket(files: TableFiles) -> Any:
-    from keptlog.table.object_versions import bucket_of  # noqa: PLC0415  # boto3 may be missing
+    from keptlog.table.io.object_versions import bucket_of  # noqa: PLC0415  # boto3 may be missing
 
     return bucket_of(files.properties, FOLDER)
 

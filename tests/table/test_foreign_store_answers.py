@@ -11,9 +11,9 @@ import pytest
 
 from examples.lake.s3_server import KEYS
 from keptlog.storage.object_version import Versioning
-from keptlog.table.files import TableFiles
-from keptlog.table.hidden import hidden_below
-from keptlog.table.object_versions import bucket_of
+from keptlog.table.io.files import TableFiles
+from keptlog.table.io.object_versions import bucket_of
+from keptlog.table.removal.hidden import hidden_below
 from tests.table.buckets import new_bucket
 
 pytest.importorskip("boto3")

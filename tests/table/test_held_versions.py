@@ -11,9 +11,9 @@ import pytest
 from keptlog.log.holder import Held, Holder, HolderKind, Holdings, Terms
 from keptlog.passes.check import Outcome
 from keptlog.passes.holders import judged
-from keptlog.table.held import held_in
-from keptlog.table.held_versions import held_versions
-from keptlog.table.hidden import HiddenFiles
+from keptlog.table.removal.held import held_in
+from keptlog.table.removal.held_versions import held_versions
+from keptlog.table.removal.hidden import HiddenFiles
 from keptlog.table.store import LogStore
 from tests.table.buckets import ABucket
 from tests.table.purges import DAY_MS, MINUTE_MS, clock_ms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from keptlog.table.hidden import HiddenFiles, hidden_below
+from keptlog.table.removal.hidden import HiddenFiles, hidden_below
 from tests.table.buckets import ABucket, new_bucket
 from tests.table.purges import clock_ms
 

@@ -8,8 +8,8 @@ import pytest
 
 from keptlog.home import open_home
 from keptlog.log.history import HistoryEntry
-from keptlog.table.history import COST, history_of
-from keptlog.table.lineage import summary_of
+from keptlog.table.metadata.history import COST, history_of
+from keptlog.table.metadata.lineage import summary_of
 from keptlog.table.store import LogStore
 from tests.table.purges import DAY_MS, clock_ms
 from tests.table.stores import TOPIC, append_each, clean, create
@@ -121,7 +121,7 @@ def test_a_purge_that_is_killed_before_its_commit_leaves_nothing_told_twice(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("keptlog.table.purge.Purge._land", killed)
+        patched.setattr("keptlog.table.purging.purge.Purge._land", killed)
         with pytest.raises(KeyboardInterrupt):
             store.purge(TOPIC, LATER_MS)
     assert len(files(tmp_path)) == 1

@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.table import Table
 
 from keptlog.log.holder import Held, Holder, HolderKind, Holdings, Terms
-from keptlog.table.held import held_in
+from keptlog.table.removal.held import held_in
 from keptlog.table.store import LogStore
 from tests.table.foreign import table_of
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values

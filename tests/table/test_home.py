@@ -12,8 +12,8 @@ import pytest
 from keptlog.errors import InvalidConfig
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.purge import Purger
-from keptlog.table.catalog import open_catalog
-from keptlog.table.home_location import why_elsewhere
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.home_location import why_elsewhere
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     COMPACTED,

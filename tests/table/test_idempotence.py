@@ -16,9 +16,9 @@ from keptlog.log.retention import retention_of
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.commits.topics import load_topic_table
 from keptlog.table.store import LogStore
-from keptlog.table.topics import load_topic_table
 from tests.table.stores import (
     NOW_MS,
     TOPIC,

@@ -16,7 +16,7 @@ from keptlog.log.plan import make_retention_plan
 from keptlog.log.record import Record
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity, StoredSource
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     NOW_MS,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.passes.purge import Purger
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
 from tests.table.killed import Act, killed_before, put_back, sealing_store
 from tests.table.purges import (

@@ -14,11 +14,11 @@ from keptlog.log.plan import make_retention_plan
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
-from keptlog.table.cache import FOLDER, TopicCache
-from keptlog.table.catalog import open_catalog
-from keptlog.table.lineage import lineage_of, require_own
-from keptlog.table.mark import Failure
-from keptlog.table.state import SNAPSHOT_ID
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.changes.mark import Failure
+from keptlog.table.metadata.lineage import lineage_of, require_own
+from keptlog.table.metadata.state import SNAPSHOT_ID
+from keptlog.table.reading.cache import FOLDER, TopicCache
 from keptlog.table.store import LogStore
 from tests.table.foreign import (
     as_format_1_0,

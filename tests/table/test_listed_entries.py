@@ -12,13 +12,13 @@ from pyiceberg.table import Table
 
 import keptlog
 from keptlog.errors import LogCorrupt
-from keptlog.table.bare import as_table, bare_table
-from keptlog.table.live_files import LiveFiles
-from keptlog.table.live_segments import LiveSegments
-from keptlog.table.metadata_checksums import without_checksum
-from keptlog.table.metadata_reading import listed_entries
+from keptlog.table.io.metadata_checksums import without_checksum
+from keptlog.table.metadata.live_files import LiveFiles
+from keptlog.table.metadata.live_segments import LiveSegments
+from keptlog.table.metadata.metadata_reading import listed_entries
+from keptlog.table.metadata.references import all_references
 from keptlog.table.namespaces import NAMESPACE
-from keptlog.table.references import all_references
+from keptlog.table.reading.bare import as_table, bare_table
 from keptlog.table.store import LogStore
 from tests.older_checksums import with_unnamed_checksum
 from tests.table.stores import TOPIC, append_each, clean, create, store_at

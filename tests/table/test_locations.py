@@ -17,10 +17,10 @@ from keptlog.errors import StorageUnavailable
 from keptlog.home import monotonic_ms
 from keptlog.passes.names import named_logs
 from keptlog.passes.observer import LOCATING_MS, READING_MS, Observer, observe
-from keptlog.table.catalog import EmbeddedCatalog
-from keptlog.table.rest import PatientRestCatalog
-from keptlog.table.side_by_side import AT_ONCE, Patience, side_by_side
+from keptlog.table.catalogs.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.rest import PatientRestCatalog
 from keptlog.table.store import LogStore
+from keptlog.table.waiting.side_by_side import AT_ONCE, Patience, side_by_side
 from tests.table.rest_server import Answer, RestServer, rest_server
 from tests.table.stores import NOW_MS, TOPIC, append_each, create, new_id, store_at
 
@@ -44,7 +44,7 @@ def server(tmp_path: Path) -> Iterator[RestServer]:
 
 
 def store_behind(server: RestServer) -> LogStore:
-    how = {"py-io-impl": "keptlog.table.file_io.DurableFileIO"}
+    how = {"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"}
     catalog = PatientRestCatalog("rest", uri=server.uri, **how)
     server.asked.clear()
     return LogStore(catalog, {}, lambda _: None, new_id)
@@ -97,7 +97,7 @@ def test_a_database_is_asked_once_however_many_topics_there_are(
     many_topics(tmp_path, 40)
     store = store_at(tmp_path)
     asked: list[str] = []
-    monkeypatch.setattr("keptlog.table.locations.metadata_location", lambda _, name: asked.append(name))
+    monkeypatch.setattr("keptlog.table.commits.locations.metadata_location", lambda _, name: asked.append(name))
     assert len(store.metadata_locations()) == 40
     assert asked == []
 

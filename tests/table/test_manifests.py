@@ -15,14 +15,14 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.manifest import DataFile, ManifestEntryStatus, ManifestFile
 from pyiceberg.table import CommitTableRequest, CommitTableResponse, Table
 
-import keptlog.table.manifests as manifests_module
+import keptlog.table.metadata.manifests as manifests_module
 from keptlog.log.segment import Segment
-from keptlog.table.catalog import open_catalog
-from keptlog.table.file_metrics import LiveFile, data_file_of
-from keptlog.table.files import TableFiles
-from keptlog.table.live_files import LiveFiles
-from keptlog.table.manifests import FileChange, commit_without_snapshot
-from keptlog.table.topics import TopicCreation, load_topic_table
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.commits.topics import TopicCreation, load_topic_table
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.file_metrics import LiveFile, data_file_of
+from keptlog.table.metadata.live_files import LiveFiles
+from keptlog.table.metadata.manifests import FileChange, commit_without_snapshot
 
 TOPIC = "users"
 

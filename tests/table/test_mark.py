@@ -12,8 +12,8 @@ from keptlog.errors import LogCorrupt, UnknownTopic
 from keptlog.log.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable
-from keptlog.table.catalog import open_catalog
-from keptlog.table.mark import Failure
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.changes.mark import Failure
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     NOW_MS,

@@ -10,9 +10,9 @@ import pytest
 
 from keptlog.errors import StorageUnavailable
 from keptlog.passes.purge import Purger
-from keptlog.table.catalog import open_catalog
-from keptlog.table.files import TableFiles
-from keptlog.table.journal import SWEEP, DeletedFile, Journal, journal_folder, write_journal
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.io.files import TableFiles
+from keptlog.table.removal.journal import SWEEP, DeletedFile, Journal, journal_folder, write_journal
 from keptlog.table.store import LogStore
 from tests.storage_errors import unlisted
 from tests.table.killed import sealing_store

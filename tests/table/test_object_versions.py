@@ -16,9 +16,9 @@ import pytest
 from examples.lake.s3_server import KEYS
 from keptlog.errors import InvalidConfig
 from keptlog.storage.object_version import ObjectVersion
-from keptlog.table.file_io import DurableFileIO
-from keptlog.table.files import READ_ONLY, TableFiles
-from keptlog.table.remote_files import client_properties
+from keptlog.table.io.file_io import DurableFileIO
+from keptlog.table.io.files import READ_ONLY, TableFiles
+from keptlog.table.io.remote_files import client_properties
 from tests.table.buckets import ABucket, new_bucket
 from tests.table.purges import clock_ms
 
@@ -41,7 +41,7 @@ def file_on_hold(bucket: ABucket) -> str:
 
 def requests_of(bucket: ABucket) -> list[str]:
     """The operations that keptlog's own client asks of a store from now on."""
-    from keptlog.table.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
+    from keptlog.table.io.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
 
     asked: list[str] = []
     client = s3_client(client_properties(bucket.properties, f"s3://{bucket.name}/x"))
@@ -149,7 +149,7 @@ def test_versions_that_were_kept_before_versioning_was_suspended_go_too(s3_endpo
     assert [each.version_id for each in bucket.files.versions_below(f"s3://{bucket.name}/topic").versions] == ["null"]
     sent: list[tuple[str, str]] = []
     requests_of(bucket)
-    from keptlog.table.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
+    from keptlog.table.io.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
 
     s3_client(client_properties(bucket.properties, f"s3://{bucket.name}/x")).meta.events.register(
         "provide-client-params.s3.DeleteObjects",
@@ -278,7 +278,7 @@ def test_a_version_is_read_like_a_file_also_by_a_task(bucket: ABucket) -> None:
 
 KILLED_WRITER = """
 import os, sys
-from keptlog.table.remote_files import create_remote
+from keptlog.table.io.remote_files import create_remote
 sink = create_remote(eval(sys.argv[1]), sys.argv[2])
 sink.write(b"v" * 2**24)
 sink.flush()
@@ -334,7 +334,7 @@ def test_a_read_only_home_deletes_no_version(bucket: ABucket) -> None:
 
 
 def test_the_client_takes_the_role_that_the_catalog_names(bucket: ABucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    from keptlog.table.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
+    from keptlog.table.io.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
 
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", dict(bucket.properties)["s3.endpoint"])
     role = ("s3.role-arn", "arn:aws:iam::123456789012:role/purger")

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from keptlog.errors import InvalidConfig
-from keptlog.table.files import READ_ONLY, TableFiles
+from keptlog.table.io.files import READ_ONLY, TableFiles
 
 _CATALOG = {
     "uri": "postgresql+psycopg2://me:planted-1@host/db",

@@ -12,7 +12,7 @@ from keptlog.log.examination import holder_problem
 from keptlog.log.holder import HolderKind, Terms
 from keptlog.passes.check import Outcome
 from keptlog.passes.holders import check_gone, judged, look_for_holders
-from keptlog.table.held import held_in, held_lines
+from keptlog.table.removal.held import held_in, held_lines
 from keptlog.table.store import LogStore
 from tests.erasure.world import HOUR_MS, KEY, VALUE, World
 from tests.erasure.world import new_id as erasure_id

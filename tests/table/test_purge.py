@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import LogCorrupt, StalePlan
-from keptlog.table.catalog import open_catalog
-from keptlog.table.commit import Committer
-from keptlog.table.files import TableFiles
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.commits.commit import Committer
+from keptlog.table.io.files import TableFiles
 from tests.table.purges import (
     DAY_MS,
     MINUTE_MS,

@@ -10,10 +10,10 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import CommitTableResponse
 
-from keptlog.table import purge
-from keptlog.table.catalog import open_catalog
-from keptlog.table.expiry import expiry_of
-from keptlog.table.rest import PatientRestCatalog
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.rest import PatientRestCatalog
+from keptlog.table.purging import purge
+from keptlog.table.removal.expiry import expiry_of
 from keptlog.table.store import LogStore
 from tests.table.foreign import table_of
 from tests.table.purges import MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, proved, receipts
@@ -31,7 +31,7 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]
         yield open_catalog(tmp_path)
         return
     with rest_server(tmp_path) as server:
-        how = {"py-io-impl": "keptlog.table.file_io.DurableFileIO"}
+        how = {"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"}
         yield PatientRestCatalog("rest", uri=server.uri, **how)
 
 

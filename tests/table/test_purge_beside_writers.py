@@ -14,9 +14,9 @@ from pyiceberg.io import InputFile
 from pyiceberg.table import CommitTableResponse, Table
 
 from keptlog.errors import StalePlan
-from keptlog.table import purge
-from keptlog.table.catalog import open_catalog
-from keptlog.table.file_io import DurableFileIO
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.io.file_io import DurableFileIO
+from keptlog.table.purging import purge
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, proved, receipts
 from tests.table.snapshots import History
 from tests.table.stores import TOPIC, FaultyCatalog, append_each, clean, create, store_at, store_over, values

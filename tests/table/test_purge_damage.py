@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, stored_paths
 from tests.table.stores import TOPIC, append_each, create, store_at, values

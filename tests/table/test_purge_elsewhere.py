@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import InvalidConfig, LogCorrupt
-from keptlog.table.catalog import open_catalog
-from keptlog.table.file_metrics import data_file_of
-from keptlog.table.live_files import LiveFiles
-from keptlog.table.manifests import FileChange
-from keptlog.table.references import comparable
-from keptlog.table.topic_exam import examined
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.doctor.topic_exam import examined
+from keptlog.table.metadata.file_metrics import data_file_of
+from keptlog.table.metadata.live_files import LiveFiles
+from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.metadata.references import comparable
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, unreferenced
 from tests.table.stores import TOPIC, append_each, clean, create, store_at, values
 

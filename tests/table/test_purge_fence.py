@@ -14,12 +14,12 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 from pyiceberg.table import CommitTableResponse, Table
 
 from keptlog.errors import CommitStateUnknown, StalePlan
-from keptlog.table.catalog import open_catalog
-from keptlog.table.change import Change
-from keptlog.table.commit import Committer, Prepare
-from keptlog.table.files import TableFiles
-from keptlog.table.manifests import FileChange
-from keptlog.table.state import CONDEMNED
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.commits.commit import Committer, Prepare
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.change import Change
+from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.metadata.state import CONDEMNED
 from keptlog.table.store import LogStore
 from tests.table.purges import DAY_MS, clock_ms, live_paths, paths_of_values, stored_paths, unreferenced
 from tests.table.stores import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from keptlog.storage.files import StoredFile
-from keptlog.table.catalog import open_catalog
-from keptlog.table.held import HeldFile, held_lines
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.removal.held import HeldFile, held_lines
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, receipts
 from tests.table.stores import TOPIC, append_each, clean, create, rewritten, staged, step_for
 

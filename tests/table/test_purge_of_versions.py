@@ -13,9 +13,9 @@ from pyiceberg.catalog import Catalog, load_catalog
 
 from keptlog.errors import LogCorrupt
 from keptlog.passes.purge import Purger
-from keptlog.table.file_io import DurableFileIO
+from keptlog.table.io.file_io import DurableFileIO
+from keptlog.table.removal.topic_storage import drafts_among
 from keptlog.table.store import LogStore
-from keptlog.table.topic_storage import drafts_among
 from tests.table.buckets import ABucket
 from tests.table.purges import DAY_MS, clock_ms
 from tests.table.stores import COMPACTED, TOPIC, append_each, clean, new_id, values

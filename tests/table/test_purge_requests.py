@@ -11,8 +11,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from examples.lake.s3_server import KEYS
 from keptlog.passes.purge import Purger
-from keptlog.table.forward_in_time import forward_in_time
-from keptlog.table.purge_memory import PurgeMemory
+from keptlog.table.metadata.forward_in_time import forward_in_time
+from keptlog.table.purging.purge_memory import PurgeMemory
 from keptlog.table.store import LogStore
 from tests.table.buckets import new_bucket
 from tests.table.counted_s3 import CountedS3, counted_s3
@@ -30,7 +30,7 @@ def s3() -> Iterator[CountedS3]:
 
 def store_in(s3: CountedS3, home: Path, versioning: str | None) -> LogStore:
     bucket = new_bucket(s3.endpoint, versioning)
-    how = {"py-io-impl": "keptlog.table.file_io.DurableFileIO", "s3.endpoint": s3.endpoint, **KEYS}
+    how = {"py-io-impl": "keptlog.table.io.file_io.DurableFileIO", "s3.endpoint": s3.endpoint, **KEYS}
     uri, warehouse = f"sqlite:///{home}/catalog.db", f"s3://{bucket.name}"
     catalog = forward_in_time(SqlCatalog("keptlog", uri=uri, warehouse=warehouse, **how), None)
     store = LogStore(catalog, {}, time.sleep, new_id)

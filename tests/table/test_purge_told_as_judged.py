@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keptlog.log.holder import Terms
-from keptlog.table.held import held_in
+from keptlog.table.removal.held import held_in
 from keptlog.table.store import LogStore
 from tests.table.foreign import insert, set_properties, table_of
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, receipts

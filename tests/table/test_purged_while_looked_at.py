@@ -14,8 +14,8 @@ from keptlog.errors import LogCorrupt
 from keptlog.home import new_id, wall_clock_ms
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.table import live_segments
-from keptlog.table.metadata_reading import manifests_of
+from keptlog.table.metadata import live_segments
+from keptlog.table.metadata.metadata_reading import manifests_of
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from tests.logs import open_store

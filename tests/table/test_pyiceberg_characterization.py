@@ -14,8 +14,8 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, Valida
 from pyiceberg.table import Table, Transaction
 
 from keptlog.log.segment import Segment
-from keptlog.table.file_metrics import data_file_of
-from keptlog.table.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
+from keptlog.table.metadata.file_metrics import data_file_of
+from keptlog.table.metadata.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create, new_records
 
 NAME = ("keptlog", "a.topic-x")

@@ -14,7 +14,7 @@ from keptlog.log.record import NewRecord
 from keptlog.log.reference import ReferenceConfig, latest_values
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from tests.profiles import examples
 from tests.strategies import STRATEGIES_WITH_VERSIONS, settings_of
 from tests.table.stores import (

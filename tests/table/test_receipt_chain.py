@@ -14,10 +14,10 @@ from sqlalchemy.exc import OperationalError
 
 from keptlog.errors import CommitStateUnknown, InvalidConfig, KeptlogError, StorageUnavailable, UnsupportedFormat
 from keptlog.receipts.chain import Flaw
-from keptlog.table import receipt_chain
-from keptlog.table.catalog import open_catalog
-from keptlog.table.files import TableFiles
-from keptlog.table.receipt_chain import KEPT_HEADS, KEPT_SNAPSHOTS
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.chain import receipt_chain
+from keptlog.table.chain.receipt_chain import KEPT_HEADS, KEPT_SNAPSHOTS
+from keptlog.table.io.files import TableFiles
 from tests.table.receipt_chains import chain_at, chain_over, check, draft, ids, require_sound, stored
 from tests.table.stores import FaultyCatalog, create
 

@@ -12,14 +12,14 @@ from keptlog.errors import LogCorrupt
 from keptlog.passes.receipts import Receipts
 from keptlog.receipts.chain import Flaw
 from keptlog.receipts.signing import PublicKey
-from keptlog.table.catalog import open_catalog
-from keptlog.table.files import TableFiles
-from keptlog.table.manifests import FileChange
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.chain.receipt_chain import ReceiptChain
+from keptlog.table.chain.receipt_files import HEAD_SHA256, LENGTH, all_folders
+from keptlog.table.chain.sealed_receipts import SealedReceipts
+from keptlog.table.chain.unopened_receipts import UnopenedReceipts
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.namespaces import RECEIPTS
-from keptlog.table.receipt_chain import ReceiptChain
-from keptlog.table.receipt_files import HEAD_SHA256, LENGTH, all_folders
-from keptlog.table.sealed_receipts import SealedReceipts
-from keptlog.table.unopened_receipts import UnopenedReceipts
 from tests.receipts.chains import KEY
 from tests.table.receipt_chains import chain_at, check, draft, ids, require_sound, stored
 
@@ -157,7 +157,7 @@ def test_a_writer_who_wakes_up_beside_the_look_and_seals_what_is_sealed_already_
         shutil.copy(landed, landed.with_name(f"{landed.name.partition('~')[0]}~{'0' * 32}.json"))
         return all_folders(location)
 
-    monkeypatch.setattr("keptlog.table.receipt_verification.all_folders", and_meanwhile)
+    monkeypatch.setattr("keptlog.table.chain.receipt_verification.all_folders", and_meanwhile)
     assert findings(chain) == {}
     assert len(stored(chain)) == 3
 

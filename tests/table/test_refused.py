@@ -13,11 +13,11 @@ from sqlalchemy.exc import DBAPIError
 
 from examples.ports import free_port
 from keptlog.errors import CommitStateUnknown, StorageUnavailable, UnknownTopic
-from keptlog.table.catalog import open_catalog
-from keptlog.table.commit import MAX_OUTAGES
-from keptlog.table.reach import FailureKind, NotConnected, failure_of, tell_connections
-from keptlog.table.rest import PatientRestCatalog
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.rest import PatientRestCatalog
+from keptlog.table.commits.commit import MAX_OUTAGES
 from keptlog.table.store import LogStore
+from keptlog.table.waiting.reach import FailureKind, NotConnected, failure_of, tell_connections
 from tests.table.rest_server import Answer, RestServer
 from tests.table.stores import (
     NOW_MS,
@@ -39,7 +39,7 @@ def pauses() -> list[float]:
 
 @pytest.fixture
 def store(server: RestServer, pauses: list[float]) -> LogStore:
-    catalog = PatientRestCatalog("rest", uri=server.uri, **{"py-io-impl": "keptlog.table.file_io.DurableFileIO"})
+    catalog = PatientRestCatalog("rest", uri=server.uri, **{"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"})
     return LogStore(catalog, {}, pauses.append, new_id)
 
 
@@ -135,7 +135,7 @@ def test_a_catalog_that_never_answers_is_given_up_after_three_waits(
 ) -> None:
     assert store.topics() == [TOPIC]
     table = store.load_table(TOPIC)
-    monkeypatch.setattr("keptlog.table.rest.ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr("keptlog.table.catalogs.rest.ANSWER_SECONDS", 0.1)
     monkeypatch.setattr(store, "load_table", lambda _: table)
     server.asked.clear()
     server.delay_seconds = 0.5

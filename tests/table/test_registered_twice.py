@@ -9,13 +9,13 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.errors import LogCorrupt
-from keptlog.table.catalog import open_catalog
-from keptlog.table.deletion import Deletion
-from keptlog.table.embedded import DATABASE
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.embedded import DATABASE
+from keptlog.table.doctor.topic_exam import examined
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.purge_preview import preview_purge
+from keptlog.table.removal.deletion import Deletion
 from keptlog.table.store import LogStore
-from keptlog.table.topic_exam import examined
 from tests.table.foreign import table_of
 from tests.table.stores import NOW_MS, TOPIC, FaultyCatalog, append_each, create, new_id, new_records, store_at, values
 

@@ -45,7 +45,7 @@ def store(bucket: ABucket, tmp_path: Path) -> LogStore:
 
 def store_in(bucket: ABucket, folder: Path) -> LogStore:
     warehouse = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"s3://{bucket.name}/warehouse"}
-    file_io = {"py-io-impl": "keptlog.table.file_io.DurableFileIO"}
+    file_io = {"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"}
     catalog = SqlCatalog("keptlog", **warehouse, **file_io, **dict(bucket.properties))
     return LogStore(catalog, {}, time.sleep, new_id)
 

@@ -14,8 +14,8 @@ from keptlog.log.plan import make_retention_plan
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
-from keptlog.table.catalog import open_catalog
-from keptlog.table.mark import Failure
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.changes.mark import Failure
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     NOW_MS,

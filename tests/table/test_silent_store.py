@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from keptlog.table.remote_files import client_properties
+from keptlog.table.io.remote_files import client_properties
 
 SETTINGS = {
     "s3.access-key-id": "key",
@@ -21,7 +21,7 @@ def test_each_try_is_told_with_the_store_and_without_secrets(caplog: pytest.LogC
     pytest.importorskip("boto3")
     from botocore.exceptions import ReadTimeoutError  # noqa: PLC0415  # boto3 may be missing
 
-    from keptlog.table.s3_client import s3_client  # noqa: PLC0415
+    from keptlog.table.io.s3_client import s3_client  # noqa: PLC0415
 
     caplog.set_level(logging.WARNING, "keptlog")
     with socket.create_server(("127.0.0.1", 0), backlog=16) as silent:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keptlog.errors import InvariantViolated, LogCorrupt
-from keptlog.table.stored_json import from_json, from_json_file, to_json
+from keptlog.table.metadata.stored_json import from_json, from_json_file, to_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ import pytest
 from pyiceberg.io import FileIO, InputFile
 
 from keptlog.log.holder import Held, HolderKind, Terms
-from keptlog.table.file_io import DurableFileIO
-from keptlog.table.held import held_in
+from keptlog.table.io.file_io import DurableFileIO
+from keptlog.table.removal.held import held_in
+from keptlog.table.removal.superseded import SupersededFiles
 from keptlog.table.store import LogStore
-from keptlog.table.superseded import SupersededFiles
 from tests.table.foreign import table_of
 from tests.table.purges import MINUTE_MS, cleaned, clock_ms
 from tests.table.stores import TOPIC, append_each, clean, create

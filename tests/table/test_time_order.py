@@ -13,8 +13,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
-from keptlog.table.catalog import open_catalog
-from keptlog.table.mark import Failure
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.changes.mark import Failure
 from keptlog.table.store import LogStore
 from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, clean, new_id, values
 

@@ -10,8 +10,8 @@ from pyiceberg.table import CommitTableResponse
 
 from keptlog.errors import InvalidConfig, UnknownTopic
 from keptlog.storage.schema import SCHEMA
-from keptlog.table.catalog import open_catalog
-from keptlog.table.schema import PARTITION_SPEC, TABLE_SCHEMA
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.metadata.schema import PARTITION_SPEC, TABLE_SCHEMA
 from tests.table.stores import COMPACTED, TOPIC, FaultyCatalog, append_each, create, store_at, store_over
 
 

@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 
 from keptlog.log.holder import ORPHAN_GRACE_MS, HolderKind, Terms
-from keptlog.table.held import held_in
-from keptlog.table.readers import PositionFiles, ReaderPosition, Registration
+from keptlog.table.reading.readers import PositionFiles, ReaderPosition, Registration
+from keptlog.table.removal.held import held_in
 from tests.table.purges import MINUTE_MS, cleaned, clock_ms
 from tests.table.stores import TOPIC, files_below, store_at, values
 

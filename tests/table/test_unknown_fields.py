@@ -20,8 +20,8 @@ from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_watermark_file, write_watermark_file
-from keptlog.table.lineage import COMMIT_ID
-from keptlog.table.mark import Failure
+from keptlog.table.changes.mark import Failure
+from keptlog.table.metadata.lineage import COMMIT_ID
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     NOW_MS,

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import StorageUnavailable
-from keptlog.table.catalog import open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.chosen import ChosenTopics
-from keptlog.table.files import TableFiles
+from keptlog.table.doctor.unowned import unowned_folders
+from keptlog.table.io.files import TableFiles
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
-from keptlog.table.unowned import unowned_folders
 from tests.storage_errors import unlisted
 from tests.table.buckets import ABucket
 from tests.table.foreign import set_location, table_of

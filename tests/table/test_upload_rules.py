@@ -10,8 +10,8 @@ import pytest
 
 from examples.lake.fault_proxy import Fault, http_proxy
 from keptlog.passes.catalog_doctor import CatalogDoctor
-from keptlog.table.catalog import open_catalog
-from keptlog.table.files import TableFiles
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.io.files import TableFiles
 from tests.table.buckets import ABucket, new_bucket
 from tests.table.stores import NOW_MS, new_id
 

@@ -18,18 +18,18 @@ from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.kafka_logs import KafkaLogs
 from keptlog.progress import Progress, silent
 from keptlog.sources.kafka_log.directory import log_directories
-from keptlog.table.catalog import open_catalog
-from keptlog.table.files import TableFiles
-from keptlog.table.forward_in_time import forward_in_time
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.io.files import TableFiles
+from keptlog.table.io.vending import VENDED, for_path, remember
+from keptlog.table.metadata.forward_in_time import forward_in_time
 from keptlog.table.store import LogStore
-from keptlog.table.vending import VENDED, for_path, remember
 from tests.in_process import InProcessJobs
 from tests.ingest.directories import some_batch, write_log
 from tests.table.buckets import new_bucket, s3_server
 from tests.table.rest_server import RestServer, rest_server
 from tests.table.stores import COMPACTED, TOPIC, append_each, clean, new_id, step_for, values
 
-IO = {"py-io-impl": "keptlog.table.file_io.DurableFileIO"}
+IO = {"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"}
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ class TakenAlong(InProcessJobs):
 
 
 def test_of_more_than_can_be_kept_those_go_that_were_given_the_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keptlog.table.vending.MOST_VENDED", 2)
+    monkeypatch.setattr("keptlog.table.io.vending.MOST_VENDED", 2)
     vended: dict[str, tuple[tuple[str, str], ...]] = {}
     for place in ("a", "b", "a", "c"):
         remember(vended, place, (("s3.access-key-id", place),))

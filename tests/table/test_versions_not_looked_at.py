@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from examples.lake.s3_server import KEYS
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 from tests.table.buckets import ABucket
 
 
@@ -72,7 +72,7 @@ class Missing(MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
-from keptlog.table.files import TableFiles
+from keptlog.table.io.files import TableFiles
 files = TableFiles(eval(sys.argv[1]))
 print(files.versions_below(sys.argv[2]).not_looked_at)
 files.delete(sys.argv[2] + "/x")

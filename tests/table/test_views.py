@@ -12,10 +12,10 @@ import pytest
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.passes.observer import observe
-from keptlog.table.catalog import metadata_locations
+from keptlog.table.catalogs.catalog import metadata_locations
+from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
-from keptlog.table.unowned import unowned_folders
 from tests.table.stores import COMPACTED, TOPIC, create
 
 VIEW = "latest_users"

@@ -1,0 +1,398 @@
+"""Opens the catalog that holds the topics: the embedded one, or the one that PyIceberg's configuration names.
+
+Without configuration, ``<home>/catalog.db`` is a SQLite catalog and ``<home>/warehouse`` holds the files. A catalog
+named ``keptlog`` in ``.pyiceberg.yaml`` or in ``PYICEBERG_CATALOG__KEPTLOG__…`` takes its place, home unused.
+
+A home that is not there reads as one without topics, and is made with the first of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog, MetastoreCatalog, load_catalog
+from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
+from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    NotInstalledError,
+)
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
+from sqlalchemy import URL, ColumnElement, create_engine, event, inspect, select
+from sqlalchemy.orm import Session
+from sqlalchemy.schema import CreateTable
+from typing_extensions import override
+
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.extras import missing_extra
+from keptlog.settings import home_folder
+from keptlog.table.catalogs.configuration import catalog_settings, kind_of
+from keptlog.table.catalogs.database_file import FileIdentity, follow_file, identity_of, is_blank
+from keptlog.table.catalogs.embedded import DATABASE, LOCK_WAIT_SECONDS, warehouse_of
+from keptlog.table.catalogs.home_folder import RESTORE, lost_since, require_catalog_not_lost, require_folder
+from keptlog.table.catalogs.home_location import REMEMBER, remembered, why_elsewhere
+from keptlog.table.catalogs.one_at_a_time import is_rest, one_at_a_time
+from keptlog.table.io.files import READ_ONLY, TableFiles, make_folder
+from keptlog.table.io.vending import VENDED
+from keptlog.table.metadata.forward_in_time import ForwardInTime, forward_in_time
+from keptlog.table.namespaces import CATALOG_NAME, CONFIGURED, NAMESPACE
+from keptlog.table.waiting.database_answers import answer_in_time
+from keptlog.table.waiting.patience import CONNECT_SECONDS
+from keptlog.table.waiting.reach import connecting, tell_connections
+from keptlog.table.waiting.reaching import one_line, reaching
+from keptlog.whole_file import sync
+
+_FILE_IO = "keptlog.table.io.file_io.DurableFileIO"
+_OWN = {
+    "rest": "keptlog.table.catalogs.rest.PatientRestCatalog",
+    "glue": "keptlog.table.catalogs.glue.PatientGlueCatalog",
+}
+"""Types of PyIceberg's for which keptlog has a class of its own."""
+_BY_LIBPQ = ("postgresql://", "postgresql+psycopg2://", "postgresql+psycopg://")
+_PRE_PING = "pool_pre_ping"
+"""Whether a connection is tried before it is used: after a restart of the database the first call finds a new one."""
+
+
+class EmbeddedCatalog(ForwardInTime, SqlCatalog):
+    """A SQLite catalog in a folder that need not exist before something is put into it.
+
+    Whatever it is asked to change, it asks first whether its home is where it was made (``home_location``).
+    """
+
+    def __init__(self, home: Path, now_ms: Callable[[], int] | None = None) -> None:
+        self._home = home
+        self._database = home / DATABASE
+        self._with_tables: FileIdentity | None = None
+        """The last database in which tables were seen."""
+        self._remembering: FileIdentity | None = None
+        """The last one that was seen to know where it was made."""
+        self.now_ms = now_ms
+        elsewhere = why_elsewhere(home)
+        super().__init__(
+            CATALOG_NAME,
+            **{
+                "uri": "sqlite://",
+                "warehouse": warehouse_of(home),
+                "py-io-impl": _FILE_IO,
+            },
+            **({READ_ONLY: elsewhere} if elsewhere else {}),
+        )
+        self.properties["uri"] = f"sqlite:///{self._database}?timeout={LOCK_WAIT_SECONDS}"
+
+    @override
+    def _init_catalog(self) -> None:
+        # Not as a URI: what follows a question mark in the home's name would be taken for options.
+        options = {"timeout": str(LOCK_WAIT_SECONDS)}
+        self.engine = create_engine(URL.create("sqlite", database=str(self._database), query=options))
+        event.listen(self.engine, "connect", _make_commits_durable)
+        follow_file(self.engine, self._database)
+        self._schema_version = "v1"
+        if not self.is_empty:
+            super()._init_catalog()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever put into it; somebody may be just about to.
+
+        Raises:
+            StorageUnavailable: something was, and it is lost.
+        """
+        there = identity_of(self._database)
+        if there and self._has_tables(there):
+            self._with_tables = there
+            return False
+        require_catalog_not_lost(self._home)
+        if self._with_tables:
+            raise StorageUnavailable(lost_since(self._home))
+        return True
+
+    def _has_tables(self, there: FileIdentity) -> bool:
+        is_known = there == self._with_tables and not is_blank(self._database)
+        return is_known or inspect(self.engine).has_table(IcebergTables.__tablename__)
+
+    @override
+    def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
+        """Create a namespace, and home and database first if they are not there: all of it at once, or nothing."""
+        if self.is_empty:
+            make_folder(self._home)
+            # SQLite would make one that only its owner can write, whatever the umask gives to a group.
+            self._database.touch()
+        self._require_where_it_was_made()
+        name = self.namespace_to_string(namespace)
+        rows = [(self.name, name, *each) for each in {"exists": "true", **properties}.items()]
+        connection = self.engine.raw_connection()
+        try:
+            # Processes that make the same home wait for each other here, and the second one finds everything made.
+            cursor = connection.cursor()
+            cursor.execute("begin immediate")
+            for table in (IcebergTables, IcebergNamespaceProperties):
+                cursor.execute(str(CreateTable(table.__table__, if_not_exists=True).compile(self.engine)))  # type: ignore[arg-type]  # it is one
+            cursor.executemany("insert or ignore into iceberg_namespace_properties values (?, ?, ?, ?)", rows)
+            is_new = cursor.rowcount > 0
+            cursor.execute(REMEMBER, remembered(self._home))
+            connection.commit()
+        finally:
+            connection.close()
+        sync(self._home)
+        if not is_new:
+            raise NamespaceAlreadyExistsError(f"Namespace {name} already exists")
+
+    @override
+    def namespace_exists(self, namespace: str | Identifier) -> bool:
+        """Whether a namespace exists."""
+        return not self.is_empty and super().namespace_exists(namespace)
+
+    @override
+    def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
+        """Identifiers of a namespace's tables."""
+        if self.is_empty:
+            raise NoSuchNamespaceError(f"Namespace does not exist: {namespace}")
+        return super().list_tables(namespace)
+
+    @override
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """Load a table as it is now.
+
+        Raises:
+            InvalidConfig: nothing is where the catalog says, because the home was moved.
+        """
+        if self.is_empty:
+            raise NoSuchTableError(f"Table does not exist: {identifier}")
+        try:
+            return super().load_table(identifier)
+        except FileNotFoundError:
+            elsewhere = why_elsewhere(self._home)
+            if elsewhere:
+                raise InvalidConfig(elsewhere) from None
+            raise
+
+    @override
+    def create_table(self, *args: Any, **kwargs: Any) -> Table:
+        """Create a table."""
+        self._require_where_it_was_made()
+        return super().create_table(*args, **kwargs)
+
+    @override
+    def register_table(self, *args: Any, **kwargs: Any) -> Table:
+        """Take in a table that has metadata already."""
+        self._require_where_it_was_made()
+        return super().register_table(*args, **kwargs)
+
+    @override
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Commit updates to a table."""
+        self._require_where_it_was_made()
+        return super().commit_table(table, requirements, updates)
+
+    @override
+    def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
+        """Give a table another name."""
+        self._require_where_it_was_made()
+        return super().rename_table(from_identifier, to_identifier)
+
+    @override
+    def drop_table(self, identifier: str | Identifier) -> None:
+        """Take a table out of the catalog."""
+        self._require_where_it_was_made()
+        if self.is_empty:
+            raise NoSuchTableError(f"Table does not exist: {identifier}")
+        super().drop_table(identifier)
+
+    def _require_where_it_was_made(self) -> None:
+        """Refuse to change anything through a home that is a copy, or was moved.
+
+        An older home remembers from now on where it was made.
+
+        Raises:
+            InvalidConfig: with the place where it was made.
+        """
+        elsewhere = why_elsewhere(self._home)
+        if elsewhere:
+            raise InvalidConfig(elsewhere)
+        there = identity_of(self._database)
+        if there != self._remembering and not self.is_empty:
+            with self.engine.begin() as connection:
+                connection.exec_driver_sql(REMEMBER, remembered(self._home))
+            self._remembering = there
+
+
+def _make_commits_durable(connection: sqlite3.Connection, _: object) -> None:
+    """A commit is acknowledged when its journal is off the disk too: after a power loss that would take it back."""
+    connection.execute("pragma synchronous = extra")
+
+
+def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog:
+    """Open the configured catalog, or the embedded one at ``home``; nothing is created yet.
+
+    ``now_ms`` is the clock of its commits, by default PyIceberg's own.
+
+    Raises:
+        InvalidConfig: the configured catalog's settings are wrong, or the home is no folder.
+        StorageUnavailable: it can't be opened.
+    """
+    configured = catalog_settings()
+    if configured:
+        return _configured(configured, now_ms)
+    home = home_folder(home)
+    with reaching(f"home {home} can't be opened"):
+        require_folder(home)
+        try:
+            return EmbeddedCatalog(home, now_ms)
+        except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:  # its subclasses are about a lock, or a disk
+                raise
+            raise StorageUnavailable(
+                f"home {home} can't be opened: its catalog {home / DATABASE} is damaged ({error}); {RESTORE}"
+            ).of_damage() from None
+
+
+def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) -> Catalog:
+    try:
+        with reaching(f"{CONFIGURED} can't be opened"):
+            with connecting():
+                catalog = _loaded({"py-io-impl": _FILE_IO} | _with_own_class(_in_time(properties)))
+            if isinstance(catalog, SqlCatalog):
+                _require_warehouse(catalog)
+                # PyIceberg's name for it has underscores, which a variable of the environment can't say.
+                catalog.properties.setdefault(_PRE_PING, properties.get(_PRE_PING.replace("_", "-"), "true"))
+            catalog = forward_in_time(catalog, now_ms)
+            if isinstance(catalog, SqlCatalog):
+                tell_connections(catalog.engine)
+                answer_in_time(catalog.engine)
+            return one_at_a_time(catalog, fit=(TellsLocations,))
+    except (ValueError, NoSuchPropertyException, NotInstalledError) as error:
+        why = missing_extra(error.__cause__) or one_line(error)
+        raise InvalidConfig(f"{CONFIGURED} is not usable: {why}") from error
+    except (TypeError, AttributeError) as error:
+        if "auth" not in properties:
+            raise
+        # PyIceberg gives what is below it to whoever signs in, as it is.
+        why = f"its auth can't be used ({one_line(error)}): give auth.type, and the settings below that name"
+        raise InvalidConfig(f"{CONFIGURED}: {why}") from error
+
+
+def _in_time(properties: dict[str, Any]) -> dict[str, Any]:
+    """The same settings, but libpq, which waits for ever where nobody answers, is told how long to wait."""
+    uri = str(properties.get("uri", ""))
+    if not uri.startswith(_BY_LIBPQ) or "connect_timeout" in uri or "PGCONNECT_TIMEOUT" in os.environ:
+        return properties
+    return properties | {"uri": f"{uri}{'&' if '?' in uri else '?'}connect_timeout={CONNECT_SECONDS:.0f}"}
+
+
+def _require_warehouse(catalog: SqlCatalog) -> None:
+    """A database does not know where tables are to lie, and PyIceberg finds that out when the first is made."""
+    if catalog.properties.get(WAREHOUSE_LOCATION):
+        return
+    with suppress(NoSuchNamespaceError):
+        if catalog.load_namespace_properties(NAMESPACE).get(LOCATION):
+            return
+    raise InvalidConfig(
+        f"{CONFIGURED} has no warehouse, below which topics are to lie: set PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE, or "
+        "warehouse beside its uri, to a place such as s3://BUCKET/PREFIX"
+    )
+
+
+def _loaded(properties: dict[str, Any]) -> Catalog:
+    """A catalog by its settings; PyIceberg refuses a class of ours beside the type that the configuration names."""
+    module, _, name = str(properties.get("py-catalog-impl", "")).rpartition(".")
+    if not module.startswith("keptlog."):
+        return load_catalog(CATALOG_NAME, **properties)
+    own: type[Catalog] = getattr(import_module(module), name)
+    return own(CATALOG_NAME, **properties)
+
+
+def _with_own_class(properties: dict[str, Any]) -> dict[str, Any]:
+    """The same settings, but where they mean a catalog of PyIceberg's that keptlog opens otherwise they name ours."""
+    kind = kind_of(properties)
+    # PyIceberg says itself what is missing for its own.
+    if kind not in _OWN or (kind == "glue" and find_spec("boto3") is None):
+        return properties
+    return {name: value for name, value in properties.items() if name != "type"} | {"py-catalog-impl": _OWN[kind]}
+
+
+@runtime_checkable
+class TellsLocations(Protocol):
+    """A catalog that tells where the metadata of many tables lies in one answer."""
+
+    def location_page(self, namespace: str, page: str | None) -> tuple[dict[str, str], str | None]:
+        """Table to the location of its current metadata, and the page that follows; null is the first, and the end."""
+
+
+def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[str, str]:
+    """Table to the location of its current metadata, in one query."""
+    if isinstance(catalog, EmbeddedCatalog) and catalog.is_empty:
+        return {}
+    query = select(IcebergTables.table_name, IcebergTables.metadata_location).where(*_in(catalog, namespace))
+    are_tables = catalog._iceberg_type_filter()  # noqa: SLF001  # the rule of list_tables
+    with Session(catalog.engine) as session:
+        found = session.execute(query if are_tables is None else query.where(are_tables))
+        return {name: location for name, location in found if location}
+
+
+def tables_like(catalog: SqlCatalog, folder: str) -> dict[str, list[tuple[str, ...]]]:
+    """Where metadata lies in some folder of such a name, to the tables that it is of: catalog, namespace, name of each.
+
+    Those of other catalogs in the same database too: each program calls its catalog as it likes.
+    """
+    if isinstance(catalog, EmbeddedCatalog) and catalog.is_empty:
+        return {}
+    table = IcebergTables
+    columns = (table.metadata_location, table.catalog_name, table.table_namespace, table.table_name)
+    # The database looks: a purge of thousands of topics asks for each, and would read them all each time.
+    query = select(*columns).where(table.metadata_location.contains(f"/{folder}/", autoescape=True))
+    found: dict[str, list[tuple[str, ...]]] = {}
+    with Session(catalog.engine) as session:
+        for location, in_catalog, namespace, name in session.execute(query):
+            found.setdefault(str(location), []).append((in_catalog, *namespace.split("."), name))
+    return found
+
+
+def views_in(catalog: SqlCatalog, namespace: str = NAMESPACE) -> list[str]:
+    """What another engine has among the tables: their names are taken, and they are none."""
+    are_tables = catalog._iceberg_type_filter()  # noqa: SLF001  # as above
+    if are_tables is None or (isinstance(catalog, EmbeddedCatalog) and catalog.is_empty):
+        return []
+    query = select(IcebergTables.table_name).where(*_in(catalog, namespace), ~are_tables)
+    with Session(catalog.engine) as session:
+        return list(session.scalars(query))
+
+
+def _in(catalog: SqlCatalog, namespace: str) -> tuple[ColumnElement[bool], ...]:
+    return IcebergTables.catalog_name == catalog.name, IcebergTables.table_namespace == namespace
+
+
+def usual_location(catalog: Catalog, namespace: str, name: str) -> str | None:
+    """Where a catalog puts a table of this name, also one that is not there; null where only its server knows.
+
+    Null too if it has no such namespace, or no warehouse.
+    """
+    if not isinstance(catalog, MetastoreCatalog):
+        return None
+    try:
+        return catalog._resolve_table_location(None, namespace, name)  # noqa: SLF001  # the rule of create_table
+    except (NoSuchNamespaceError, ValueError):
+        return None
+
+
+def files_of(catalog: Catalog) -> TableFiles:
+    """The storage behind a catalog, with the credentials that it gives for each table, if it does."""
+    properties: dict[str, Any] = dict(catalog.properties)
+    if is_rest(catalog):
+        from keptlog.table.catalogs.rest import PatientRestCatalog  # noqa: PLC0415  # as in is_rest
+
+        if isinstance(catalog, PatientRestCatalog):
+            properties[VENDED] = catalog.vended
+    return TableFiles(tuple(sorted(properties.items())))

@@ -1,0 +1,77 @@
+"""Tells answers that a catalog has not given: those of who stands before it, where it is not there.
+
+    200, 302    the page of a portal that wants people to sign in
+    404, 409    the default of an ingress, a mesh or a proxy, while the catalog behind it is started again
+
+Taken for the catalog's own, a 404 means that there are no topics, or that one was deleted, and a commit whose first
+answer was lost would be taken for one that never landed. Iceberg's protocol gives an object in JSON for all of these.
+What has none is no answer. Of a HEAD, which has no body, nobody can tell.
+
+JSON that is cut off, or has another form than what was asked for, is no answer either. Taken for a table, it would be
+metadata that is damaged, and people would look for a copy of a file that is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+
+from pydantic import ValidationError
+from requests import Response
+
+from keptlog.table.waiting.reach import FailureKind, ToldFailure
+
+_MEANT = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+"""Refusals that say how things are; what the others say is the same whoever gives them."""
+_WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
+
+
+class ForeignAnswer(ToldFailure):
+    """What came is no answer of an Iceberg catalog; what was asked of it may have been done."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, FailureKind.UNKNOWN)
+
+
+def require_catalogs_own(answer: Response, *_: object, **__: object) -> None:
+    """A hook for the answers of a ``requests`` session.
+
+    Raises:
+        ForeignAnswer: it is another's.
+    """
+    status = answer.status_code
+    is_meant = status < HTTPStatus.BAD_REQUEST or status in _MEANT
+    is_without_body = status in _WITHOUT_BODY or answer.request.method == "HEAD" or answer.is_redirect
+    if not is_meant or is_without_body:
+        return
+    content = answer.content.lstrip()
+    # Some carry a change out and say no more about it than that.
+    is_done = status < HTTPStatus.MULTIPLE_CHOICES and not content
+    if not (is_done or content.startswith(b"{")):
+        kind = answer.headers.get("Content-Type", "").partition(";")[0] or "text"
+        where = answer.url.partition("?")[0]
+        raise ForeignAnswer(
+            f"{status} from {where} came with {kind if content else 'nothing'}, not with JSON of a catalog"
+        )
+
+
+@contextmanager
+def parsing(what: str) -> Iterator[None]:
+    """Around what asks a catalog and parses its answer; ``what`` is what was asked for.
+
+    Raises:
+        ForeignAnswer: what came has not the form of that.
+        ValidationError: it has, but the metadata in it is none.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        if all(_is_inside_metadata(each["loc"], each["type"]) for each in error.errors()):
+            raise
+        raise ForeignAnswer(f"what came for {what} is no answer of an Iceberg catalog") from error
+
+
+def _is_inside_metadata(place: tuple[int | str, ...], kind: str) -> bool:
+    """Of metadata in a version that is none PyIceberg names no place but its own."""
+    return place[:1] == ("metadata",) and (len(place) > 1 or kind.startswith("union_tag"))

@@ -1,0 +1,160 @@
+"""AWS Glue as keptlog opens it: it does not wait for ever, its failures say what they mean, all topics are one look.
+
+PyIceberg's client sends again by itself what got no answer. Who sends a change twice can't tell what became of the
+first one: the second may be refused because the first has landed. So a change is sent once here, and whoever asked for
+it looks before it is sent again (``commit``). A question is asked as often as PyIceberg's client asks it.
+
+    GetTable, GetTables, …        asked again by the client; it changes nothing, so a failure is never in doubt
+    UpdateTable, CreateTable, …   sent once
+
+Glue tells where the metadata of a hundred tables lies in one answer (``location_page``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    InvalidRegionError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    ProxyConnectionError,
+)
+from pyiceberg.catalog import BOTOCORE_SESSION, METADATA_LOCATION
+from pyiceberg.catalog.glue import GLUE_MAX_RETRIES, GlueCatalog
+
+from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
+from keptlog.table.waiting.reach import FailureKind, ToldFailure
+from keptlog.table.waiting.side_by_side import AT_ONCE
+
+_UNDERSTOOD = {"EntityNotFoundException", "AlreadyExistsException", "ConcurrentModificationException"}
+"""Answers that PyIceberg makes sense of."""
+_LATER = {"ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded", "SlowDown"}
+_LATER |= {"RequestThrottled", "RequestThrottledException", "ResourceNotReadyException"}
+_OPEN = {"OperationTimeoutException", "RequestTimeout", "RequestTimeoutException", "InternalServiceException"}
+_OPEN |= {"FederationSourceRetryableException"}
+"""Answers with a 400 that leave open what became of the request."""
+_NOT_SENT = (EndpointConnectionError, ConnectTimeoutError, ProxyConnectionError)
+_REFUSED = (NoCredentialsError, PartialCredentialsError, ParamValidationError)
+
+
+class GlueFailure(ToldFailure):
+    """Glue did not do what it was asked, or did not answer."""
+
+
+class PatientGlueCatalog(GlueCatalog):
+    """PyIceberg's, with these differences.
+
+    Raises:
+        ValueError: there is no region, the profile is not there, or the retries are no number.
+    """
+
+    def __init__(self, name: str, **properties: Any) -> None:
+        reached_by = {key: text for key, text in properties.items() if key.startswith(("glue.", "client."))}
+        super().__init__(name, _client(tuple(sorted(reached_by.items()))), **properties)
+
+    def location_page(self, namespace: str, page: str | None) -> tuple[dict[str, str], str | None]:
+        """Table to the location of its current metadata, for about a hundred tables, and the page that follows.
+
+        Null is the first page, and follows the last.
+        """
+        more = {"NextToken": page} if page else {}
+        try:
+            told = self.glue.get_tables(DatabaseName=namespace, **more)
+        except self.glue.exceptions.EntityNotFoundException:
+            return {}, None
+        locations = {table["Name"]: table.get("Parameters", {}).get(METADATA_LOCATION) for table in told["TableList"]}
+        return {name: location for name, location in locations.items() if location}, told.get("NextToken") or None
+
+
+class _TellingClient:
+    """boto3's client for Glue: what it raises and PyIceberg does not know is a ``GlueFailure``."""
+
+    def __init__(self, asking: Any, changing: Any) -> None:
+        self._asking = asking
+        self._changing = changing
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._asking.meta.method_to_api_mapping:
+            return getattr(self._asking, name)
+        is_question = name.startswith("get_")
+        return _telling(getattr(self._asking if is_question else self._changing, name), is_question=is_question)
+
+
+@lru_cache(maxsize=16)
+def _client(properties: tuple[tuple[str, Any], ...]) -> Any:
+    """The client that these properties describe; to make one takes longer than to ask it, and any thread may.
+
+    Raises:
+        ValueError: as ``PatientGlueCatalog`` does.
+    """
+    session = botocore.session.get_session()
+    session.set_default_client_config(
+        Config(connect_timeout=CONNECT_SECONDS, read_timeout=ANSWER_SECONDS, max_pool_connections=AT_ONCE)
+    )
+    told = {**dict(properties), BOTOCORE_SESSION: session}
+    if GLUE_MAX_RETRIES in told:
+        told[GLUE_MAX_RETRIES] = _whole_number(told[GLUE_MAX_RETRIES])
+    try:
+        asking, changing = (GlueCatalog("", **told | each).glue for each in ({}, {GLUE_MAX_RETRIES: 0}))
+    except (NoRegionError, InvalidRegionError, ProfileNotFound) as error:
+        raise ValueError(f"{error} Set glue.region or client.region, or the profile") from error
+    return _TellingClient(asking, changing)
+
+
+def _telling(call: Callable[..., Any], *, is_question: bool) -> Callable[..., Any]:
+    def told(**arguments: Any) -> Any:
+        try:
+            return call(**arguments)
+        except (ClientError, BotoCoreError) as error:
+            if _code(error) in _UNDERSTOOD:
+                raise
+            kind = _kind_of(error)
+            if is_question and kind is FailureKind.UNKNOWN:
+                kind = FailureKind.NOT_SENT
+            raise GlueFailure(_said(error), kind) from error
+
+    return told
+
+
+def _whole_number(text: object) -> int:
+    """How often to retry, which the environment says as text."""
+    if not str(text).isdecimal():
+        raise ValueError(f"{GLUE_MAX_RETRIES} is {text!r}: give a whole number")
+    return int(str(text))
+
+
+def _kind_of(error: ClientError | BotoCoreError) -> FailureKind:
+    """What a failure means for a change that was sent once."""
+    if not isinstance(error, ClientError):
+        if isinstance(error, _NOT_SENT):
+            return FailureKind.NOT_SENT
+        return FailureKind.REFUSED if isinstance(error, _REFUSED) else FailureKind.UNKNOWN
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    if _code(error) in _LATER or status == 429:
+        return FailureKind.NOT_SENT
+    is_refused = 400 <= status < 500 and _code(error) not in _OPEN
+    return FailureKind.REFUSED if is_refused else FailureKind.UNKNOWN
+
+
+def _code(error: ClientError | BotoCoreError) -> str:
+    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
+
+
+def _said(error: ClientError | BotoCoreError) -> str:
+    """What is wrong, in one line."""
+    if not isinstance(error, ClientError):
+        return " ".join(f"{type(error).__name__}: {error}".split())
+    message = error.response["Error"].get("Message") or "no reason given"
+    return " ".join(f"{_code(error)}: {message}".split())

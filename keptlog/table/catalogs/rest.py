@@ -1,0 +1,171 @@
+"""A REST catalog as keptlog opens it: with an end to waiting, and with the credentials that it gives for each table.
+
+PyIceberg's session keeps ten connections and waits for ever: a server that took a request and hangs would hang whoever
+asked with it. So would a server of tokens (``auth.type`` is oauth2), which PyIceberg asks without a session. A commit
+that gets no answer in time is one without an answer (``commit``), and is looked for.
+
+Where a catalog vends credentials, each table comes with its own, for its own location. PyIceberg reads metadata with
+them. ``vended`` keeps the newest of each location, for the segments, which are opened by path (``vending``).
+"""
+
+from __future__ import annotations
+
+from time import monotonic as _now_s  # noqa: TID251  # the clock that PyIceberg compares with
+from typing import Any, TypeGuard
+
+from pydantic import ValidationError
+from pyiceberg.catalog.rest import RestCatalog, TableResponse
+from pyiceberg.catalog.rest.auth import OAuth2AuthManager, OAuth2TokenProvider
+from pyiceberg.exceptions import NoSuchNamespaceError, RESTError
+from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import Identifier, Properties
+from requests import ConnectTimeout, PreparedRequest, ReadTimeout, Response, Session
+from requests.adapters import BaseAdapter, HTTPAdapter
+from typing_extensions import override
+
+from keptlog.table.catalogs.echo import without_what_was_sent
+from keptlog.table.catalogs.foreign_answers import ForeignAnswer, parsing, require_catalogs_own
+from keptlog.table.io.vending import Vended, credentials_in, remember
+from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
+from keptlog.table.waiting.side_by_side import AT_ONCE
+
+
+class _Patient(HTTPAdapter):
+    """Waits so long for a connection and for each piece of an answer."""
+
+    @override
+    def send(self, request: PreparedRequest, **how: Any) -> Response:  # type: ignore[override]  # as a session calls it
+        """Send a request; raises ``ConnectTimeout``, or ``ReadTimeout`` where it was sent."""
+        how["timeout"] = how.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
+        return super().send(request, **how)
+
+
+def _make_patient(session: Session) -> None:
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, _Patient(pool_connections=AT_ONCE, pool_maxsize=AT_ONCE))
+
+
+class _PatientTokens(OAuth2TokenProvider):
+    """PyIceberg's, which asks for a token without an end to waiting."""
+
+    def _refresh_token(self) -> None:
+        wanted = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
+        with Session() as session:
+            _make_patient(session)
+            try:
+                answer = session.post(self.token_url, wanted, headers={"Authorization": self._client_secret_header})
+            except ReadTimeout as error:
+                # The catalog itself was asked nothing yet: no change is in doubt.
+                raise ConnectTimeout(f"no token came from {self.token_url} within {ANSWER_SECONDS:g} s") from error
+        answer.raise_for_status()
+        told = answer.json()
+        valid_s = told.get("expires_in", self.expires_in)
+        if valid_s is None:
+            raise ValueError(f"{self.token_url} does not say how long its token is valid: set auth.oauth2.expires_in")
+        self._token, self._expires_at = told["access_token"], _now_s() + valid_s - self.refresh_margin
+
+
+class PatientRestCatalog(RestCatalog):
+    """PyIceberg's, with these differences."""
+
+    def __init__(self, name: str, **properties: str) -> None:
+        self.vended: Vended = {}
+        super().__init__(name, **properties)
+
+    def _create_session(self) -> Session:
+        session = super()._create_session()
+        if isinstance(self._auth_manager, OAuth2AuthManager):
+            theirs = self._auth_manager.token_provider
+            self._auth_manager.token_provider = _PatientTokens(
+                theirs.client_id,
+                theirs.client_secret,
+                theirs.token_url,
+                theirs.scope,
+                theirs.refresh_margin,
+                theirs.expires_in,
+            )
+        return session
+
+    def _config_headers(self, session: Session) -> None:
+        """Prepare a session; the first that PyIceberg does with one that is new, before it asks for a token."""
+        super()._config_headers(session)
+        _make_patient(session)  # one that signs requests for AWS has its own adapter, for its address
+        session.hooks["response"] += [without_what_was_sent, require_catalogs_own]
+
+    def _fetch_config(self) -> None:
+        with parsing("its configuration"):
+            super()._fetch_config()
+
+    @override
+    def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
+        """The tables of a namespace."""
+        with parsing("a list of tables"):
+            listed: list[Identifier] = super().list_tables(namespace)
+        return listed
+
+    @override
+    def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
+        """The namespaces of a namespace."""
+        with parsing("a list of namespaces"):
+            listed: list[Identifier] = super().list_namespaces(namespace)
+        return listed
+
+    @override
+    def load_namespace_properties(self, namespace: str | Identifier) -> Properties:
+        """What is said of a namespace, also where it is only asked whether there is one."""
+        with parsing("a namespace"):
+            said: Properties = super().load_namespace_properties(namespace)
+        return said
+
+    @override
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """A table as it is now."""
+        with parsing("a table"):
+            loaded: Table = super().load_table(identifier)
+        return loaded
+
+    @override
+    def create_table(self, *args: Any, **kwargs: Any) -> Table:
+        """Make a table; without an answer it may be there."""
+        try:
+            with parsing("a new table"):
+                made: Table = super().create_table(*args, **kwargs)
+        except NoSuchNamespaceError as error:
+            # Who makes a table has made its namespace before: somebody has dropped it since.
+            raise RESTError(str(error)) from error.__cause__
+        return made
+
+    @override
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Commit updates to a table."""
+        try:
+            answer: CommitTableResponse = super().commit_table(table, requirements, updates)
+        except NotImplementedError as error:
+            # So PyIceberg says 501, as if it were its own code that is missing.
+            raise RESTError(str(error)) from error.__cause__
+        except ValidationError as error:
+            # It may have landed: what was staged for it must not be deleted.
+            raise ForeignAnswer("what came for a commit is no answer of an Iceberg catalog") from error
+        return answer
+
+    def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
+        table = super()._response_to_table(identifier_tuple, table_response)
+        credentials = credentials_in(table.io.properties, self.properties)
+        remember(self.vended, table.location(), credentials)
+        return table
+
+
+def is_patient(adapter: BaseAdapter) -> TypeGuard[HTTPAdapter]:
+    """Whether requests go as they are, and not through something that has to see each, such as who signs them.
+
+    Where ``requests`` is older than 2.32, none do: nobody is told its connections.
+    """
+    return type(adapter) is _Patient and hasattr(adapter, "get_connection_with_tls_context")
+
+
+def session_of(catalog: RestCatalog) -> Session:
+    """The session that a catalog's requests go through, with its credentials; PyIceberg has no public name for it."""
+    return catalog._session  # noqa: SLF001

@@ -1,0 +1,60 @@
+"""Whether the table of a topic that is not found under its name may be somewhere else, and go on with its files there.
+
+    deleted by keptlog                 all of its files are gone, its metadata too
+    being deleted                      it waits in another namespace, and all of its files go
+    renamed by another program         it has its files where they were, under another name
+    dropped by one, the files left     it may be registered again, with the files that it had (``unowned``)
+
+So metadata that names its id, where it lay, tells that it may. What is not known is no reason to delete anything.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+
+from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.namespaces import DELETING
+from keptlog.table.waiting.reach import OUT_OF_REACH
+
+_DATA = "/data/"
+_NOT_KNOWN: tuple[type[Exception], ...] = (
+    *(KeptlogError, ValueError, LookupError, TypeError, EOFError),
+    *OUT_OF_REACH,
+)
+
+
+def may_be_elsewhere(catalog: Catalog, files: TableFiles, topic: str, topic_id: str | None, path: str) -> bool:
+    """Whether a topic that is not there any more may be; ``path`` is one of its data files, there or not."""
+    try:
+        if _is_being_deleted(catalog, topic, topic_id):
+            return False
+        location, is_known, _ = path.rpartition(_DATA)
+        return not is_known or _has_metadata(files, f"{location}/metadata", topic_id)
+    except _NOT_KNOWN:
+        return True
+
+
+def _is_being_deleted(catalog: Catalog, topic: str, topic_id: str | None) -> bool:
+    try:
+        table = load_topic_table(catalog, topic, DELETING)
+    except UnknownTopic:
+        return False
+    return topic_id in {None, str(table.metadata.table_uuid)}
+
+
+def _has_metadata(files: TableFiles, folder: str, topic_id: str | None) -> bool:
+    paths = [file.path for file in files.list(folder) if file.path.endswith(METADATA_ENDINGS)]
+    return any(topic_id in {None, _id_in(files, path)} for path in paths)
+
+
+def _id_in(files: TableFiles, path: str) -> str:
+    content = files.read_bytes(path)
+    metadata: dict[str, Any] = json.loads(gzip.decompress(content) if path.endswith(".gz") else content)
+    return str(metadata["table-uuid"])

@@ -1,0 +1,195 @@
+"""Changes of the erasures of a topic; ``erasure_register`` says where they are stored.
+
+A request by tombstone is in the commit that appends the tombstones, and there is never one without the other. Two
+changes at once don't lose one another: the second is made again from what the first has left.
+
+The file that a change replaces stays, for a backup may have a catalog that names it. So does one of an attempt that
+did not land. The next purge deletes them (``left_registers`` in ``sweep``). What has ended is remembered for a while,
+and then its receipt alone tells of it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyiceberg.table import Table
+
+from keptlog.errors import LogCorrupt
+from keptlog.log.erasure import Erasure, ErasureBound, bound, further
+from keptlog.log.open_erasures import open_erasures
+from keptlog.log.record import NewRecord
+from keptlog.table.changes.append import Append, AppendedPartition, log_end_offsets
+from keptlog.table.changes.partition_writers import SegmentPaths
+from keptlog.table.commits.commit import Committer, Land
+from keptlog.table.commits.staged import discarded_if_refused
+from keptlog.table.commits.topics import Topic, load_topic_table
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
+from keptlog.table.metadata.lineage import COMMIT_ID, require_own
+from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.metadata.metadata_reading import looked_at
+from keptlog.table.metadata.state import ERASURES, OPEN_ERASURES, read_open_erasures
+from keptlog.table.metadata.stored_json import to_json
+from keptlog.table.removal.erasure_register import NamedFile, Register, read_erasures, register_folder
+
+ENDED_MEMORY_MS = 30 * 24 * 3_600_000
+"""How long an erasure is told of after it was verified."""
+_PURPOSE = "erase"
+"""Tells the commit of a request from that of an append with the same run id."""
+
+
+@dataclass
+class RegisterChange:
+    """One change of one topic's erasures, on its way to be live."""
+
+    topic: Topic
+    committer: Committer
+    files: TableFiles
+    new_id: Callable[[], str]
+    now_ms: int
+    _written: list[str] = field(default_factory=list)
+    """Files of all attempts."""
+
+    def append(self, erasure: Erasure, tombstones: Sequence[NewRecord], next_ms: int, require: Require) -> Erasure:
+        """Append tombstones and remember the request that they are of, in one commit; once for each request.
+
+        ``require`` says of the log ends that the tombstones would get whether they are still right.
+
+        Raises:
+            StalePlan: what ``require`` refuses, or others kept committing first; nothing landed.
+            KeptlogError: as an append.
+        """
+        before, remembered = self._look()
+        # The register remembers it longer than snapshots do.
+        if any(each.id == erasure.id for each in remembered):
+            return self._landed(erasure.id)
+
+        def beside(table: Table, appended: Sequence[AppendedPartition]) -> Mapping[str, str]:
+            ends = log_end_offsets(self.topic, table.properties)
+            require(ends)
+            at = {each.partition: (each.base_offset, each.last_offset + 1) for each in appended}
+            bounds = [ErasureBound(number, *at.get(number, (end, end))) for number, end in ends.items()]
+            requested = bound(erasure, bounds, self.now_ms)
+            known = read_erasures(self.files, table)
+            wanted = self._remembered(_with(known, requested))
+            return self._properties(table, wanted, self._earlier(table, next_ms))
+
+        paths = SegmentPaths(self.topic.data_location, erasure.id, self.new_id)
+        batch = Append(
+            self.topic,
+            self.committer,
+            self.files,
+            paths,
+            self.now_ms,
+            is_new_run=False,
+            purpose=_PURPOSE,
+            beside=beside,
+        )
+        with discarded_if_refused(self.files, lambda: self._written):
+            batch.append(before, tombstones)
+        return self._landed(erasure.id)
+
+    def request(self, erasure: Erasure, next_ms: int | None, require: Require | None = None) -> Erasure:
+        """Remember a request that appends nothing; once for each request. Without bounds it gets those of the log ends.
+
+        ``require`` says of these whether they are still right.
+
+        Raises:
+            StalePlan: what ``require`` refuses; nothing landed.
+            KeptlogError: from the commit.
+        """
+
+        def changed(table: Table, known: tuple[Erasure, ...]) -> Sequence[Erasure]:
+            if any(each.id == erasure.id for each in known):
+                return known
+            requested = erasure
+            if not erasure.waiting and not erasure.bounds:
+                ends = log_end_offsets(self.topic, table.properties)
+                if require:
+                    require(ends)
+                bounds = [ErasureBound(number, end, end) for number, end in ends.items()]
+                requested = bound(erasure, bounds, self.now_ms)
+            return _with(known, requested)
+
+        self._change(f"{erasure.id}/{_PURPOSE}", changed, lambda table: self._earlier(table, next_ms), since=0)
+        return self._landed(erasure.id)
+
+    def update(self, updated: Mapping[str, Erasure], next_ms: int | None, *, is_whole: bool) -> None:
+        """Bring erasures on to what was found out about them; nothing is committed if nothing is new.
+
+        What another look has found out meanwhile is kept where it is further. ``next_ms`` is that of all open erasures
+        if ``is_whole``, else of some.
+        """
+
+        def changed(_table: Table, known: tuple[Erasure, ...]) -> Sequence[Erasure]:
+            return tuple(further(each, updated.get(each.id, each)) for each in known)
+
+        self._change(
+            f"erasures-{self.new_id()}",
+            changed,
+            lambda table: next_ms if is_whole else self._earlier(table, next_ms),
+            since=None,
+        )
+
+    def _change(
+        self, commit_id: str, changed: Changed, next_ms: Callable[[Table], int | None], *, since: int | None
+    ) -> None:
+        change = Change(self.topic.name, self.topic.id, commit_id, since)
+
+        def prepare(table: Table) -> Land | None:
+            require_own(table)
+            known = read_erasures(self.files, table)
+            wanted = self._remembered(changed(table, known))
+            if wanted == known:
+                return None
+            summary = {RUN_ID: change.run_id, COMMIT_ID: commit_id, OPERATION: "erase"}
+            return FileChange(summary, self._properties(table, wanted, next_ms(table))).written(table)
+
+        with discarded_if_refused(self.files, lambda: self._written):
+            self.committer.commit(change, prepare)
+
+    def _earlier(self, table: Table, at_ms: int | None) -> int | None:
+        """When something can first be brought on: of what is open already, or of what comes to it."""
+        moments = (read_open_erasures(self.topic.name, table.properties).next_ms, at_ms)
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def _landed(self, erasure_id: str) -> Erasure:
+        _, remembered = self._look()
+        for erasure in remembered:
+            if erasure.id == erasure_id:
+                return erasure
+        raise LogCorrupt(
+            f"topic {self.topic.name}: request {erasure_id} has landed, and is not among its erasures any more: it was "
+            "forgotten after it had ended, or a repair has undone it; ask again under another id"
+        )
+
+    def _look(self) -> tuple[Table, tuple[Erasure, ...]]:
+        """The table as it is now, and what it remembers; a change and a purge may come in between."""
+        return looked_at(self._table, lambda table: (table, read_erasures(self.files, table)))
+
+    def _table(self) -> Table:
+        return load_topic_table(self.committer.catalog, self.topic.name)
+
+    def _remembered(self, erasures: Sequence[Erasure]) -> tuple[Erasure, ...]:
+        """Without those that ended long ago."""
+        oldest_ms = self.now_ms - ENDED_MEMORY_MS
+        return tuple(each for each in erasures if each.ended_ms is None or each.ended_ms > oldest_ms)
+
+    def _properties(self, table: Table, erasures: Sequence[Erasure], next_ms: int | None) -> dict[str, str]:
+        """Write the file, and give what names it."""
+        content = to_json(Register(tuple(erasures))).encode()
+        name = f"{self.new_id()}.json"
+        self._written.append(register_folder(table) + name)
+        self.files.write_bytes(self._written[-1], content)
+        summary = open_erasures(erasures, next_ms)
+        return {ERASURES: to_json(NamedFile(name, zlib.crc32(content))), OPEN_ERASURES: to_json(summary)}
+
+
+Require = Callable[[Mapping[int, int]], None]
+Changed = Callable[[Table, tuple[Erasure, ...]], Sequence[Erasure]]
+
+
+def _with(known: tuple[Erasure, ...], requested: Erasure) -> tuple[Erasure, ...]:
+    return (*(each for each in known if each.id != requested.id), requested)

@@ -1,0 +1,323 @@
+"""Brings state and snapshot of a topic together again (``lineage``), in one commit on top of what is there.
+
+    state of C    main A <- B <- C <- f <- R     forward: R has the files of C
+                                                 adopt: R has the files of f, and the state is fitted to them
+    state of C    main A <- R                    forward: C is not on main any more, but still there
+
+**Forward** undoes what others did. Nothing that was acknowledged is lost: R has the files of the recorded snapshot, and
+those that an older keptlog has appended since, which did not see that it should not. Its offsets are behind those of
+the recorded snapshot, for the log end never went back. If it has cleaned, its checkpoint speaks of other files, and is
+given up. It needs the recorded snapshot with all of its files.
+
+**Adopt** takes the table as it is. The log end stays, or moves behind the last offset that is there, so that none is
+given twice; the log start stays, and files below it go; watermarks stay; the checkpoint is given up. Whether the files
+make a log at all is for the caller to check before (``keptlog.passes.repair``).
+
+What was undone stays in the history until a purge. A repair that was killed has landed or not; the next one sees which.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from keptlog.errors import LogCorrupt, StalePlan
+from keptlog.log.counted import counted
+from keptlog.log.sections import GIVEN_UP
+from keptlog.log.segment import Log, Segment
+from keptlog.table.commits.commit import Committer, Land
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
+from keptlog.table.metadata.file_metrics import LiveFile, live_file
+from keptlog.table.metadata.lineage import (
+    COMMIT_ID,
+    Lineage,
+    blaming,
+    describe_snapshot,
+    lineage_of,
+    require_columns,
+    summary_of,
+)
+from keptlog.table.metadata.live_files import LiveFiles, segments_of
+from keptlog.table.metadata.logs import config_of, logs_from
+from keptlog.table.metadata.manifests import FileChange, OtherBase
+from keptlog.table.metadata.metadata_reading import listed_entries
+from keptlog.table.metadata.state import (
+    SOURCE,
+    LogState,
+    first_dirty_offset,
+    log_end_offset,
+    partition_count,
+    watermarks,
+)
+
+_ByPartition = dict[int, list[LiveFile]]
+_BRINGS_RECORDS = ("append", "ingest")
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """What a repair would do to a topic; changes nothing."""
+
+    topic: str
+    is_adoption: bool
+    happened: str
+    """One sentence without an end: how the snapshot came to be another one."""
+    foreign: tuple[str, ...]
+    """The commits of other programs, each in words."""
+    recorded_id: int | None
+    current_id: int | None
+    acknowledged: Mapping[int, tuple[Segment, ...]] | None = field(hash=False)
+    """By partition, what was acknowledged; null where the recorded snapshot is gone, and nobody can tell."""
+    logs: tuple[Log, ...]
+    """As they would be."""
+    came: tuple[str, ...]
+    """Files that the table would have again."""
+    went: tuple[str, ...]
+    """Files that it would no longer have."""
+    state: Mapping[str, str] = field(hash=False)
+    """The properties that would change."""
+    forgotten_watermarks: tuple[int, ...]
+    """Partitions whose watermarks are lost: late records may bring back what they deleted."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A repair of one topic."""
+
+    topic: str
+    is_adoption: bool
+    files: TableFiles
+    live_files: LiveFiles
+    broker_settings: Mapping[str, str]
+
+    def plan(self, table: Table) -> RepairPlan | None:
+        """What it would do; null if there is nothing to repair.
+
+        Raises:
+            LogCorrupt: it can't be done this way; says why, and what can be.
+        """
+        made = self._make(table)
+        return made[0] if made else None
+
+    def commit(self, committer: Committer, planned: RepairPlan, run_id: str) -> None:
+        """Do what was planned; nothing if it was done already.
+
+        Raises:
+            StalePlan: the table is no longer what it was planned from; nothing landed.
+            LogCorrupt: as for ``plan``.
+        """
+
+        def prepare(fresh: Table) -> Land | None:
+            made = self._make(fresh)
+            if made is None:
+                return None
+            plan, change = made
+            if plan != planned:
+                raise StalePlan(
+                    f"topic {self.topic} changed since its repair was planned: nothing was repaired, look at it again"
+                )
+            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "adopt" if self.is_adoption else "repair"}
+            landing = FileChange(summary, plan.state, change.added, change.removed, change.live, change.base)
+            return landing.written(fresh)
+
+        committer.commit(Change(self.topic, commit_id=run_id, require_fit=_anything_fits), prepare)
+
+    def _make(self, table: Table) -> tuple[RepairPlan, FileChange] | None:
+        require_columns(table)
+        lineage = lineage_of(table)
+        if lineage.is_own:
+            return None
+        with blaming(table):
+            return self._adopt(table, lineage) if self.is_adoption else self._forward(table, lineage)
+
+    def _forward(self, table: Table, lineage: Lineage) -> tuple[RepairPlan, FileChange]:
+        self._require_whole_way(lineage)
+        try:
+            live = self.live_files.of(table, lineage.recorded) if lineage.recorded else {}
+            manifests = lineage.recorded.manifests(table.io) if lineage.recorded else []
+            carried = _carried(table, lineage)
+        except FileNotFoundError as error:
+            raise self._gone([str(error)]) from error
+        state: dict[str, str] = {}
+        if any(summary_of(each).get(OPERATION) == "clean" for each in lineage.own_since):
+            state = self._without_checkpoints(table)
+        live, below = self._above_log_start(table, live)
+        added = _flat(self._above_log_start(table, carried)[0])
+        wanted = _flat(live) + added
+        marks = [LogState.read(self.topic, n, table.properties).watermarks_path for n in self._partitions(table)]
+        missing = [
+            path for path in (*(each.segment.path for each in wanted), *filter(None, marks)) if self._lacks(path)
+        ]
+        if missing:
+            raise self._gone(missing)
+        came, went = _difference(table, lineage.current, wanted)
+        change = FileChange(
+            {}, state, [each.entry.data_file for each in added], below, live, OtherBase(manifests, came, went)
+        )
+        return self._plan(table, lineage, change, wanted, _segments(wanted)), change
+
+    def _adopt(self, table: Table, lineage: Lineage) -> tuple[RepairPlan, FileChange]:
+        if lineage.current is None:
+            raise LogCorrupt(
+                f"topic {self.topic} has no current snapshot that could be adopted; keptlog repair {self.topic} brings "
+                "back what was acknowledged"
+            )
+        live = self.live_files.of(table)
+        kept, below = self._above_log_start(table, live)
+        state = self._without_checkpoints(table)
+        for number in self._partitions(table):
+            stored = LogState.read(self.topic, number, table.properties)
+            files = kept.get(number, [])
+            end = max((each.segment.last_offset + 1 for each in files), default=0)
+            if end > stored.log_end_offset:
+                self._require_appended(table, number, files[-1].segment, stored.log_end_offset)
+                state[log_end_offset(number)] = str(end)
+            if stored.watermarks_path and self._lacks(stored.watermarks_path):
+                state[watermarks(number)] = ""
+        change = FileChange({}, state, (), below, live)
+        try:
+            acknowledged = _segments(_flat(self._acknowledged(table, lineage))) if lineage.recorded else None
+        except FileNotFoundError:
+            acknowledged = None
+        return self._plan(table, lineage, change, _flat(kept), acknowledged), change
+
+    def _plan(
+        self,
+        table: Table,
+        lineage: Lineage,
+        change: FileChange,
+        files: Sequence[LiveFile],
+        acknowledged: Mapping[int, tuple[Segment, ...]] | None,
+    ) -> RepairPlan:
+        properties = dict(table.properties) | dict(change.properties)
+        config = config_of(self.topic, properties, self.broker_settings)
+        went = change.base.went if change.base else [file.entry.data_file for file in change.removed]
+        forgotten = [n for n in self._partitions(table) if change.properties.get(watermarks(n)) == ""]
+        return RepairPlan(
+            topic=self.topic,
+            is_adoption=self.is_adoption,
+            happened=lineage.told(),
+            foreign=tuple(map(describe_snapshot, lineage.foreign)),
+            recorded_id=lineage.recorded_id,
+            current_id=lineage.current.snapshot_id if lineage.current else None,
+            acknowledged=acknowledged,
+            logs=tuple(logs_from(self.topic, properties, _segments(files), config)),
+            came=tuple(sorted(each.file_path for each in change.base.came)) if change.base else (),
+            went=tuple(sorted(each.file_path for each in went)),
+            state=dict(change.properties),
+            forgotten_watermarks=tuple(forgotten),
+        )
+
+    def _acknowledged(self, table: Table, lineage: Lineage) -> _ByPartition:
+        """What the recorded snapshot holds, and what an older keptlog has brought since, above the log start."""
+        found: _ByPartition = defaultdict(list)
+        for source in (self.live_files.of(table, lineage.recorded), _carried(table, lineage)):
+            for number, files in self._above_log_start(table, source)[0].items():
+                found[number] += files
+        return dict(found)
+
+    def _above_log_start(self, table: Table, live: _ByPartition) -> tuple[_ByPartition, list[LiveFile]]:
+        """The files by partition that lie above the log start, and those that lie wholly below it, and go."""
+        starts = {n: LogState.read(self.topic, n, table.properties).log_start_offset for n in self._partitions(table)}
+        below = [file for file in _flat(live) if file.segment.last_offset < starts.get(file.partition, 0)]
+        paths = {file.segment.path for file in below}
+        return {n: [file for file in files if file.segment.path not in paths] for n, files in live.items()}, below
+
+    def _without_checkpoints(self, table: Table) -> dict[str, str]:
+        return {first_dirty_offset(number): str(GIVEN_UP) for number in self._partitions(table)}
+
+    def _partitions(self, table: Table) -> range:
+        return range(partition_count(self.topic, table.properties))
+
+    def _lacks(self, path: str) -> bool:
+        return not self.files.exists(path)
+
+    def _require_whole_way(self, lineage: Lineage) -> None:
+        """The recorded snapshot must be there, and all that was committed since."""
+        if lineage.recorded_id is not None and lineage.recorded is None:
+            raise LogCorrupt(
+                f"topic {self.topic} can't be brought back: snapshot {lineage.recorded_id}, which its offsets belong "
+                "to, was expired by another program; restore catalog and files from a backup, or take the table as it "
+                f"is now: keptlog repair {self.topic} --adopt"
+            )
+        recorded, since = lineage.recorded, lineage.since
+        if recorded and since and lineage.fork is None:
+            first, last = (recorded.sequence_number or 0) + 1, (since[0].sequence_number or 0) - 1
+            if first <= last:
+                raise LogCorrupt(
+                    f"topic {self.topic} can't be brought back: its offsets belong to snapshot "
+                    f"{recorded.snapshot_id}, and between that and {since[0].snapshot_id} "
+                    f"{counted(last - first + 1, 'commit')} expired that may have brought records; take the table as "
+                    f"it is now: keptlog repair {self.topic} --adopt"
+                )
+
+    def _require_appended(self, table: Table, number: int, segment: Segment, end: int) -> None:
+        if SOURCE in table.properties:
+            raise LogCorrupt(
+                f"topic {self.topic} can't be adopted: {segment.path} of partition {number} reaches offset "
+                f"{segment.last_offset}, behind the position {end} at its source, whose records would be passed over; "
+                f"keptlog repair {self.topic} brings back what was acknowledged"
+            )
+
+    def _gone(self, paths: Sequence[str]) -> LogCorrupt:
+        more = len(paths) - _SHOWN
+        shown = ", ".join(paths[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        return LogCorrupt(
+            f"topic {self.topic} can't be brought back: its offsets belong to a snapshot of which these files are "
+            f"gone: {shown}; put them back from a backup, or take the table as it is now: keptlog repair {self.topic} "
+            "--adopt"
+        )
+
+
+def _anything_fits(_: Table) -> None:
+    """A repair is made for what all others refuse."""
+
+
+def _carried(table: Table, lineage: Lineage) -> _ByPartition:
+    """The files that an older keptlog's appends and ingests have brought since."""
+    found: _ByPartition = defaultdict(list)
+    for snapshot in lineage.own_since:
+        if summary_of(snapshot).get(OPERATION) in _BRINGS_RECORDS:
+            for manifest in _data_manifests(table, snapshot):
+                for entry in listed_entries(manifest, table.io):
+                    if entry.status is ManifestEntryStatus.ADDED and entry.snapshot_id == snapshot.snapshot_id:
+                        file = live_file(lineage.topic, entry, manifest.manifest_path)
+                        found[file.partition].append(file)
+    return dict(found)
+
+
+def _difference(
+    table: Table, current: Snapshot | None, wanted: Sequence[LiveFile]
+) -> tuple[list[DataFile], list[DataFile]]:
+    """The files that are wanted and not in the current snapshot, and those that are in it and not wanted."""
+    manifests = _data_manifests(table, current) if current else []
+    now = {
+        entry.data_file.file_path: entry.data_file
+        for manifest in manifests
+        for entry in listed_entries(manifest, table.io)
+    }
+    paths = {file.segment.path for file in wanted}
+    came = [file.entry.data_file for file in wanted if file.segment.path not in now]
+    return came, [data_file for path, data_file in now.items() if path not in paths]
+
+
+def _data_manifests(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
+    return [each for each in snapshot.manifests(table.io) if each.content == ManifestContent.DATA]
+
+
+def _flat(live: Mapping[int, Sequence[LiveFile]]) -> list[LiveFile]:
+    return [file for files in live.values() for file in files]
+
+
+def _segments(files: Sequence[LiveFile]) -> dict[int, tuple[Segment, ...]]:
+    by_partition: _ByPartition = defaultdict(list)
+    for file in sorted(files, key=lambda each: each.segment.base_offset):
+        by_partition[file.partition].append(file)
+    return segments_of(by_partition)

@@ -1,0 +1,6 @@
+"""How a change lands (``commit``), whatever it changes.
+
+in which table       ``topics``; where its metadata lies: ``locations``
+still as planned     ``freshness``
+files of a change that did not land    ``staged``
+"""

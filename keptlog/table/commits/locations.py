@@ -1,0 +1,136 @@
+"""Where the metadata of all topics lies now: every commit moves it, so it says what has changed since the last look.
+
+    SQL        one query
+    Glue       a request for each hundred of tables, one after the other
+    REST       a list, and of each topic whether it has moved: "not modified" is an answer without a body; side by side
+    others     a list, and each topic's table is loaded, one after the other: their clients are not made for more
+
+Only SQL tells all at once. Whoever has little time (``Patience``) is told of the other topics as they were when they
+were asked last. The next look goes on with those that wait longest; ``Locations`` says how long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
+
+from keptlog.errors import LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.table.catalogs.catalog import TellsLocations, metadata_locations
+from keptlog.table.catalogs.one_at_a_time import is_rest
+from keptlog.table.commits.topics import metadata_location, topic_names
+from keptlog.table.metadata.logs import Locations
+from keptlog.table.namespaces import NAMESPACE
+from keptlog.table.waiting.reaching import reaching
+from keptlog.table.waiting.side_by_side import AT_ONCE, Patience, side_by_side
+
+if TYPE_CHECKING:
+    from keptlog.table.catalogs.conditional import Question
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the catalog said of a topic."""
+
+    location: str
+    asked_ms: int | None = None
+    """By the clock of whoever had little time; null if nobody told it."""
+    etag: str | None = None
+    """By which the catalog knows the answer again."""
+    outage: StorageUnavailable | None = None
+
+
+@dataclass
+class LocationLook:
+    """Asks one catalog again and again, and remembers what it said."""
+
+    catalog: Catalog
+    _asked: dict[str, _Asked] = field(default_factory=dict)
+    _reached: tuple[str | None, dict[str, _Asked]] = (None, {})
+    """The page that is to be asked for next, and what those before it have told."""
+
+    def now(self, patience: Patience | None = None) -> Locations:
+        """All topics, as far as there is time.
+
+        Raises:
+            StorageUnavailable: that of none can be had.
+        """
+        if isinstance(self.catalog, SqlCatalog):
+            return Locations(metadata_locations(self.catalog))
+        if isinstance(self.catalog, TellsLocations):
+            return self._by_pages(self.catalog, patience)
+        began_ms = patience.monotonic_ms() if patience else None
+        names = topic_names(self.catalog)
+        known = {name: self._asked[name] for name in names if name in self._asked}
+        oldest_first = sorted(names, key=lambda name: (known[name].asked_ms or 0) if name in known else -1)
+        question = self._question()
+        at_once = AT_ONCE if question else 1
+        told = side_by_side(lambda name: self._ask(name, known.get(name), question), oldest_first, at_once, patience)
+        for name, asked in told.items():
+            if asked is None:
+                known.pop(name, None)
+            else:
+                known[name] = replace(asked, asked_ms=began_ms)
+        self._asked = known
+        outages = [asked.outage for asked in told.values() if asked and asked.outage]
+        if outages and len(outages) == len(told):
+            raise outages[0]
+        found = _locations({name: known[name] for name in names if name in known}, began_ms)
+        found.to_be_asked = sum(name not in known and name not in told for name in names)
+        return found
+
+    def _by_pages(self, catalog: TellsLocations, patience: Patience | None) -> Locations:
+        """The next page at least; who has little time goes on behind it in the next look."""
+        began_ms = patience.monotonic_ms() if patience else None
+        page, met = self._reached if patience else (None, {})
+        self._reached = (None, {})  # a page that is refused may be too old: then the next look begins anew
+        while True:
+            told, page = catalog.location_page(NAMESPACE, page)
+            met = met | {name: _Asked(location, began_ms) for name, location in told.items()}
+            if page is None:
+                self._asked = met
+                return _locations(met, began_ms)
+            if patience and patience.is_over:
+                self._reached = (page, met)
+                found = _locations(self._asked | met, began_ms)
+                found.to_be_asked = 0 if self._asked else 1  # nobody knows how many lie on the pages behind
+                return found
+
+    def _ask(self, name: str, known: _Asked | None, question: Question | None) -> _Asked | None:
+        """Null if it was deleted just now."""
+        try:
+            with reaching(f"topic {name} can't be loaded"):
+                moved = _moved(question, name, known) if question else None
+                return moved or _Asked(metadata_location(self.catalog, name))
+        except UnknownTopic:
+            return None
+        except LogCorrupt:
+            return _Asked("")
+        except StorageUnavailable as error:
+            return _Asked("", outage=error)
+
+    def _question(self) -> Question | None:
+        """What a REST catalog is asked; null for any other."""
+        if not is_rest(self.catalog):
+            return None
+        from keptlog.table.catalogs.conditional import Question  # noqa: PLC0415  # as in is_rest
+
+        return Question(self.catalog, NAMESPACE)
+
+
+def _moved(question: Question, name: str, known: _Asked | None) -> _Asked | None:
+    """Where a topic is; null for an answer that PyIceberg is to make sense of."""
+    told = question.ask(name, known.etag if known else None)
+    if told.status == HTTPStatus.NOT_MODIFIED and known and known.etag:
+        return replace(known, outage=None)
+    return _Asked(told.location, etag=told.etag) if told.location else None
+
+
+def _locations(known: dict[str, _Asked], began_ms: int | None) -> Locations:
+    found = Locations({name: asked.location for name, asked in known.items()})
+    asked_ms = [each.asked_ms for each in known.values() if each.asked_ms is not None]
+    found.asked_ago_ms = max(began_ms - min(asked_ms), 0) if asked_ms and began_ms is not None else 0
+    return found

@@ -1,0 +1,187 @@
+"""Folders of topics that no catalog names any more: all that was in a topic may lie there, and no purge ever comes.
+
+Another program drops a topic's table and leaves the files, as SQL's ``DROP TABLE`` without ``PURGE`` does; or the
+catalog is put back to a time before the topic was made; or a run staged files after a topic was deleted.
+
+    warehouse/keptlog/users     a table of ``keptlog`` lies there           a topic
+    warehouse/keptlog/stock     a table of ``keptlog_deleting`` does        a topic that is being deleted
+    warehouse/keptlog/moved     a table that lies elsewhere now began here   a topic, whose records are here
+    warehouse/keptlog/orders    metadata alone                              a creation or a deletion that was killed
+    warehouse/keptlog/cust      no table, and other files                   **unowned**
+
+It is looked for where the catalog has a rule for where tables lie. A REST catalog chooses by itself, and only its
+server can tell what else is there. Of a home that is a copy nothing is said: its catalog names the original's files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.log.counted import counted
+from keptlog.log.units import size
+from keptlog.table.io.files import TableFiles, local_path
+from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.metadata.references import comparable
+from keptlog.table.namespaces import DELETING, NAMESPACE
+from keptlog.table.removal.topic_storage import left_behind
+from keptlog.table.unopened import UnopenedStore
+from keptlog.table.waiting.reaching import reaching
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+    from keptlog.storage.files import StoredFile
+    from keptlog.table.store import LogStore
+
+
+@dataclass(frozen=True, slots=True)
+class UnownedFolder:
+    """A folder below that of all topics, with files of a topic and no table."""
+
+    path: str
+    files: int
+    bytes: int
+    last_metadata: str | None
+    """The newest metadata file in it, from which a catalog can take the table in again."""
+
+    @property
+    def name(self) -> str:
+        """Mostly that of the topic that was."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def todo(self) -> str:
+        """What a person can do."""
+        if self.last_metadata is None:
+            return "delete the folder, if nobody needs it"
+        return (
+            f"put the topic back, with PyIceberg's catalog.register_table(({NAMESPACE!r}, NAME), "
+            f"{self.last_metadata!r}); if it is to go, keptlog topic delete NAME then deletes it, with a receipt"
+        )
+
+    def __str__(self) -> str:
+        what = f"{counted(self.files, 'file')} ({size(self.bytes)})"
+        return f"{self.path}: no topic lies in this folder any more, and {what} do: no purge will delete them"
+
+    @property
+    def error(self) -> UnknownTopic:
+        """The same for those who were to look at all topics."""
+        return UnknownTopic(f"{self}; {self.todo}")
+
+
+class _Tables(Protocol):
+    """A catalog's tables of topics, as far as it must be known where they lie."""
+
+    @property
+    def parent(self) -> str | None:
+        """The folder below which it puts them; null if it has no rule."""
+
+    def folders(self) -> Collection[str]:
+        """Where they lie and have lain, also those of topics that are being deleted."""
+
+
+def unowned_folders(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
+    """All that there are, by path; none where nobody can tell.
+
+    Raises:
+        StorageUnavailable: the catalog can't be reached, or a folder can't be listed.
+    """
+    if store.read_only:
+        return []
+    with reaching("the folder of all topics can't be listed"):
+        if not isinstance(store, UnopenedStore):
+            return _in_store(store)
+        embedded = store.embedded_tables()
+        if embedded is not None and not _found(store.files, embedded):
+            return []
+        # Where a table lay before it was moved, its metadata alone tells.
+        return _in_store(store.opened)
+
+
+def _in_store(store: LogStore) -> list[UnownedFolder]:
+    from keptlog.table.chosen import fitting  # noqa: PLC0415  # it opens the catalog, which few looks need
+
+    found = _found(store.files, _OfCatalog(store.committer.catalog))
+    chosen = set(fitting(store, (each.name for each in found)))
+    return [each for each in found if each.name in chosen]
+
+
+def _found(files: TableFiles, tables: _Tables) -> list[UnownedFolder]:
+    parent = tables.parent
+    if parent is None:
+        return []
+    # Listed before the catalog is asked, and that again in the end: topics come and go meanwhile.
+    names = _without_table(parent, _folders_in(files, parent), tables)
+    looked = {name: _unowned(f"{parent}/{name}", list(files.list(f"{parent}/{name}"))) for name in names}
+    found = {name: folder for name, folder in looked.items() if folder}
+    return [found[name] for name in _without_table(parent, found, tables)]
+
+
+def _without_table(parent: str, names: Collection[str], tables: _Tables) -> list[str]:
+    owned = {comparable(folder) for folder in tables.folders()} if names else set()
+    return sorted(name for name in names if comparable(f"{parent}/{name}") not in owned)
+
+
+def _folders_in(files: TableFiles, parent: str) -> Collection[str]:
+    local = local_path(parent)
+    if local is None:
+        return {each.path.removeprefix(f"{parent}/").partition("/")[0] for each in files.list(parent)}
+    try:
+        with os.scandir(local) as entries:
+            return [each.name for each in entries if each.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
+def _unowned(path: str, stored: Collection[StoredFile]) -> UnownedFolder | None:
+    """Null if nothing of a topic is left there."""
+    if not left_behind(path, (each.path for each in stored)):
+        return None
+    metadata = [each for each in stored if each.path.endswith(METADATA_ENDINGS)]
+    newest = max(metadata, key=_version, default=None)
+    total = sum(each.size_bytes for each in stored)
+    return UnownedFolder(path, len(stored), total, newest.path if newest else None)
+
+
+def _version(metadata: StoredFile) -> tuple[int, int, str]:
+    """How new it is: catalogs count in the names, and who copies files gives them new times."""
+    number = metadata.path.rpartition("/")[2].partition("-")[0]
+    return int(number) if number.isdecimal() else -1, metadata.modified_ms, metadata.path
+
+
+@dataclass(frozen=True)
+class _OfCatalog:
+    """The tables of an opened catalog."""
+
+    catalog: Catalog
+
+    @property
+    def parent(self) -> str | None:
+        from keptlog.table.catalogs.catalog import usual_location  # noqa: PLC0415  # see above
+
+        location = usual_location(self.catalog, NAMESPACE, "x")
+        return location.rpartition("/")[0] if location else None
+
+    def folders(self) -> Collection[str]:
+        from keptlog.table.commits.topics import topic_names  # noqa: PLC0415
+        from keptlog.table.removal.deletion import being_deleted  # noqa: PLC0415  # see above
+
+        # In this order: a topic whose deletion begins meanwhile is in both.
+        names = [(NAMESPACE, name) for name in topic_names(self.catalog)]
+        names += [(DELETING, name) for name in being_deleted(self.catalog)]
+        return [folder for name in names for folder in self._folders(*name)]
+
+    def _folders(self, namespace: str, name: str) -> set[str]:
+        from keptlog.table.commits.topics import load_topic_table  # noqa: PLC0415
+        from keptlog.table.removal.own_folder import folders_of  # noqa: PLC0415  # see above
+
+        try:
+            with reaching(f"topic {name} can't be loaded"):
+                return folders_of(load_topic_table(self.catalog, name, namespace))
+        except KeptlogError:
+            # It was deleted just now, or is told by itself: where it mostly lies is not called unowned.
+            return {f"{self.parent}/{name}"}

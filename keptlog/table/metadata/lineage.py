@@ -1,0 +1,271 @@
+"""Whether a table's state and its current snapshot belong together.
+
+Files belong to a snapshot, the state (offsets, checkpoints, watermarks) to the table. Our commits move both at once,
+and say in the property ``log.snapshot-id`` which snapshot the state belongs to. Whatever else moves the snapshot leaves
+the state where it was:
+
+    state of C    main A <- B <- C         own: nobody was there
+    state of C    main A                   rolled back: the files of B and C are gone, their offsets are not
+    state of C    main A <- B <- C <- f    foreign: f is another program's
+    state of C    main A <- x              both
+
+To go on from there would lose or revive records for good: a key that C has deleted is back in A's files, below a
+checkpoint that says that they are clean. So every commit asks, and whoever judges a log asks; reading is free.
+
+The complication is a keptlog of format 1.0 beside this one. It writes, but does not know the property:
+
+    state of C    main A <- B <- C <- d    own: d carries the commit id that all our snapshots have
+    no property   main A <- B              own: the state belongs to the newest snapshot with a commit id
+
+Where snapshots have expired, the way down from the current one ends early. Then it is our own if no number in the
+sequence is missing from the newest commit on down to there, and all of it is ours.
+
+What can't be seen here is a change of the properties alone: it leaves no trace (ADR 27).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from keptlog.errors import Action, LogCorrupt
+from keptlog.log.counted import counted
+from keptlog.log.iso_time import iso_time
+from keptlog.table.metadata.state import SNAPSHOT_ID, recorded_snapshot
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+COMMIT_ID = "keptlog.commit-id"
+"""Snapshot summary property: tells a change from any other, also from another one of the same run."""
+_FOREIGN_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Where the current snapshot comes from, beside the one that the state belongs to."""
+
+    topic: str
+    recorded_id: int | None
+    """The snapshot that the state belongs to; null if nothing of ours ever landed."""
+    recorded: Snapshot | None
+    """The same, unless it has expired."""
+    current: Snapshot | None
+    fork: Snapshot | None
+    """The newest snapshot that both come from, if it is still there."""
+    since: tuple[Snapshot, ...]
+    """What main has behind the fork, oldest first."""
+    is_own: bool
+    """Whether state and current snapshot belong together."""
+
+    @property
+    def foreign(self) -> tuple[Snapshot, ...]:
+        """What other programs have committed to main since."""
+        return tuple(each for each in self.since if not is_ours(each))
+
+    @property
+    def own_since(self) -> tuple[Snapshot, ...]:
+        """What an older keptlog has committed to main since, which did not see that it should not.
+
+        What is older than the recorded snapshot was not: somebody has moved main to what an earlier repair has undone.
+        """
+        after = (self.recorded.sequence_number or 0) if self.recorded else 0
+        return tuple(each for each in self.since if is_ours(each) and (each.sequence_number or 0) > after)
+
+    def told(self) -> str:
+        """What happened, in one sentence without an end; only where the two don't belong together."""
+        parts = [self._moved()] if self.recorded_id is not None and self.fork_id != self.recorded_id else []
+        if self.foreign:
+            shown = "; ".join(describe_snapshot(each) for each in self.foreign[-_FOREIGN_SHOWN:])
+            more = len(self.foreign) - _FOREIGN_SHOWN
+            parts.append(f"another program changed it: {shown}" + (f"; and {more} more before" if more > 0 else ""))
+        if self.own_since:
+            parts.append(f"an older keptlog went on from there with {counted(len(self.own_since), 'commit')}")
+        return ", and ".join(parts)
+
+    @property
+    def fork_id(self) -> int | None:
+        """The fork's id, which is known longer than the fork is there."""
+        if self.fork:
+            return self.fork.snapshot_id
+        return self.since[0].parent_snapshot_id if self.since else None
+
+    def _moved(self) -> str:
+        if self.recorded is None:
+            now = f"the current one is {_named(self.current)}" if self.current else "there is no current one"
+            return f"snapshot {self.recorded_id}, which its offsets belong to, has been expired, and {now}"
+        if self.current is None:
+            return f"it has no current snapshot any more, and its offsets belong to {_named(self.recorded)}"
+        where = _named(self.fork) if self.fork else f"{_named(self.current)}, which does not come from it"
+        return f"it was rolled back from {_named(self.recorded)} to {where}"
+
+
+def lineage_of(table: Table) -> Lineage:
+    """Compare the table's current snapshot with the one that its state belongs to.
+
+    Raises:
+        LogCorrupt: what is stored as the latter is no id.
+    """
+    topic = table.name()[-1]
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in table.metadata.snapshots}
+    current = table.current_snapshot()
+    chain = _chain(current, by_id)
+    recorded_id = recorded_snapshot(topic, table.properties)
+    if recorded_id is None:
+        newest = _newest_of_ours(by_id, chain)
+        recorded_id = newest.snapshot_id if newest else None
+    recorded = by_id.get(recorded_id) if recorded_id is not None else None
+
+    ancestors = {snapshot.snapshot_id for snapshot in _chain(recorded, by_id)}
+    above = 0
+    while above < len(chain) and chain[above].snapshot_id not in ancestors:
+        above += 1
+    fork = chain[above] if above < len(chain) else None
+    since = tuple(reversed(chain[:above]))
+    lineage = Lineage(topic, recorded_id, recorded, current, fork, since, is_own=False)
+    if lineage.fork_id == recorded_id:
+        is_own = all(map(is_ours, since))
+    else:
+        is_own = fork is None and _is_unbroken(chain, table.last_sequence_number)
+    return Lineage(topic, recorded_id, recorded, current, fork, since, is_own)
+
+
+def require_own(table: Table) -> None:
+    """Refuse to go on from a snapshot that the state does not belong to, or with columns that are others now.
+
+    Raises:
+        LogCorrupt: saying what happened, and what to do.
+    """
+    require_columns(table)
+    current = table.metadata.current_snapshot_id
+    if current is not None and table.properties.get(SNAPSHOT_ID) == str(current):
+        return  # as nearly always, and at no cost
+    lineage = lineage_of(table)
+    if not lineage.is_own:
+        raise LogCorrupt(
+            f"topic {lineage.topic} was changed by somebody else, and nothing is written to it: {lineage.told()}; "
+            f"keptlog repair {lineage.topic} --dry-run shows what can be done about it"
+        ).mended_by(f"keptlog repair {lineage.topic}")
+
+
+def require_columns(table: Table) -> None:
+    """Refuse a table whose columns or partitioning another program has changed; columns beside ours disturb nobody.
+
+    Our files have our columns, whatever the table says: readers would not find in them what it says.
+
+    Raises:
+        LogCorrupt: saying what is different, and what to do.
+    """
+    metadata = table.metadata
+    # Whoever changes one of them gives it another number. A bare table has none: it is as we make them.
+    if not getattr(metadata, "current_schema_id", 0) and not getattr(metadata, "default_spec_id", 0):
+        return
+    from keptlog.table.metadata.schema import PARTITION_SPEC, TABLE_SCHEMA  # noqa: PLC0415  # it imports PyIceberg
+
+    there = {field.field_id: (field.name, field.field_type) for field in table.schema().fields}
+    ours = {field.field_id: (field.name, field.field_type) for field in TABLE_SCHEMA.fields}
+    changed = [f"the column {name}" for number, (name, kind) in ours.items() if there.get(number) != (name, kind)]
+    required = {field.field_id for field in table.schema().fields if field.required}
+    optional = (field for field in TABLE_SCHEMA.fields if not field.required)
+    changed += [f"the column {each.name}, which may not be null now" for each in optional if each.field_id in required]
+    if table.spec().fields != PARTITION_SPEC.fields:
+        by = ", ".join(field.name for field in table.spec().fields) or "nothing"
+        changed.append(f"the partitioning, which is by {by} now")
+    if changed:
+        error = LogCorrupt(
+            f"topic {table.name()[-1]}: another program changed its table: {', '.join(changed)}; nothing is written to "
+            "it: set the table back to the schema and the partition spec that it was made with (those with id 0)"
+        )
+        error.action = Action.FIX_CONFIG  # no file is wrong
+        raise error
+
+
+@contextmanager
+def blaming(table: Table) -> Iterator[None]:
+    """Around what is made of a table's files, for whoever has not required that they are its own.
+
+    Raises:
+        LogCorrupt: they contradict each other, and another program's commit has brought that about.
+    """
+    try:
+        yield
+    except LogCorrupt as error:
+        if error.contradiction is None or lineage_of(table).is_own:
+            raise
+        topic = table.name()[-1]
+        raise LogCorrupt(
+            f"{error.contradiction}: another program wrote it; keptlog repair {topic} takes it out again"
+        ).mended_by(f"keptlog repair {topic}") from error
+
+
+def is_ours(snapshot: Snapshot) -> bool:
+    """Whether keptlog has made a snapshot."""
+    return COMMIT_ID in summary_of(snapshot)
+
+
+def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
+    """What a snapshot says of itself beside its operation."""
+    return snapshot.summary.additional_properties if snapshot.summary else {}
+
+
+def describe_snapshot(snapshot: Snapshot) -> str:
+    """A snapshot for a person: which, when, what it did to how many files, and who it was as far as it says."""
+    summary = summary_of(snapshot)
+    operation = snapshot.summary.operation.value if snapshot.summary else "commit"
+    engine = " ".join(filter(None, (summary.get("engine-name"), summary.get("engine-version"))))
+    application = summary.get("spark.app.id") or summary.get("app-id")
+    who = engine or ("spark" if "spark.app.id" in summary else "")
+    by = (f" by {who}" if who else "") + (f" (application {application})" if application else "")
+    counts = [
+        f"{counted(int(summary[name]), noun)} {what}"
+        for name, noun, what in (
+            ("added-data-files", "file", "added"),
+            ("deleted-data-files", "file", "removed"),
+            ("added-delete-files", "delete file", "added"),
+        )
+        if summary.get(name, "0").isdecimal() and int(summary.get(name, "0"))
+    ]
+    return f"{_named(snapshot)}, {operation}{by}, {', '.join(counts) or 'no file changed'}"
+
+
+def _named(snapshot: Snapshot | None) -> str:
+    return f"snapshot {snapshot.snapshot_id} of {iso_time(snapshot.timestamp_ms)}" if snapshot else "none"
+
+
+def _chain(snapshot: Snapshot | None, by_id: Mapping[int, Snapshot]) -> list[Snapshot]:
+    """A snapshot and its ancestors, newest first, as far as they are still there."""
+    chain: list[Snapshot] = []
+    while snapshot:
+        chain.append(snapshot)
+        parent_id = snapshot.parent_snapshot_id
+        snapshot = by_id.get(parent_id) if parent_id is not None else None
+    return chain
+
+
+def _newest_of_ours(by_id: Mapping[int, Snapshot], chain: Sequence[Snapshot]) -> Snapshot | None:
+    """Where no property says what the state belongs to: the newest of ours, rather one that main has lost.
+
+    What lies before the oldest of the chain proves nothing: a tag may have kept it.
+    """
+    on_main = {snapshot.snapshot_id for snapshot in chain}
+    from_number = chain[-1].sequence_number or 0 if chain else 0
+    ours = sorted(filter(is_ours, by_id.values()), key=lambda each: each.sequence_number or 0)
+    lost = [each for each in ours if each.snapshot_id not in on_main and (each.sequence_number or 0) >= from_number]
+    newest = lost or ours
+    return newest[-1] if newest else None
+
+
+def _is_unbroken(chain: Sequence[Snapshot], last_sequence_number: int) -> bool:
+    """Whether the chain begins with the newest commit of all, is ours, lacks none, and was only cut by an expiry.
+
+    The parent tells nothing of the last: PyIceberg forgets one that has expired, Java does not.
+    """
+    if not chain:
+        return False
+    numbers = [snapshot.sequence_number or 0 for snapshot in chain]
+    is_dense = all(later == earlier + 1 for later, earlier in pairwise(numbers))
+    return numbers[0] == last_sequence_number and is_dense and numbers[-1] > 1 and all(map(is_ours, chain))

@@ -1,0 +1,368 @@
+"""One commit that changes which files a table holds: some leave, some come, properties move with them.
+
+A table's files stand in manifests, and manifests are immutable: to take a file out, its manifest is written again
+without it. So what a commit costs is the number of entries in the manifests that it touches, and all that is here keeps
+that number small:
+
+    manifests    [ 1000 ][ 1000 ][ 700 ][ 3 ][ 20 ][ 1 ]     removed: one file of the second
+    touched                 ^
+    afterwards   [ 1000 ][  999 ][ 700 ][ 3 ][ 20 ][ 1 ][ added ][ removed ]
+
+1. A manifest has at most ``MANIFEST_ENTRIES`` entries, of neighbouring partitions and offsets; a larger one, of another
+   program, is cut up when it is touched.
+2. Only manifests that hold a removed file are written again, from the entries that were read when the log was judged.
+3. Small manifests, the traces of small appends, are put together once there are ``SMALL_MANIFESTS`` of them.
+
+PyIceberg's own overwrite decodes every manifest twice, rewrites manifests of any size, and compresses each entry apart,
+four times the time at 10,000 files. Its commit is used, and lands only on the snapshot that was built from (ADR 1), but
+for what it does after a refusal: try again by itself, with properties that are stale by then, and delete the manifests
+that it wrote. A refusal may be wrong. A client that sends a request again, because the answer to the first was lost, is
+told that the snapshot has changed: by itself. So what was written for a commit that was sent is left to the purge.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+from pyiceberg.avro.file import AvroOutputFile
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, ValidationException
+from pyiceberg.manifest import (
+    DEFAULT_READ_VERSION,
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    ManifestWriterV2,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Operation, Summary
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate, TableUpdate
+from pyiceberg.table.update.snapshot import _SnapshotProducer
+from pyiceberg.typedef import EMPTY_DICT
+from pyiceberg.utils.concurrent import ExecutorFactory
+from typing_extensions import override
+
+from keptlog.table.metadata.file_metrics import LiveFile
+from keptlog.table.metadata.format import raised_format
+from keptlog.table.metadata.metadata_reading import entries_of, manifests_of
+from keptlog.table.metadata.state import SNAPSHOT_ID
+
+MANIFEST_ENTRIES = 1_000
+SMALL_MANIFESTS = 20
+_SMALL_ENTRIES = MANIFEST_ENTRIES // 2
+
+
+@dataclass(frozen=True, slots=True)
+class OtherBase:
+    """Another snapshot whose files a commit begins with, instead of those of the current one: a repair's way.
+
+    ``came`` and ``went`` are what that changes for a reader, from the current snapshot's files to the new one's.
+    """
+
+    manifests: Sequence[ManifestFile]
+    came: Sequence[DataFile]
+    went: Sequence[DataFile]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What one commit changes. ``removed`` are of ``live``, all files of the snapshot that is built on."""
+
+    summary: Mapping[str, str]
+    """Properties of the new snapshot."""
+    properties: Mapping[str, str]
+    """Properties of the table."""
+    added: Sequence[DataFile] = ()
+    removed: Sequence[LiveFile] = ()
+    live: Mapping[int, Sequence[LiveFile]] = field(default_factory=dict)
+    """By partition; only needed where files are removed."""
+    base: OtherBase | None = None
+    removed_properties: Sequence[str] = ()
+    """Of the table."""
+    expired_snapshots: Sequence[int] = ()
+    """That leave the table with this commit; their files are the caller's business."""
+
+    def written(self, table: Table) -> Callable[[], object]:
+        """Write the manifests of a commit on exactly the table's current snapshot; what comes back commits.
+
+        The state belongs to the new one then. CommitFailedException is raised there if another one is current by then.
+
+        Raises:
+            ValidationException: a file that is to be removed is not in it.
+        """
+        transaction = _Transaction(table)
+        producer = _Producer(transaction, table, self)
+        try:
+            producer.commit()
+        except BaseException:
+            producer.take_back()
+            raise
+        belongs_to = {SNAPSHOT_ID: str(producer.snapshot_id)}
+        transaction.set_properties(
+            dict(self.properties) | belongs_to | raised_format(table.name()[-1], table.properties)
+        )
+        if self.removed_properties:
+            transaction.remove_properties(*self.removed_properties)
+        if self.expired_snapshots:
+            removal = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(self.expired_snapshots)})
+            transaction._apply((removal,))  # noqa: SLF001  # PyIceberg's own expiry commits by itself
+        return transaction.commit_transaction
+
+    def land(self, table: Table) -> None:
+        """Write and commit, both at once."""
+        self.written(table)()
+
+
+def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdate) -> None:
+    """Commit changes of the metadata alone, and only while the table's current snapshot is the one that was loaded.
+
+    So must be all branches and tags, where the catalog compares in this process; a server can't be asked for that.
+
+    Raises:
+        CommitFailedException: another one is.
+    """
+    requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), _AssertRefs(table.metadata))
+    catalog.commit_table(table, requirements, updates)
+
+
+def require_same_refs(before: TableMetadata, now: TableMetadata) -> None:
+    """Refuse a table of which a branch or a tag points elsewhere than it did, is new, or is gone.
+
+    Raises:
+        CommitFailedException: one of that; it is a lost race.
+    """
+    if _pointed_to(before) != _pointed_to(now):
+        raise CommitFailedException("a branch or a tag was made, moved or removed meanwhile")
+
+
+def _pointed_to(metadata: TableMetadata) -> dict[str, int]:
+    return {name: reference.snapshot_id for name, reference in metadata.refs.items()}
+
+
+class _AssertRefs(AssertRefSnapshotId):
+    """That main is where it was, as any catalog understands it; one in this process is held to all refs besides.
+
+    A requirement names one ref, and none can name a tag that nobody has heard of yet. PyIceberg's own catalogs call
+    ``validate`` with what their compare-and-swap builds on; a server gets the JSON of the class above, which is kept.
+    """
+
+    _before: TableMetadata
+
+    def __init__(self, before: TableMetadata) -> None:
+        main: dict[str, Any] = {"ref": MAIN_BRANCH, "snapshot-id": before.current_snapshot_id}
+        super().__init__(**main)
+        self._before = before
+
+    @override
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]  # as all requirements do
+        super().validate(base_metadata)
+        if base_metadata is not None:
+            require_same_refs(self._before, base_metadata)
+
+
+class _Transaction(Transaction):
+    """PyIceberg's transaction, which copies the whole metadata at each look; this one does it once for each update."""
+
+    _looked_at: tuple[int, TableMetadata] | None = None
+
+    @property
+    @override
+    def table_metadata(self) -> TableMetadata:
+        if self._looked_at is None or self._looked_at[0] != len(self._updates):
+            self._looked_at = (len(self._updates), super().table_metadata)
+        return self._looked_at[1]
+
+    @override
+    def commit_transaction(self) -> Table:
+        """Send it once, whatever the table says of retries: other programs set that, for themselves."""
+        requirements = (*self._requirements, AssertTableUUID(uuid=self._table.metadata.table_uuid))
+        self._table._do_commit(updates=self._updates, requirements=requirements)  # noqa: SLF001
+        return self._table
+
+
+class _Producer(_SnapshotProducer["_Producer"]):
+    """Writes the manifests of the new snapshot."""
+
+    def __init__(self, transaction: Transaction, table: Table, change: FileChange) -> None:
+        base = change.base
+        came = base.came if base else change.added
+        went = base.went if base else [file.entry.data_file for file in change.removed]
+        operation = Operation.OVERWRITE if went else Operation.APPEND
+        super().__init__(operation, transaction, table.io, snapshot_properties=dict(change.summary))
+        self._compression = "deflate"  # the table may name what only other programs can write
+        self._base = base
+        self._added = change.added
+        self._topic = table.name()[-1]
+        self._removed = {file.segment.path for file in change.removed}
+        self._touched: dict[str, list[ManifestEntry]] = {file.manifest_path: [] for file in change.removed}
+        for files in change.live.values():
+            for file in files:
+                if file.manifest_path in self._touched:
+                    self._touched[file.manifest_path].append(file.entry)
+        for data_file in came:
+            self.append_data_file(data_file)
+        for data_file in went:
+            self.delete_data_file(data_file)
+
+    @override
+    def commit(self) -> None:
+        """Give the new snapshot to the transaction, which is not told who made it: it would delete and try again."""
+        super(_SnapshotProducer, self).commit()
+
+    def take_back(self) -> None:
+        """Delete what was written for a commit that was never sent: nobody can refer to it."""
+        for path in (*self._written_manifests, *self._written_manifest_lists):
+            with suppress(OSError):
+                self._io.delete(path)
+
+    @override
+    def _manifests(self) -> list[ManifestFile]:
+        deleted = self._deleted_entries()
+        kept, again = self._kept_and_rewritten()
+        added = [self._entry(ManifestEntryStatus.ADDED, data_file) for data_file in self._added]
+        pieces = [piece for entries in (added, deleted, again) for piece in _pieces(entries)]
+        # All at once, because each waits until it is on the disk.
+        return list(ExecutorFactory.get_or_create().map(self._written, pieces)) + kept
+
+    @override
+    def _existing_manifests(self) -> list[ManifestFile]:
+        snapshot = self._transaction.table_metadata.snapshot_by_name(self._target_branch)
+        manifests = manifests_of(self._topic, snapshot, self._io) if snapshot else []
+        if self._base:
+            manifests = list(self._base.manifests)
+        return [each for each in manifests if each.has_added_files() or each.has_existing_files()]
+
+    @override
+    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
+        summary = super()._summary(snapshot_properties)
+        if self._base:
+            # Counted on from the current snapshot's, which may have delete files; the base of ours never has.
+            for kind in ("delete-files", "position-deletes", "equality-deletes"):
+                summary[f"total-{kind}"] = "0"
+        return summary
+
+    @override
+    def _deleted_entries(self) -> list[ManifestEntry]:
+        entries = [entry for entries in self._touched.values() for entry in entries]
+        return [
+            self._entry(ManifestEntryStatus.DELETED, entry.data_file, entry)
+            for entry in entries
+            if entry.data_file.file_path in self._removed
+        ]
+
+    def _kept_and_rewritten(self) -> tuple[list[ManifestFile], list[ManifestEntry]]:
+        """The manifests that stay as they are, and the live entries of the others.
+
+        Raises:
+            ValidationException: a touched manifest is not in the snapshot.
+        """
+        kept: list[ManifestFile] = []
+        small: list[ManifestFile] = []
+        again: list[ManifestEntry] = []
+        found = 0
+        for manifest in self._existing_manifests():
+            if manifest.manifest_path in self._touched:
+                found += 1
+                again += self._remaining(self._touched[manifest.manifest_path])
+            elif manifest.content == ManifestContent.DATA and _live_count(manifest) < _SMALL_ENTRIES:
+                small.append(manifest)
+            else:
+                kept.append(manifest)
+        if found < len(self._touched):
+            raise ValidationException("a manifest with files to remove is not in the snapshot that is built on")
+        if len(small) < SMALL_MANIFESTS:
+            return kept + small, again
+        for manifest in small:
+            again += self._remaining(entries_of(self._topic, manifest, self._io))
+        return kept, again
+
+    def _remaining(self, entries: Iterable[ManifestEntry]) -> Iterator[ManifestEntry]:
+        for entry in entries:
+            if entry.data_file.file_path not in self._removed:
+                yield self._entry(ManifestEntryStatus.EXISTING, entry.data_file, entry)
+
+    def _entry(
+        self, status: ManifestEntryStatus, data_file: DataFile, earlier: ManifestEntry | None = None
+    ) -> ManifestEntry:
+        """An entry as the new snapshot sees it: a file keeps the sequence numbers with which it came."""
+        came = earlier if earlier and status is ManifestEntryStatus.EXISTING else None
+        return ManifestEntry.from_args(
+            status=status,
+            snapshot_id=came.snapshot_id if came else self.snapshot_id,
+            sequence_number=earlier.sequence_number if earlier else None,
+            file_sequence_number=earlier.file_sequence_number if earlier else None,
+            data_file=data_file,
+        )
+
+    def _written(self, entries: Sequence[ManifestEntry]) -> ManifestFile:
+        with self.new_manifest_writer(self.spec(entries[0].data_file.spec_id)) as writer:
+            for entry in entries:
+                writer.add_entry(entry)
+        return writer.to_manifest_file()
+
+    @override
+    def new_manifest_writer(self, spec: PartitionSpec) -> ManifestWriterV2:
+        return _ManifestWriter(spec, self.schema(), self.new_manifest_output(), self._snapshot_id, self._compression)
+
+
+class _ManifestWriter(ManifestWriterV2):
+    """PyIceberg's writer, but for all entries in one block, compressed together."""
+
+    @override
+    def new_writer(self) -> AvroOutputFile[ManifestEntry]:
+        return _OneBlock(
+            output_file=self._output_file,
+            file_schema=self._with_partition(self.version),
+            record_schema=self._with_partition(DEFAULT_READ_VERSION),
+            schema_name="manifest_entry",
+            metadata=self._meta,
+        )
+
+
+class _OneBlock(AvroOutputFile[ManifestEntry]):
+    """Holds what is written until the end; a manifest is small."""
+
+    _held: list[ManifestEntry]
+
+    @override
+    def __enter__(self) -> AvroOutputFile[ManifestEntry]:
+        self._held = []
+        return super().__enter__()
+
+    @override
+    def write_block(self, objects: list[ManifestEntry]) -> None:
+        self._held += objects
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            super().write_block(self._held)
+        super().__exit__(kind, error, trace)
+
+
+def _pieces(entries: Iterable[ManifestEntry]) -> Iterator[Sequence[ManifestEntry]]:
+    """The entries of one manifest each: none has too many, neighbours stand together."""
+    by_spec: dict[int, list[ManifestEntry]] = defaultdict(list)
+    for entry in entries:
+        by_spec[entry.data_file.spec_id].append(entry)
+    for of_spec in by_spec.values():
+        of_spec.sort(key=lambda entry: (entry.data_file.partition[0], entry.data_file.file_path))
+        count = -(-len(of_spec) // MANIFEST_ENTRIES)
+        for number in range(count):
+            yield of_spec[len(of_spec) * number // count : len(of_spec) * (number + 1) // count]
+
+
+def _live_count(manifest: ManifestFile) -> int:
+    return (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)

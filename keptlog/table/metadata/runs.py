@@ -1,0 +1,197 @@
+"""Which changes have landed, remembered beyond their snapshots.
+
+A change has an id, its snapshot carries it (``keptlog.table.commits.commit``): so a change that is made again, because
+nobody knows whether it landed, is found there and is not made twice. But a purge expires snapshots. What it is about to
+forget it writes down before:
+
+    snapshots    3 run-a    4 run-b    5 run-c    6 run-d         3 and 4 are to be expired
+    file         3 run-a    4 run-b                               metadata/receipts/runs/<when>-<id>.json
+    snapshots                          5 run-c    6 run-d         after the commit
+
+Every snapshot has the next sequence number, whoever made it. So whoever misses a number finds it in a file, and knows
+what it was. Only if another program has expired it, or a keptlog from before these files, can nobody tell.
+
+A file is written once and never changed, so that two purges at once lose nothing; what a purge has written that does
+not land is still in the snapshots as well. So a file that can't be read is missed only where a number is: then nobody
+can tell whether a change has landed, and it is refused rather than made twice. A file is deleted
+``producer.id.expiration.ms`` after it was written: so long Kafka too remembers what a producer has sent. A
+change that is made again later than that lands again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
+
+from keptlog.errors import LogCorrupt
+from keptlog.log.history import DELETE_RECORDS
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.change import OPERATION, Change
+from keptlog.table.metadata.lineage import COMMIT_ID, summary_of
+from keptlog.table.metadata.stored_json import from_json_file, to_json
+
+APPENDED = "keptlog.appended"
+DELETED = "keptlog.deleted"
+TRUNCATED = "keptlog.truncated"
+"""Snapshot summary properties: what an append, a deletion or a truncation has done."""
+
+APPEND = "append"
+"""An operation, which can be told by its result as ``DELETE_RECORDS`` can."""
+
+_NAME = re.compile(r"(\d+)-[^/]+\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class LandedChange:
+    """A change that made a snapshot; without an id it is another program's. ``result`` is JSON, if it has one."""
+
+    sequence_number: int
+    commit_id: str | None = None
+    result: str | None = None
+    operation: str | None = None
+    """What kind of change it was; null too if it was remembered by a keptlog that did not write that down."""
+
+    def may_be(self, change: Change) -> bool:
+        """Whether it is this change, as far as anybody can tell."""
+        if self.commit_id is None:
+            return False
+        is_bare = change.once_bare is not None and self.commit_id == change.run_id
+        return self.commit_id == change.commit_id or (is_bare and self._known_operation in {None, change.once_bare})
+
+    @property
+    def _known_operation(self) -> str | None:
+        """Where it was not written down, by its result: a list is an append's, and else only deletions had one."""
+        if self.operation is None and self.result is not None:
+            return APPEND if self.result.startswith("[") else DELETE_RECORDS
+        return self.operation
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """The content of a file."""
+
+    topic_id: str
+    """A topic that was created again under the same name has the same folder."""
+    changes: tuple[LandedChange, ...]
+
+
+def remember(files: TableFiles, table: Table, expiring: Iterable[Snapshot], new_id: str, now_ms: int) -> None:
+    """Write down what these snapshots tell; to be called before the commit that expires them."""
+    changes = tuple(landed_change(snapshot) for snapshot in expiring)
+    if changes:
+        content = to_json(_Remembered(str(table.metadata.table_uuid), changes))
+        files.write_bytes(f"{_folder(table.location())}{now_ms:013d}-{new_id}.json", content.encode())
+
+
+def forget(files: TableFiles, location: str, now_ms: int, horizon_ms: int) -> None:
+    """Delete what was written down longer ago than that, of the topic at a location."""
+    for file in files.list(_folder(location)):
+        written_ms = remembered_ms(file.path, location)
+        if written_ms is not None and written_ms < now_ms - horizon_ms:
+            files.delete(file.path)
+
+
+def remembered_ms(path: str, location: str) -> int | None:
+    """When a file of changes was written, of the topic at a location; null for any other file."""
+    name = _NAME.fullmatch(path.removeprefix(_folder(location)))
+    return int(name[1]) if name else None
+
+
+def landed_change(snapshot: Snapshot) -> LandedChange:
+    """What a snapshot tells of the change that made it."""
+    properties = summary_of(snapshot)
+    result = next((properties[name] for name in (APPENDED, DELETED, TRUNCATED) if name in properties), None)
+    return LandedChange(snapshot.sequence_number or 0, properties.get(COMMIT_ID), result, properties.get(OPERATION))
+
+
+def landed_before(table: Table, change: Change) -> LandedChange | None:
+    """A change that has landed, if its snapshot is still there."""
+    landed = map(landed_change, reversed(table.metadata.snapshots))
+    return next((each for each in landed if each.may_be(change)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredChanges:
+    """What is known of the snapshots behind a sequence number that are no longer there."""
+
+    changes: tuple[LandedChange, ...]
+    is_all_known: bool
+    """Whether each of them is among ``changes``."""
+    damage: LogCorrupt | None = None
+    """A file that can't be read, and may tell of the others."""
+
+    def find(self, change: Change) -> LandedChange | None:
+        """A change that has landed, if it is among them.
+
+        Raises:
+            LogCorrupt: it is not, and may be in a file that is damaged.
+        """
+        found = next((each for each in self.changes if each.may_be(change)), None)
+        if found is None and self.damage and not self.is_all_known:
+            raise self.damage
+        return found
+
+
+def expired_since(files: TableFiles, table: Table, sequence_number: int) -> ExpiredChanges:
+    """Look up the snapshots behind a sequence number that have expired; reads no file if there are none."""
+    newer = range(sequence_number + 1, table.last_sequence_number + 1)
+    present = {snapshot.sequence_number for snapshot in table.metadata.snapshots if snapshot.sequence_number in newer}
+    if len(present) == len(newer):
+        return ExpiredChanges((), is_all_known=True)
+    read, damage = _remembered(files, table)
+    changes = tuple(change for change in read if change.sequence_number in newer)
+    known = present | {change.sequence_number for change in changes}
+    return ExpiredChanges(changes, len(known) == len(newer), damage)
+
+
+def damaged(files: TableFiles, table: Table, paths: Iterable[str]) -> list[LogCorrupt]:
+    """What is wrong with the files of changes among these paths: whoever misses a number there would be refused."""
+    return [each for each in _contents(files, table, paths) if isinstance(each, LogCorrupt)]
+
+
+def _remembered(files: TableFiles, table: Table) -> tuple[Sequence[LandedChange], LogCorrupt | None]:
+    """What the files of a topic tell, and the error of one that can't be read."""
+    changes: list[LandedChange] = []
+    damage: LogCorrupt | None = None
+    paths = [file.path for file in files.list(_folder(table.location()))]
+    for read in _contents(files, table, paths):
+        if isinstance(read, LogCorrupt):
+            damage = read
+        elif read.topic_id == str(table.metadata.table_uuid):
+            changes += read.changes
+    return changes, damage
+
+
+def _contents(files: TableFiles, table: Table, paths: Iterable[str]) -> Iterator[_Remembered | LogCorrupt]:
+    """What each file of changes tells, or why it can't be read."""
+    for path in paths:
+        if remembered_ms(path, table.location()) is None:
+            continue
+        try:
+            yield _read(table.name()[-1], path, files.read_bytes(path))
+        except FileNotFoundError:  # a purge has just forgotten it
+            continue
+        except LogCorrupt as error:
+            yield error
+
+
+def _read(topic: str, path: str, content: bytes) -> _Remembered:
+    """The content of a file.
+
+    Raises:
+        LogCorrupt: it is not what was written.
+    """
+    what = "list of changes that have landed"
+    remedy = (
+        "whether a change that it names has landed can't be told: put the file back from a copy of the storage; or "
+        f"see what keptlog history {topic} tells, and delete the file: what only it knew of may then land again"
+    )
+    return from_json_file(_Remembered, content, f"topic {topic}: {path}", what, remedy)
+
+
+def _folder(location: str) -> str:
+    return f"{location}/metadata/receipts/runs/"

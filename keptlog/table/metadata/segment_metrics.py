@@ -1,0 +1,66 @@
+"""A segment as Iceberg's file metrics tell it.
+
+No footer is read: whoever plans, or looks, needs no more than the manifest's entry.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from keptlog.log.contradiction import contradiction
+from keptlog.log.segment import Segment
+from keptlog.table.metadata.columns import DELETE_HORIZON, KEY, OFFSET, TIMESTAMP, VALUE
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
+
+US_PER_MS = 1000
+LONG = struct.Struct("<q")
+
+
+class RecordRange(NamedTuple):
+    """Which records of which log are in a file; both offsets are included."""
+
+    partition: int
+    first_offset: int
+    last_offset: int
+
+
+def offset_range(data_file: DataFile) -> RecordRange | None:
+    """What a manifest's entry tells of the records in a file; null where another program wrote it, and it doesn't."""
+    try:
+        first, last = data_file.lower_bounds[OFFSET], data_file.upper_bounds[OFFSET]
+        return RecordRange(int(data_file.partition[0]), LONG.unpack(first)[0], LONG.unpack(last)[0])
+    except (KeyError, IndexError, TypeError, struct.error):
+        return None
+
+
+def live_segment(topic: str, data_file: DataFile) -> tuple[int, Segment]:
+    """The partition and the segment that a manifest's entry tells of.
+
+    Raises:
+        LogCorrupt: a metric is missing, so that keptlog did not write the file.
+    """
+    try:
+        records = data_file.record_count
+        lower, upper, nulls = data_file.lower_bounds, data_file.upper_bounds, data_file.null_value_counts
+        horizon = lower.get(DELETE_HORIZON)
+        segment = Segment(
+            path=data_file.file_path,
+            base_offset=LONG.unpack(lower[OFFSET])[0],
+            last_offset=LONG.unpack(upper[OFFSET])[0],
+            first_timestamp_ms=LONG.unpack(lower[TIMESTAMP])[0] // US_PER_MS,
+            largest_timestamp_ms=LONG.unpack(upper[TIMESTAMP])[0] // US_PER_MS,
+            record_count=records,
+            size_bytes=data_file.file_size_in_bytes,
+            tombstone_count=nulls[VALUE],
+            unkeyed_count=nulls[KEY],
+            stamped_count=records - nulls[DELETE_HORIZON],
+            earliest_delete_horizon_ms=None if horizon is None else LONG.unpack(horizon)[0] // US_PER_MS,
+        )
+        return int(data_file.partition[0]), segment
+    except (KeyError, TypeError, struct.error) as error:
+        raise contradiction(
+            f"topic {topic}: file {data_file.file_path} has no complete metrics ({type(error).__name__}: {error})"
+        ) from error

@@ -1,0 +1,328 @@
+"""What a topic's table remembers beside its files, as table properties.
+
+keptlog.format-version            which format all this is in (``keptlog.table.metadata.format``)
+log.partitions                    how many partitions the topic has
+log.snapshot-id                   the snapshot that all of this belongs to (``lineage``); absent in
+                                  topics of format 1.0 and until the first commit
+log.p<N>.log-start-offset         the first offset that readers see
+log.source                        where the records come from, as JSON; absent if they are appended (ADR 23)
+log.p<N>.log-end-offset           the next offset, and with a source the position there; never derived from the files:
+                                  the last record may be cleaned away; absent until the first append or ingest
+log.p<N>.leader-epoch             the leader epoch that the source had when the log end was reached, as JSON (ADR 33);
+                                  absent where nobody knows
+log.p<N>.as-of                    when a log lacked nothing of its source, as JSON (ADR 61); absent where nobody knows
+log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the first clean
+log.p<N>.cleaning-to              where a clean in legs ends that has begun and is not over (ADR 47): what lies below is
+                                  closed, and not as it was appended; else absent, empty, or not above the checkpoint
+log.p<N>.truncations              where a log that was truncated ended after that, as JSON; absent until the first time
+                                  (``keptlog.log.truncations``)
+log.p<N>.watermarks               the file with the watermarks of deleted keys; absent or empty if there are none
+log.p<N>.last-pass                what the last clean cost, as JSON; absent until the first clean
+log.p<N>.uncleanable              why the last clean failed, as JSON; absent or empty if it did not
+log.erasures                      the file with the erasures that were asked for, as JSON; absent if there never was one
+log.erasures.open                 how many of them are open, and what is next, as JSON (``erasures``)
+log.condemned                     journals of a sweep that is under way, as JSON; absent if there are none (ADR 28)
+log.reader.<name>                 a registered reader, as JSON: how long tombstones wait for it, and which it has missed
+                                  (``keptlog.table.reading.readers``, ADR 38)
+kafka.<name>                      the topic's own configuration, with Kafka's names; and, of what decides over deletion
+                                  (``DECIDING``), what the broker settings said when the topic was made or altered
+log.default.<name>                the same value, if it is not the topic's own; absent in topics of 1.0 (ADR 30)
+comment                           what the topic is, for people; the name under which engines keep a table's comment
+keptlog.owners                    whose it is, separated by commas (ADR 49)
+
+All but marks, last passes, settings, and what is told to people move only in commits that produce a snapshot, and so
+by compare-and-swap (ADR 1). Journals become condemned in such a commit as well; one that is gone is taken off the list
+by any. Properties that are not in this list may be a newer keptlog's, and are left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from keptlog.errors import Action, LogCorrupt
+from keptlog.log.declared import About
+from keptlog.log.metrics import LastPass
+from keptlog.log.open_erasures import OpenErasures
+from keptlog.log.source import SourceIdentity, StoredSource
+from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
+from keptlog.log.uncleanable import Uncleanable
+from keptlog.table.metadata.format import SET_IT_BACK
+from keptlog.table.metadata.stored_json import from_property, to_json
+
+PARTITIONS = "log.partitions"
+SNAPSHOT_ID = "log.snapshot-id"
+SOURCE = "log.source"
+CONDEMNED = "log.condemned"
+ERASURES = "log.erasures"
+OPEN_ERASURES = "log.erasures.open"
+STATE_PREFIX = "log."
+CONFIG_PREFIX = "kafka."
+DEFAULT_PREFIX = "log.default."
+READER_PREFIX = "log.reader."
+_T = TypeVar("_T")
+COMMENT = "comment"
+OWNERS = "keptlog.owners"
+
+
+def first_dirty_offset(partition: int) -> str:
+    """Name of the checkpoint's property."""
+    return f"log.p{partition}.first-dirty-offset"
+
+
+def cleaning_to(partition: int) -> str:
+    """Name of the property that says how far a clean in legs goes which is not over."""
+    return f"log.p{partition}.cleaning-to"
+
+
+def log_start_offset(partition: int) -> str:
+    """Name of the log start offset's property."""
+    return f"log.p{partition}.log-start-offset"
+
+
+def log_end_offset(partition: int) -> str:
+    """Name of the log end offset's property."""
+    return f"log.p{partition}.log-end-offset"
+
+
+def leader_epoch(partition: int) -> str:
+    """Name of the leader epoch's property."""
+    return f"log.p{partition}.leader-epoch"
+
+
+def as_of(partition: int) -> str:
+    """Name of the property that says when a log lacked nothing of its source."""
+    return f"log.p{partition}.as-of"
+
+
+def truncations(partition: int) -> str:
+    """Name of the property that says where a log was truncated."""
+    return f"log.p{partition}.truncations"
+
+
+def watermarks(partition: int) -> str:
+    """Name of the property that says where the watermarks lie."""
+    return f"log.p{partition}.watermarks"
+
+
+def last_pass(partition: int) -> str:
+    """Name of the last clean's property."""
+    return f"log.p{partition}.last-pass"
+
+
+def uncleanable(partition: int) -> str:
+    """Name of the mark's property."""
+    return f"log.p{partition}.uncleanable"
+
+
+@dataclass(frozen=True, slots=True)
+class _Property(Generic[_T]):
+    """What a property holds as JSON, and what its error says that it is, and what to do."""
+
+    kind: type[_T]
+    what: str
+    remedy: str
+
+    def read(self, topic: str, properties: Mapping[str, str], name: str) -> _T | None:
+        """Its value; null if it is absent or empty.
+
+        Raises:
+            LogCorrupt: what is stored is something else.
+        """
+        text = properties.get(name)
+        if not text:
+            return None
+        return from_property(self.kind, text, f"topic {topic}: property {name}", self.what, self.remedy)
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedEpoch:
+    """Under which leader epoch a log end was reached; of no use once the log ends elsewhere."""
+
+    end_offset: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedTime:
+    """As of when a log end was all that its source had; of no use once the log ends elsewhere."""
+
+    end_offset: int
+    as_of_ms: int
+
+
+_EPOCH = _Property(ReachedEpoch, "leader epoch", "remove it, and the source is believed to be whole")
+_TIME = _Property(ReachedTime, "time of a position", "remove it, and it is not known whether deletions were missed")
+_TRUNCATIONS = _Property(Truncations, "list of truncations", SET_IT_BACK)
+_MARK = _Property(Uncleanable, "mark of a failed clean", "remove it, and the log is tried again")
+_LAST_PASS = _Property(LastPass, "record of a clean", "remove it")
+_OPEN_ERASURES = _Property(OpenErasures, "summary of erasures", "remove it, and the next request writes it anew")
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """The stored state of one topic-partition. ``log_end_offset`` is exclusive; no checkpoint means never cleaned."""
+
+    log_start_offset: int
+    log_end_offset: int
+    checkpoint: int | None
+    watermarks_path: str | None = None
+    uncleanable: Uncleanable | None = None
+    cleaning_to: int | None = None
+    truncations: Truncations = NO_TRUNCATIONS
+
+    @classmethod
+    def read(cls, topic: str, partition: int, properties: Mapping[str, str]) -> LogState:
+        """Read it from a table's properties; a new partition is empty and starts at 0.
+
+        Raises:
+            LogCorrupt: a value is no number, no mark, or no list of truncations.
+        """
+        return cls(
+            _number(topic, properties, log_start_offset(partition)) or 0,
+            _number(topic, properties, log_end_offset(partition)) or 0,
+            _number(topic, properties, first_dirty_offset(partition)),
+            properties.get(watermarks(partition)) or None,
+            _MARK.read(topic, properties, uncleanable(partition)),
+            _number(topic, properties, cleaning_to(partition)) if properties.get(cleaning_to(partition)) else None,
+            _TRUNCATIONS.read(topic, properties, truncations(partition)) or NO_TRUNCATIONS,
+        )
+
+
+def truncation_counts(topic: str, properties: Mapping[str, str]) -> tuple[int, ...]:
+    """How many truncations each log has had, by partition, up to the last one that had any.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    numbers = range(partition_count(topic, properties))
+    counts = [LogState.read(topic, number, properties).truncations.count for number in numbers]
+    while counts and not counts[-1]:
+        counts.pop()
+    return tuple(counts)
+
+
+def read_last_pass(topic: str, partition: int, properties: Mapping[str, str]) -> LastPass | None:
+    """What the last clean of a log cost; null if it was never cleaned.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    return _LAST_PASS.read(topic, properties, last_pass(partition))
+
+
+def read_open_erasures(topic: str, properties: Mapping[str, str]) -> OpenErasures:
+    """The summary of a topic's erasures, of which no file has to be read.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    return _OPEN_ERASURES.read(topic, properties, OPEN_ERASURES) or OpenErasures()
+
+
+def source_to_json(source: SourceIdentity, before: str | None) -> str:
+    """As it is stored; ``before`` is what was stored until now, of which fields that are not known here stay."""
+    unknown = json.loads(before) if before else {}
+    return json.dumps(unknown | json.loads(to_json(source)), separators=(",", ":"))
+
+
+def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
+    """Where a topic's records come from, and the positions there.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    positions = read_positions(topic, properties)
+    numbers = range(len(positions))
+    source = read_source_identity(topic, properties.get(SOURCE))
+    if source is None:
+        return StoredSource(None, positions)
+    reached = {number: _EPOCH.read(topic, properties, leader_epoch(number)) for number in numbers}
+    # An older keptlog moves the log end and leaves the epoch and the time as they were.
+    epochs = {n: each.leader_epoch for n, each in reached.items() if each and each.end_offset == positions[n]}
+    of_then = {number: _TIME.read(topic, properties, as_of(number)) for number in numbers}
+    times = {n: each.as_of_ms for n, each in of_then.items() if each and each.end_offset == positions[n]}
+    return StoredSource(source, positions, epochs, times)
+
+
+def read_positions(topic: str, properties: Mapping[str, str]) -> tuple[int | None, ...]:
+    """The next offset at the source, by partition; null where nothing was ever read. Raises as ``read_source``."""
+    numbers = range(partition_count(topic, properties))
+    return tuple(_number(topic, properties, log_end_offset(number)) for number in numbers)
+
+
+def read_source_identity(topic: str, text: str | None) -> SourceIdentity | None:
+    """Where a topic's records come from, as its property says; null if it has none.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    if text is None:
+        return None
+    return from_property(SourceIdentity, text, f"topic {topic}: property {SOURCE}", "source", SET_IT_BACK)
+
+
+def read_about(properties: Mapping[str, str]) -> About:
+    """What is told of a topic to people; whoever may set a table's comment may set it too."""
+    owners = (each.strip() for each in properties.get(OWNERS, "").split(","))
+    return About(properties.get(COMMENT, "").strip() or None, tuple(each for each in owners if each))
+
+
+def about_properties(about: About) -> dict[str, str]:
+    """The same as it is stored; what is not told has no property."""
+    stored = {COMMENT: about.description or "", OWNERS: ",".join(about.owners)}
+    return {name: text for name, text in stored.items() if text}
+
+
+def recorded_snapshot(topic: str, properties: Mapping[str, str]) -> int | None:
+    """The id of the snapshot that the state belongs to; null if nothing says so.
+
+    Raises:
+        LogCorrupt: what is stored is no id.
+    """
+    text = properties.get(SNAPSHOT_ID)
+    if text is None:
+        return None
+    if not text.isdecimal():
+        raise LogCorrupt(
+            f"topic {topic}: property {SNAPSHOT_ID}={text!r} is no snapshot's id; remove it, and the newest snapshot "
+            "that keptlog has made takes its place"
+        ).of_property()
+    return int(text)
+
+
+def watermarks_paths(properties: Mapping[str, str]) -> list[str]:
+    """The files with watermarks of all topic-partitions."""
+    name = re.compile(r"log\.p\d+\.watermarks")
+    return [path for key, path in properties.items() if name.fullmatch(key) and path]
+
+
+def partition_count(topic: str, properties: Mapping[str, str]) -> int:
+    """How many partitions a topic has.
+
+    Raises:
+        LogCorrupt: the table is none of ours, or another program has changed the number.
+    """
+    text = properties.get(PARTITIONS)
+    if text is not None and text.isdecimal() and int(text):
+        return int(text)
+    if text is None and not any(name.startswith((STATE_PREFIX, CONFIG_PREFIX)) for name in properties):
+        error = LogCorrupt(
+            f"table {topic!r} has no property {PARTITIONS}: keptlog did not create it; move it elsewhere"
+        )
+        error.action = Action.FIX_CONFIG  # no file is wrong
+        raise error
+    wrong = f"{PARTITIONS} is gone" if text is None else f"{PARTITIONS}={text!r} is no number of partitions"
+    raise LogCorrupt(f"topic {topic}: property {wrong}; {SET_IT_BACK}").of_property()
+
+
+def _number(topic: str, properties: Mapping[str, str], name: str) -> int | None:
+    text = properties.get(name)
+    if text is None:
+        return None
+    if not text.isdecimal():
+        raise LogCorrupt(f"topic {topic}: property {name}={text!r} is no offset; {SET_IT_BACK}").of_property()
+    return int(text)

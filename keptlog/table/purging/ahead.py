@@ -1,0 +1,139 @@
+"""Whether the storage knows more than the catalog: then a purge would delete what only somebody else knows.
+
+    catalog     00012                          this home: a copy, or a catalog that was restored from a backup
+    storage     00012  00013  00014  00015     the original went on, and its files look like orphans from here
+
+Each commit writes a metadata file whose number is one higher than that of the file it was built on, and then asks the
+catalog to take it. So an attempt that the catalog did not take has the number that follows one of the catalog's, and is
+built on one of the catalog's. Anything else has landed in another catalog, and nothing is deleted then:
+
+    two or more ahead                          refused
+    built on a file that this catalog never had: both went on, each its own way       refused
+    one ahead, built on the catalog's own      an attempt whose process died, or a commit that landed elsewhere: nobody
+                                               can tell, so all that it refers to is spared until the next commit
+
+A home that was restored from a backup looks the same, if others wrote while that was made. Nobody can tell it from a
+copy but whoever restored it. He moves aside the metadata files that are refused; what they refer to is orphaned then.
+
+Files of a topic of the same name that was deleted before this one was created bear another table's id, and don't count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+
+from keptlog.errors import LogCorrupt
+from keptlog.table.metadata.references import Manifests, References, comparable, comparable_forms, references_of
+from keptlog.table.waiting.reach import OUT_OF_REACH
+
+_METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
+
+
+def spared_references(table: Table, stored: Iterable[str], manifests: Manifests) -> References:
+    """What an attempt refers to that may have landed elsewhere; ``stored`` are the paths below the table's location.
+
+    Raises:
+        LogCorrupt: the storage knows more than the catalog.
+    """
+    spared, elsewhere = told_apart(table, stored, manifests)
+    if elsewhere:
+        raise LogCorrupt(why_refused(table, elsewhere))
+    return spared
+
+
+def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tuple[References, list[str]]:
+    """What an attempt refers to, and the metadata files that have landed in another catalog, sorted."""
+    own = comparable_forms([table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)])
+    numbers = [number for path in own if (number := _number(path)) is not None]
+    current = _number(table.metadata_location)
+    spared = References()
+    if current is None:  # Another program has named it, and has its own way to count.
+        return spared, []
+    known = set(own.values())
+    elsewhere: list[str] = []
+    for path, form in comparable_forms(path for path in stored if (_number(path) or -1) >= min(numbers)).items():
+        if form in known:
+            continue
+        number, metadata = _number(path) or 0, _read(table, path)
+        if metadata is not None and metadata.table_uuid != table.metadata.table_uuid:
+            continue
+        if number > current + 1 or (metadata and _is_built_elsewhere(metadata, known, min(numbers))):
+            elsewhere.append(path)
+        elif metadata and number == current + 1:
+            spared.metadata_bytes[path] = 0
+            spared.add(_new_references(table, metadata, manifests))
+    return spared, sorted(elsewhere)
+
+
+def why_refused(table: Table, elsewhere: Sequence[str]) -> str:
+    """Why nothing is deleted, and what to do."""
+    more = f" (and {len(elsewhere) - 1} more)" if len(elsewhere) > 1 else ""
+    return (
+        f"topic {table.name()[-1]}: the storage knows more than this catalog: {elsewhere[-1]}{more} is not in its "
+        f"history, which ends with {table.metadata_location.rpartition('/')[2]}. Nothing was deleted. Either another "
+        "home goes on with this storage: purge with that one. Or this home was restored from a backup, and no other "
+        "goes on: move these metadata files out of the topic's folder; keptlog doctor names them"
+    )
+
+
+def landed_since(named: str, stored: Iterable[str]) -> list[str]:
+    """What has landed since a metadata file that is gone itself: as far as names tell, for nothing of it can be read.
+
+    An attempt whose process died is one ahead. Who lets the oldest metadata files go has committed often since.
+    """
+    own, folder = _number(named), named.rpartition("/")[0]
+    beside = [path for path in stored if path.rpartition("/")[0] == folder]
+    return sorted(path for path in beside if own is not None and (_number(path) or 0) > own + 1)
+
+
+def why_put_back(topic: str, named: str, elsewhere: Sequence[str]) -> str:
+    """Why files are gone that the catalog names, where the storage knows more than it does."""
+    more = f" (and {len(elsewhere) - 1} more)" if len(elsewhere) > 1 else ""
+    return (
+        f"topic {topic}: the catalog was put back to an older state, and files of that were purged since: "
+        f"{elsewhere[-1]}{more} is not in its history, which ends with {named.rpartition('/')[2]}"
+    )
+
+
+def _is_built_elsewhere(metadata: TableMetadata, known: set[str], oldest: int) -> bool:
+    """Whether it was built on a file that should be in the catalog's history, and is not."""
+    base = metadata.metadata_log[-1].metadata_file if metadata.metadata_log else ""
+    number = _number(base)
+    return number is not None and number >= oldest and comparable(base) not in known
+
+
+def _new_references(table: Table, attempt: TableMetadata, manifests: Manifests) -> References:
+    """The files of snapshots that the table does not have, as far as they can be read."""
+    found = References()
+    known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+    for snapshot in attempt.snapshots:
+        if snapshot.snapshot_id not in known:
+            found.metadata_bytes[snapshot.manifest_list] = 0
+            try:
+                found.add(references_of([snapshot], manifests))
+            except LogCorrupt:  # What landed is whole, so this did not.
+                continue
+    return found
+
+
+def _read(table: Table, path: str) -> TableMetadata | None:
+    """A metadata file, or null if it is gone or half written: none that has landed is."""
+    try:
+        return FromInputFile.table_metadata(table.io.new_input(path))
+    except FileNotFoundError:
+        return None
+    except OUT_OF_REACH:
+        raise
+    except Exception:  # noqa: BLE001  # whatever is wrong with it
+        return None
+
+
+def _number(path: str) -> int | None:
+    """The number in a metadata file's name; null for any other file."""
+    form = _METADATA_FILE.fullmatch(path.rpartition("/")[2])
+    return int(form[1]) if form else None

@@ -1,0 +1,79 @@
+"""Whether a clock may be believed that wants something deleted for ever (ADR 31).
+
+    newest commit of the home    2026-11-22
+    clock                        2026-11-29    a week later: tombstones expire, old segments go
+    clock                        2099-01-01    72 years later: who knows that it is right, says so
+
+The only witness that every home has is what was committed to it. A home that really lay idle for so long is asked about
+once: any commit makes its clock plausible again. A time that somebody gives (``KEPTLOG_NOW_MS``, an argument) and that
+the clock does not show yet is not the clock's: he knows what he asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pyiceberg.table import Table
+
+from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.iso_time import iso_time
+from keptlog.table.metadata.forward_in_time import newest_change_ms
+
+_GIVEN_MS = 60_000
+"""A time so far after the clock was given by somebody."""
+
+
+@dataclass
+class ClockGuard:
+    """Compares a clock with the newest commit of all topics, but reads more than one of them only if it has to."""
+
+    broker_settings: Mapping[str, str]
+    load: Callable[[str], Table]
+    locations: Callable[[], dict[str, str]]
+    """Topic to its metadata location; another one after each commit."""
+    clock_ms: Callable[[], int] | None = None
+    """The machine's clock; without one there is nothing to doubt."""
+    _read: tuple[dict[str, str], int] | None = field(default=None)
+    """What the newest commit was at these locations."""
+
+    def done_ms(self, as_of_ms: int) -> int:
+        """When what is done by now was done, for its receipt: a pass may take hours, or judge as of a given time."""
+        return self.clock_ms() if self.clock_ms else as_of_ms
+
+    def require_plausible(self, topic: str, times_ms: Iterable[int], table: Table | None = None) -> None:
+        """Refuse to delete anything of a topic at times that are too far after the newest commit.
+
+        ``table`` is the topic's, if somebody has loaded it just now.
+
+        Raises:
+            InvalidConfig: with both times, and what to do.
+        """
+        now_ms = max(times_ms, default=0)
+        if self.clock_ms is None or now_ms > self.clock_ms() + _GIVEN_MS:
+            return
+        max_jump_ms = BrokerConfig.of(self.broker_settings).keptlog_clock_max_jump_ms
+        newest_ms = newest_change_ms(table.metadata) if table else self._newest_ms([topic])
+        if now_ms - newest_ms <= max_jump_ms:
+            return
+        locations = self.locations()
+        if self._read is None or self._read[0] != locations:
+            self._read = locations, self._newest_ms(locations)
+        newest_ms = self._read[1]
+        # Without one there is nothing to compare with: the topic can't be read, or was deleted just now.
+        if newest_ms and now_ms - newest_ms > max_jump_ms:
+            raise InvalidConfig(
+                f"topic {topic}: the clock shows {iso_time(now_ms)}, but the newest commit of all topics is of "
+                f"{iso_time(newest_ms)}, more than keptlog.clock.max.jump.ms={max_jump_ms} before it: nothing was "
+                "deleted; set the clock right, or, if it is, raise keptlog.clock.max.jump.ms (broker settings) for once"
+            )
+
+    def _newest_ms(self, topics: Iterable[str]) -> int:
+        newest = 0
+        for topic in topics:
+            try:
+                newest = max(newest, newest_change_ms(self.load(topic).metadata))
+            except KeptlogError:  # one that can't be read is no witness
+                continue
+        return newest

@@ -1,0 +1,29 @@
+"""Why a file of a log is not there: somebody has replaced and purged it, or it is lost.
+
+Whoever opens a file does so some time after he was told of it. Only the table as it is *now* tells the two apart:
+
+    told of     [ a ][ b ]     b is not in storage
+    now         [ x ]          b was replaced, and purged under him: he begins anew, nothing is wrong
+    now         [ a ][ b ]     b is live, so it is lost: to begin anew would end here again, for ever
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from keptlog.errors import LogCorrupt
+from keptlog.log.segment import Log
+from keptlog.log.stored_files import missing, segment_name, watermarks_name
+from keptlog.table.io.files import TableFiles
+
+
+def lost_file(files: TableFiles, logs: Iterable[Log], paths: Collection[str]) -> LogCorrupt | None:
+    """The error of the first of these paths that the logs, as they are now, still have, and the storage does not."""
+    for log in logs:
+        held = {segment.path: segment_name(segment) for segment in log.segments}
+        if log.watermarks_path:
+            held[log.watermarks_path] = watermarks_name(log.watermarks_path)
+        for path, what in held.items():
+            if path in paths and not files.exists(path):
+                return LogCorrupt(missing(log, what))
+    return None

@@ -1,0 +1,356 @@
+"""Deletes a topic for good, and leaves a receipt of it.
+
+A kill may come at any moment; the same call again, or the next purge of all topics, finishes what it left.
+
+    catalog                        files
+    keptlog.users                  segments, metadata        before
+    keptlog_deleting.users         segments, metadata        one change of the catalog: nobody finds the topic any more
+    keptlog_deleting.users         the same, and a journal   what is about to be deleted, written down
+    keptlog_deleting.users         the current metadata, and the drafts of receipts
+    keptlog_deleting.users         the current metadata      the receipts are sealed, outside of the topic's folder
+    -                              the current metadata
+    -                              -                         gone
+
+A topic leaves its namespace first, so that no writer, of whatever version, lands in a topic that is half deleted. It
+stays in the second one until its files are gone, because afterwards nobody would know where they lie. Until then no
+topic of this name is created, which could get the same folder. A kill just before the last step leaves one file of
+metadata, without a record in it.
+
+Journals are carried out as a purge carries out its own (``removal``). Those that purges have left are settled too:
+what they had deleted already is in their receipts, what is still there in that of the deletion. A run that knew the
+topic may stage files for a while, so it is listed again until nothing new is there. What can't be deleted is named, and
+the deletion stays unfinished; so it does where the receipts can't be sealed. Tags, branches and young snapshots keep
+nothing here.
+
+What is to go is all that is listed, and all that the table refers to. Another program may have written files outside of
+the folder. Nobody may delete those here, and without the table nobody knows of them: so they are in the journal too,
+are named as not deleted, and the deletion ends when somebody has seen to them. Manifests that can't be read keep nobody
+from deleting a topic. The journal says that they could not, because it is written before they go.
+
+Without a chain of receipts the drafts are all that stays; the purge of a later topic in the same folder seals them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
+
+from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.log.unknown_topic import unknown_topic
+from keptlog.storage.files import StoredFile
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.references import References, comparable, comparable_forms, readable_references
+from keptlog.table.namespaces import DELETING, NAMESPACE
+from keptlog.table.removal.drafts import (
+    PURGE,
+    Seal,
+    Sealing,
+    content_of,
+    done_draft,
+    has_receipt,
+    seal_drafts,
+    write_draft,
+)
+from keptlog.table.removal.hidden import hidden_below
+from keptlog.table.removal.journal import (
+    DELETION,
+    DeletedFile,
+    Journal,
+    id_of,
+    journal_folder,
+    read_journals,
+    receipt_folder,
+    write_journal,
+)
+from keptlog.table.removal.named_files import NamedFiles
+from keptlog.table.removal.own_folder import require_alone, require_own_folder
+from keptlog.table.removal.removal import NotDeleted, Removal, not_deleted_error
+from keptlog.table.removal.topic_storage import drafts_among
+from keptlog.table.waiting.reaching import reaching
+
+_MOST_ROUNDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletion:
+    """What a deletion of a topic did, with what an earlier one, killed on its way, had left to do."""
+
+    topic: str
+    deleted_files: tuple[DeletedFile, ...] = ()
+    not_deleted: tuple[NotDeleted, ...] = ()
+    """What is still there; the topic is gone for readers and writers all the same."""
+    receipts: tuple[str, ...] = ()
+    """The ids of the receipts that tell it."""
+    sealing: Sealing = field(default_factory=Sealing)
+    """What became of the receipts that lay in the topic's folder."""
+    is_over: bool = True
+    """Whether nothing is left to do."""
+
+    @property
+    def unfinished(self) -> KeptlogError | None:
+        """Why it is not over, and what to do; null if it is."""
+        todo = f"keptlog topic delete {self.topic}, or the next purge, finishes it"
+        if self.not_deleted and self.is_over:
+            return not_deleted_error(
+                self.topic, self.not_deleted, "nothing else is left of the topic: delete it by hand"
+            )
+        if self.not_deleted:
+            return not_deleted_error(self.topic, self.not_deleted, f"see to it that they can be: {todo}")
+        if self.is_over:
+            return None
+        why = self.sealing.why or "its folder is still being written to"
+        return StorageUnavailable(f"topic {self.topic}: its files are deleted, its receipts not sealed ({why}): {todo}")
+
+    def after(self, earlier: TopicDeletion) -> TopicDeletion:
+        """Both in one: an earlier topic of this name was finished first."""
+        return TopicDeletion(
+            self.topic,
+            earlier.deleted_files + self.deleted_files,
+            self.not_deleted,
+            earlier.receipts + self.receipts,
+            self.sealing,
+            self.is_over,
+        )
+
+
+def being_deleted(catalog: Catalog) -> list[str]:
+    """Topics whose deletion was begun and is not finished, sorted; somebody may be at it just now."""
+    try:
+        return sorted(identifier[-1] for identifier in catalog.list_tables((DELETING,)))
+    except NoSuchNamespaceError:
+        return []
+
+
+@dataclass
+class Deletion:
+    """The deletion of one topic."""
+
+    catalog: Catalog
+    files: TableFiles
+    name: str
+    now_ms: int
+    seal: Seal | None = None
+    done_ms: Callable[[int], int] = lambda as_of_ms: as_of_ms
+    """When what a receipt tells was done: ``ClockGuard.done_ms``."""
+    forgets: Iterable[Callable[[str], None]] = ()
+    """What remembers topics, and forgets this one, whoever ends its deletion."""
+
+    def delete(self) -> TopicDeletion:
+        """Delete a topic, and finish an earlier deletion of this name.
+
+        Raises:
+            UnknownTopic: there is nothing to delete.
+            LogCorrupt: something else lies in its folder.
+            StorageUnavailable: catalog or storage can't be reached; the same call again goes on.
+        """
+        with reaching(f"topic {self.name} can't be deleted"):
+            unfinished = self.name in being_deleted(self.catalog)
+            earlier = self._finish() if unfinished else TopicDeletion(self.name)
+            if not earlier.is_over:
+                return earlier
+            self._require_own_folder()
+            with contextlib.suppress(NamespaceAlreadyExistsError):
+                if not self.catalog.namespace_exists((DELETING,)):
+                    self.catalog.create_namespace((DELETING,))
+            try:
+                self.catalog.rename_table((NAMESPACE, self.name), (DELETING, self.name))
+            except (NoSuchTableError, NoSuchNamespaceError):
+                if unfinished:
+                    return earlier
+                raise unknown_topic(self.name, ()) from None
+            except FileNotFoundError:
+                # A catalog reads what it has renamed, and another call may have ended the deletion by then.
+                if _loaded(self.catalog, NAMESPACE, self.name):
+                    raise
+            return self._finish().after(earlier)
+
+    def finish(self) -> TopicDeletion:
+        """Finish a deletion that was begun; a topic of this name that is not being deleted stays.
+
+        Raises:
+            StorageUnavailable: catalog or storage can't be reached; the same call again goes on.
+        """
+        with reaching(f"the deletion of topic {self.name} can't be finished"):
+            return self._finish()
+
+    def _finish(self) -> TopicDeletion:
+        table = deleting(self.catalog, self.name)
+        if table is None:
+            return TopicDeletion(self.name)
+        # Before the last step: after a kill behind that, nobody would come again.
+        for forget in self.forgets:
+            forget(self.name)
+        if self._is_location_of(table.location()):
+            return self._forget(table, TopicDeletion(self.name))
+        emptying = _Emptying(self, table)
+        done = emptying.empty()
+        return self._forget(table, done) if done.is_over and not emptying.is_another else done
+
+    def _forget(self, table: Table, done: TopicDeletion) -> TopicDeletion:
+        """The last steps: the catalog forgets where the topic lay, then its metadata goes."""
+        last = table.metadata_location
+        with contextlib.suppress(NoSuchTableError):  # somebody else was at it too
+            self.catalog.drop_table((DELETING, self.name))
+        removal = Removal(self.files, table.location())
+        gone = (DeletedFile(last, 0),) if removal.delete_file(last) else ()
+        return TopicDeletion(self.name, done.deleted_files + gone, removal.refused, done.receipts, done.sealing)
+
+    def _require_own_folder(self) -> None:
+        """Look before the topic leaves its namespace: what is refused is to stay as it is."""
+        if table := _loaded(self.catalog, NAMESPACE, self.name):
+            self.require_own_folder(table, self.files.list(table.location()))
+            require_alone(self.catalog, table)
+
+    def require_own_folder(self, table: Table, listed: Iterable[StoredFile]) -> None:
+        """Raises LogCorrupt if the topic's folder is not its alone."""
+        require_own_folder(self.catalog, table, (file.path for file in listed))
+
+    def _is_location_of(self, location: str) -> bool:
+        """Whether a topic that an older keptlog made meanwhile has got the folder; its purge sweeps what is left."""
+        table = _loaded(self.catalog, NAMESPACE, self.name)
+        return table is not None and comparable(table.location()) == comparable(location)
+
+
+def deleting(catalog: Catalog, name: str) -> Table | None:
+    """The table of a topic that is being deleted; null if that is over."""
+    return _loaded(catalog, DELETING, name)
+
+
+def _loaded(catalog: Catalog, namespace: str, name: str) -> Table | None:
+    """A table as it is now; null if there is none."""
+    with contextlib.suppress(NoSuchTableError, NoSuchNamespaceError):
+        try:
+            return catalog.load_table((namespace, name))
+        except FileNotFoundError:
+            # Between the catalog's answer and the file another call may have come further, and deleted it.
+            return catalog.load_table((namespace, name))
+    return None
+
+
+@dataclass
+class _Emptying:
+    """Deletes all that lies in the folder of a topic, but for its current metadata, and seals what was said of it."""
+
+    deletion: Deletion
+    table: Table
+    is_another: bool = False
+    """Whether somebody else has finished the deletion, so that the folder may be that of a new topic."""
+    _gone: dict[str, DeletedFile] = field(default_factory=dict)
+    _receipts: dict[str, None] = field(default_factory=dict)
+    _sealing: Sealing = field(default_factory=Sealing)
+
+    def empty(self) -> TopicDeletion:
+        """Delete, look again, leave receipts, seal them; once more if something was staged meanwhile."""
+        for _ in range(_MOST_ROUNDS):
+            removal = self._planned()
+            if removal is None:
+                return self._so_far((), is_over=True)
+            self._carry_out(removal)
+            left = removal.not_deleted + self._sealing.not_deleted
+            if left or (self._sealing.waiting and self.deletion.seal):
+                return self._so_far(left, is_over=False)
+        return self._so_far((), is_over=False)
+
+    def _planned(self) -> Removal | None:
+        """The journals that are to be carried out, with one of what no other names; null if nothing is left to do."""
+        files, location = self.deletion.files, self.table.location()
+        # Read before it is listed: whoever has deleted manifests meanwhile has left his journal before, or all is gone.
+        references, unread = self._references
+        listed = list(files.list(location))
+        # Looked at again once it was listed: as long as it stands there, no topic of its name gets the folder. If
+        # another call has finished the deletion, a new topic may have got it, and be what was listed.
+        again = deleting(self.deletion.catalog, self.deletion.name)
+        if again is None or again.metadata.table_uuid != self.table.metadata.table_uuid:
+            self.is_another = True
+            return None
+        self.deletion.require_own_folder(self.table, listed)
+        sizes = {file.path: file.size_bytes for file in listed}
+        removal = Removal(files, location, read_journals(files, location, sizes)[0])
+        drafts = drafts_among(location, sizes)
+        kept = comparable_forms([self.table.metadata_location, *removal.journals, *drafts])
+        known = removal.named().union(kept.values())
+        # What is hidden is no journal and no draft any more.
+        there = sizes | {file.path: file.size_bytes for file in hidden_below(files, location).files}
+        there |= removal.elsewhere(references.data_bytes | references.metadata_bytes)
+        forms = comparable_forms(there)
+        new = {path: size for path, size in there.items() if forms[path] not in known}
+        if any(file.path not in sizes for file in files.list(journal_folder(location))):
+            # Another call has begun in between, and may have deleted what was not listed any more.
+            return self._planned()
+        if new or self._is_empty(removal, drafts):
+            snapshots = sorted(each.snapshot_id for each in self.table.metadata.snapshots)
+            named = NamedFiles(files).of(new, references.ranges)
+            path = self._path_of_journal(new)
+            # An earlier journal says it, and may have deleted manifests.
+            is_first = not (self._receipts or any(map(_is_deletion, removal.journals.values())))
+            removal.journals[path] = Journal(tuple(snapshots), (), named, DELETION, unread if is_first else ())
+            write_journal(files, path, removal.journals[path])
+        is_waiting = bool(drafts and self.deletion.seal)
+        return removal if removal.journals or is_waiting else None
+
+    def _is_empty(self, removal: Removal, drafts: Collection[str]) -> bool:
+        """Whether nothing was ever in the topic but its first metadata; that it was deleted is in a receipt as well."""
+        return not (self._receipts or removal.journals or drafts or self.table.metadata.snapshots)
+
+    def _path_of_journal(self, new: Collection[str]) -> str:
+        """Two calls at once that find the same write the same journal, and so each file is in one receipt."""
+        told = "\n".join([str(self.table.metadata.table_uuid), *sorted(new)])
+        names = hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()
+        return f"{journal_folder(self.table.location())}deletion-{names[:32]}.json"
+
+    @cached_property
+    def _references(self) -> tuple[References, tuple[str, ...]]:
+        """What the manifests tell of the segments, and what of them can't be read: a topic is deleted without."""
+        return readable_references(self.table)
+
+    def _carry_out(self, removal: Removal) -> None:
+        doomed = removal.own(_is_deletion, ())
+        removal.delete(doomed.values())
+        listed = [file.path for file in removal.look_again(doomed.values())]
+        there = set(comparable_forms([*listed, *(file.path for file in removal.hidden.files)]).values())
+        # Of the journals of purges only what they had deleted before: the rest is in the deletion's own.
+        doomed |= removal.own(lambda journal: not _is_deletion(journal), there)
+        if any(journal.paths for journal in doomed.values()):
+            removal.files.make_deletions_durable(removal.location)
+        drafts: list[str] = []
+
+        def leave_receipt(path: str, gone: Journal) -> None:
+            is_told = gone.paths or not removal.journals[path].paths
+            if has_receipt(gone) or (_is_deletion(gone) and is_told):
+                drafts.append(self._write_draft(id_of(path), gone, removal))
+
+        done = removal.settle(doomed, leave_receipt)
+        self._gone |= {file.path: file for journal in done.values() for file in journal.segments + journal.metadata}
+        found = drafts_among(removal.location, [*drafts, *listed])
+        given_up_at_ms = dict.fromkeys(found, self.deletion.done_ms(self.deletion.now_ms))
+        self._sealing = seal_drafts(removal.files, self.deletion.name, found, self.deletion.seal, given_up_at_ms)
+
+    def _write_draft(self, draft_id: str, gone: Journal, removal: Removal) -> str:
+        more: dict[str, Any] = {"not_deleted": [asdict(file) for file in removal.not_deleted], "held_files": None}
+        if _is_deletion(gone):
+            held: list[object] | None = None if gone.not_looked_at else []
+            more |= {"held_files": held, "deleted_after_sealing": [self.table.metadata_location]}
+        more["not_looked_at"] = [*gone.not_looked_at, *removal.hidden.not_looked_at]
+        content = content_of(self.deletion.name, str(self.table.metadata.table_uuid), gone, **more)
+        kind = DELETION if _is_deletion(gone) else PURGE
+        location = self.table.location()
+        done = done_draft(draft_id, kind, content, self.deletion.now_ms, self.deletion.done_ms)
+        write_draft(self.deletion.files, location, done)
+        self._receipts[draft_id] = None
+        return f"{receipt_folder(location)}{draft_id}.json"
+
+    def _so_far(self, left: tuple[NotDeleted, ...], *, is_over: bool) -> TopicDeletion:
+        gone, receipts = tuple(self._gone.values()), tuple(self._receipts)
+        return TopicDeletion(self.deletion.name, gone, left, receipts, self._sealing, is_over)
+
+
+def _is_deletion(journal: Journal) -> bool:
+    return journal.kind == DELETION

@@ -1,0 +1,189 @@
+"""Receipts from when something was deleted until they are sealed: ``metadata/receipts/<id>.json``.
+
+A draft is written durably before the journal of what it tells goes, so that nothing is gone without one. Then all
+drafts that lie there are sealed together, which takes them into a chain outside of the topic's folder, and only after
+that they are deleted. Who seals a draft again, because he was killed in between, finds it by its id; it is sealed once.
+
+Where nobody can seal, the drafts stay, a warning says so, and the next purge seals them.
+
+What can't be read is no draft, or only half of one: its writer was killed on a store that shows what he had written by
+then. As long as the journal is there it is written again. Without one, once it is older than the grace, or if its
+folder is about to go, it is **given up**: sealed as it is, so that what it tells is kept.
+
+What an older keptlog has left there are receipts of formats 1.0 and 1.1. They become drafts like any other; what they
+don't tell is null.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.log.counted import counted
+from keptlog.receipts.receipt import Draft
+from keptlog.table.io.files import TableFiles
+from keptlog.table.removal.journal import DELETION, SWEEP, DeletedFile, Journal, id_of, receipt_folder
+from keptlog.table.removal.removal import NotDeleted, Removal
+from keptlog.table.removal.topic_storage import drafts_among
+from keptlog.table.waiting.reaching import one_line
+
+_logger = logging.getLogger(__name__)
+
+Seal = Callable[[Sequence[Draft]], object]
+"""Takes drafts into the chain of receipts, each id once, durably; raises if it can't."""
+PURGE = "purge"
+_LEFT = "a purge seals it as it is once it is older than the grace; put it back from a copy if there is one"
+RETIRED, ORPHAN = "retired", "orphan"
+"""Why a file went, beside ``topic-delete``."""
+
+
+def in_turn(seal: Seal) -> Seal:
+    """The same, one call after the other; topics that are purged side by side would only lose races to each other."""
+    lock = threading.Lock()
+
+    def sealed(drafts: Sequence[Draft]) -> object:
+        with lock:
+            return seal(drafts)
+
+    return sealed
+
+
+@dataclass(frozen=True, slots=True)
+class Sealing:
+    """What became of the drafts that lay there."""
+
+    sealed: tuple[str, ...] = ()
+    """Their ids."""
+    waiting: tuple[str, ...] = ()
+    """Ids of those that stay as drafts."""
+    why: str = ""
+    """Why some wait, in one line."""
+    unreadable: tuple[str, ...] = ()
+    """What is no draft, one line each; it is left where it is, unless it is given up."""
+    not_deleted: tuple[NotDeleted, ...] = ()
+    """Drafts that are sealed, and could not be deleted; to seal them again is no harm."""
+
+
+def has_receipt(gone: Journal) -> bool:
+    """Whether a receipt tells of it: not if it is metadata of expired snapshots alone, which every purge deletes."""
+    return bool(gone.segments or (gone.kind == SWEEP and gone.metadata))
+
+
+def content_of(topic: str, topic_id: str, gone: Journal, **more: Any) -> dict[str, Any]:
+    """What a receipt tells of files that are gone; ``more`` is what else there is to say."""
+    why = {SWEEP: ORPHAN, DELETION: DELETION}.get(gone.kind, RETIRED)
+    files = [_told(file) | {"why": why} for file in gone.segments + gone.metadata]
+    return {"topic": topic, "table_uuid": topic_id, "expired_snapshots": list(gone.snapshots), "files": files} | more
+
+
+def done_draft(
+    draft_id: str, kind: str, content: Mapping[str, Any], as_of_ms: int, done_ms: Callable[[int], int]
+) -> Draft:
+    """What is done by now; beside its time stands the one that it was judged by."""
+    return Draft(draft_id, kind, done_ms(as_of_ms), {**content, "as_of_ms": as_of_ms})
+
+
+def _told(file: DeletedFile) -> dict[str, Any]:
+    return asdict(file)
+
+
+def write_draft(files: TableFiles, location: str, draft: Draft) -> None:
+    """Write a draft, durably; one of the same id is replaced."""
+    text = json.dumps({"id": draft.id, "kind": draft.kind, "at_ms": draft.at_ms, "content": draft.content}, indent=1)
+    files.write_bytes(f"{receipt_folder(location)}{draft.id}.json", text.encode())
+
+
+def waiting_drafts(files: TableFiles, locations: Iterable[str]) -> list[str]:
+    """Where the drafts of topics lie that nobody has sealed, or just now; OSError if a folder can't be listed."""
+    listed = ((each, files.list(receipt_folder(each))) for each in locations)
+    return [path for location, found in listed for path in drafts_among(location, (file.path for file in found))]
+
+
+def read_draft(files: TableFiles, path: str) -> Draft:
+    """Read a draft, or a receipt of format 1.0 or 1.1 as one.
+
+    Raises:
+        FileNotFoundError: it was sealed meanwhile.
+        LogCorrupt: it is none.
+    """
+    content = files.read_bytes(path)
+    try:
+        stored = json.loads(content)
+        if "purged_at_ms" in stored:
+            return Draft(id_of(path), PURGE, stored["purged_at_ms"], _of_1_1(stored))
+        return Draft(stored["id"], stored["kind"], stored["at_ms"], stored["content"])
+    except (ValueError, KeyError, TypeError, AttributeError, InvalidConfig) as error:
+        raise LogCorrupt(f"{path} is no receipt ({one_line(error)})") from None
+
+
+def _of_1_1(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What a receipt of format 1.0 or 1.1 tells, under today's names."""
+    deleted = (DeletedFile(file["path"], file["bytes"]) for file in stored["deleted_files"])
+    return {
+        "topic": stored["topic"],
+        "table_uuid": None,
+        "expired_snapshots": stored["expired_snapshots"],
+        "files": [_told(file) | {"why": RETIRED} for file in deleted],
+        "not_deleted": [],
+        "held_files": stored.get("held_files"),
+    }
+
+
+def seal_drafts(
+    files: TableFiles, topic: str, paths: Iterable[str], seal: Seal | None, given_up_at_ms: Mapping[str, int]
+) -> Sealing:
+    """Seal the drafts that lie there, and then delete them; whatever goes wrong with it, nothing of them is lost.
+
+    ``given_up_at_ms`` has paths: what can't be read there is sealed as it is, as of that time. Any other stays.
+    """
+    drafts: dict[str, Draft] = {}
+    unreadable: list[str] = []
+    for path in paths:
+        try:
+            drafts[path] = read_draft(files, path)
+        except FileNotFoundError:
+            continue
+        except LogCorrupt as error:
+            if path not in given_up_at_ms:
+                unreadable.append(f"{error}; {_LEFT}")
+                continue
+            drafts[path] = _unreadable_draft(topic, files.read_bytes(path), given_up_at_ms[path])
+            unreadable.append(f"{error}; it is sealed as it is, in receipt {drafts[path].id}")
+    ids = tuple(draft.id for draft in drafts.values())
+    why = why_not_sealed(list(drafts.values()), seal) if ids else ""
+    if why:
+        waiting = f"{counted(len(ids), 'receipt')} can't be sealed ({why})"
+        _logger.warning("topic %s: %s; the next purge seals what waits", topic, waiting)
+        return Sealing((), ids, why, tuple(unreadable))
+    removal = Removal(files, "")
+    for path in drafts:
+        removal.delete_file(path)
+    return Sealing(ids, (), "", tuple(unreadable), removal.refused)
+
+
+def given_up_drafts(location: str, old: Iterable[str], journals: Iterable[str], now_ms: int) -> dict[str, int]:
+    """Of old files those drafts that nobody is about to write to their end: the journals of their ids are gone."""
+    coming = set(map(id_of, journals))
+    return {path: now_ms for path in drafts_among(location, old) if id_of(path) not in coming}
+
+
+def _unreadable_draft(topic: str, content: bytes, at_ms: int) -> Draft:
+    text = content.decode("ascii", "backslashreplace")
+    return Draft(f"unreadable-{zlib.crc32(content):08x}", PURGE, at_ms, {"topic": topic, "unreadable": text})
+
+
+def why_not_sealed(drafts: Sequence[Draft], seal: Seal | None) -> str:
+    """Seal drafts; gives why they can't be, in one line, empty if they are."""
+    if seal is None:
+        return "no chain of receipts is open"
+    try:
+        seal(drafts)
+    except Exception as error:  # noqa: BLE001  # whatever is wrong with the chain, what was deleted is deleted
+        return one_line(error)
+    return ""

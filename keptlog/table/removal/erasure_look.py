@@ -1,0 +1,57 @@
+"""What a topic's table and storage tell of how far its erasures are; nothing is decided here (``keptlog.log.erasure``).
+
+A snapshot that is older than the one in which the records were gone may still show them. Which of those are there, and
+who keeps them, stands in the table. What no snapshot shows, ``held`` finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from keptlog.log.erasure import Erasure, GoneSince
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.metadata_reading import looked_at
+from keptlog.table.removal.erasure_register import read_erasures
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+_MAIN_BRANCH = "main"
+
+
+def current_snapshot_of(table: Table) -> GoneSince:
+    """The current snapshot; that of a topic without any is as old as can be."""
+    current = table.current_snapshot()
+    return GoneSince(current.sequence_number or 0, current.timestamp_ms) if current else GoneSince(0, 0)
+
+
+def oldest_sequence_number(table: Table) -> int:
+    """Of all snapshots that are there, whoever keeps them."""
+    return min((snapshot.sequence_number or 0 for snapshot in table.metadata.snapshots), default=0)
+
+
+def snapshot_ids(table: Table) -> tuple[int, ...]:
+    """Of all snapshots that are there, the current one last."""
+    current = table.metadata.current_snapshot_id
+    others = sorted(each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id != current)
+    return (*others, current) if current is not None else tuple(others)
+
+
+def keepers(table: Table, sequence_number: int) -> list[str]:
+    """Tags and branches that keep a snapshot from before that one, ``tag audit``, sorted."""
+    by_id = {snapshot.snapshot_id: snapshot.sequence_number or 0 for snapshot in table.metadata.snapshots}
+    return sorted(
+        f"{reference.snapshot_ref_type.value} {name}"
+        for name, reference in table.metadata.refs.items()
+        if name != _MAIN_BRANCH and by_id.get(reference.snapshot_id, sequence_number) < sequence_number
+    )
+
+
+def read_register(files: TableFiles, load: Callable[[], Table]) -> tuple[Erasure, ...]:
+    """The erasures of a topic as they are now, oldest first.
+
+    Raises:
+        LogCorrupt: they are damaged, or gone.
+    """
+    return looked_at(load, lambda table: read_erasures(files, table))

@@ -1,0 +1,83 @@
+"""The erasures of a topic: one file that a property names, written anew as a whole with each change (``erasures``).
+
+    log.erasures         {"file": "5f2c….json", "crc32": 301…}            metadata/receipts/erasures/5f2c….json
+    log.erasures.open    {"count": 2, "earliest_deadline_ms": …}          so that whoever only looks reads no file
+
+Both move in commits that produce a snapshot.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from keptlog.errors import LogCorrupt
+from keptlog.log.erasure import Erasure
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.state import ERASURES
+from keptlog.table.metadata.stored_json import from_json, from_json_file, require_bare
+from keptlog.table.removal.journal import receipt_folder
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """What the property says."""
+
+    file: str
+    crc32: int
+
+    def __post_init__(self) -> None:
+        require_bare(self.file)
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """The content of the file."""
+
+    erasures: tuple[Erasure, ...]
+
+
+def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
+    """All erasures that a topic remembers, oldest first.
+
+    Raises:
+        LogCorrupt: the file is gone or damaged. It is gone as well if a commit came since the table was loaded: so
+            ``looked_at`` asks it, or what a commit prepares.
+    """
+    topic, named = table.name()[-1], named_file(table)
+    if not named:
+        return ()
+    path = register_folder(table) + named.file
+    mend = "put it back from a copy of the storage; until then nobody can tell which erasures are open"
+    try:
+        content = files.read_bytes(path)
+    except FileNotFoundError:
+        raise LogCorrupt(f"topic {topic}: its erasures {path} are gone; {mend}") from None
+    if zlib.crc32(content) != named.crc32:
+        raise LogCorrupt(f"topic {topic}: its erasures {path} are not as they were written; {mend}")
+    return from_json(Register, content.decode(errors="replace"), path, "list of erasures", mend).erasures
+
+
+def is_register(files: TableFiles, path: str) -> bool:
+    """Whether a file is one, named by its table or not; FileNotFoundError if it is gone."""
+    try:
+        from_json_file(Register, files.read_bytes(path), path, "list of erasures", "")
+    except LogCorrupt:
+        return False
+    return True
+
+
+def named_file(table: Table) -> NamedFile | None:
+    text = table.properties.get(ERASURES)
+    where = f"topic {table.name()[-1]}: property {ERASURES}"
+    remedy = "set it back to the value in the table's metadata file before that change (metadata/*.metadata.json)"
+    return from_json(NamedFile, text, where, "name of a file", remedy) if text else None
+
+
+def register_folder(table: Table) -> str:
+    """Where the file lies; ends with a slash."""
+    return f"{receipt_folder(table.location())}erasures/"

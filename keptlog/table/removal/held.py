@@ -1,0 +1,299 @@
+"""What still holds bytes of a topic that are not live: a full look at its snapshots and its storage, file by file.
+
+What each kind of holder is, and by when it is to let go, stands in ``keptlog.log.holder``; what snapshots, tags and
+branches keep, in ``superseded``. Besides, the storage has files that no snapshot shows. They are told apart by where
+they lie and how old they are.
+
+- A file of watermarks belongs to no snapshot. It is retired if a later one of its log is live; since when, the next
+  later one says.
+- A live segment holds what is below its log's start.
+- Metadata holds no records. But another program may write bounds of keys and values into manifests, or statistics.
+- What a bucket keeps beside what it lists stands in ``held_versions``. Where nobody can tell, that is said.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from keptlog.errors import LogCorrupt
+from keptlog.log.counted import counted
+from keptlog.log.holder import (
+    AFTER_DELAY,
+    CLOCKS_DIFFER_MS,
+    Held,
+    HolderKind,
+    Holdings,
+    Terms,
+    is_told_by_g8,
+    name_below_log_start,
+)
+from keptlog.log.segment import Log
+from keptlog.log.segment_path import partition_in, watermarks_partition_in
+from keptlog.storage.files import StoredFile
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.metadata_reading import looked_at
+from keptlog.table.metadata.references import (
+    Manifests,
+    References,
+    by_comparable_form,
+    comparable,
+    comparable_forms,
+    named_references,
+)
+from keptlog.table.metadata.state import LogState, watermarks_paths
+from keptlog.table.removal.expiry import replaced_at_ms
+from keptlog.table.removal.held_versions import held_versions, with_locks
+from keptlog.table.removal.hidden import HiddenFiles, hidden_below
+from keptlog.table.removal.journal import journal_folder, receipt_folder, unreadable_folder
+from keptlog.table.removal.live_there import purge_refusal
+from keptlog.table.removal.superseded import ShownFiles
+from keptlog.table.removal.topic_storage import Storage
+from keptlog.whole_file import is_unfinished
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+
+def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: int) -> Holdings:
+    """All that holds bytes of a topic which are not live, file by file.
+
+    Of what is late it is asked whether its store keeps it by a lock.
+
+    Raises:
+        LogCorrupt: the current snapshot can't be read.
+        OSError: the storage can't be listed.
+    """
+    found_there = FoundThere({}, HiddenFiles())
+
+    def load_listed() -> Table:
+        # Listed before the table is loaded: what is committed meanwhile is live there.
+        nonlocal found_there
+        location = load().location()
+        listed = list(files.list(location))
+        found_there = FoundThere(by_comparable_form(listed), hidden_below(files, location))
+        return load()
+
+    def look(table: Table) -> Holdings:
+        manifests = Manifests(table.name()[-1], table.io)
+        found = held_now(table, found_there, terms, now_ms, manifests)
+        if found.unread and load().metadata_location != table.metadata_location:
+            raise LogCorrupt(found.unread[0])
+        late = [each for each in found.held if (each.deadline_ms(terms) or now_ms) < now_ms]
+        storage = Storage(table.location(), found_there.listed, found_there.hidden)
+        no_purge = purge_refusal(table, storage, manifests, files, load) if found.held else ""
+        return replace(found, held=with_locks(files, found.held, late, terms), no_purge=no_purge)
+
+    return looked_at(load_listed, look)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundThere:
+    """What lay below a table's location before the table was loaded."""
+
+    listed: Mapping[str, StoredFile]
+    """By comparable path."""
+    hidden: HiddenFiles
+
+
+def held_now(table: Table, there: FoundThere, terms: Terms, now_ms: int, manifests: Manifests) -> Holdings:
+    """The same of a table and what lies below its location; nobody is asked about locks.
+
+    Raises:
+        LogCorrupt: the current snapshot can't be read.
+    """
+    # A tag keeps a file whether it is hidden or not.
+    stored = {**there.listed, **by_comparable_form(there.hidden.files)}
+    snapshots = ShownFiles(table, manifests)
+    snapshots.look(stored.keys())
+    held = _held_listed(table, snapshots, stored, terms, now_ms)
+    held = _and_hidden(table, held, there.hidden, snapshots.live, terms)
+    unread = list(snapshots.unread)
+    held += _below_log_start(table, snapshots.current, unread)
+    return Holdings(table.name()[-1], terms, tuple(held), tuple(unread), there.hidden.not_looked_at)
+
+
+def _below_log_start(table: Table, current: References, unread: list[str]) -> Iterator[Held]:
+    """Deleted records in live segments; since when is not known, but by the table's last change they were deleted."""
+    starts: dict[int, int] = {}
+    for path, (partition, first_offset, last_offset) in current.ranges.items():
+        if partition not in starts:
+            starts[partition] = _log_start(table, partition, unread)
+        name = name_below_log_start(first_offset, last_offset, starts[partition])
+        if name:
+            size_bytes, since_ms = current.data_bytes[path], table.metadata.last_updated_ms
+            yield Held(HolderKind.LIVE_SEGMENT, since_ms, 1, size_bytes, name, partition, path)
+
+
+def _log_start(table: Table, partition: int, unread: list[str]) -> int:
+    try:
+        return LogState.read(table.name()[-1], partition, table.properties).log_start_offset
+    except LogCorrupt as error:
+        unread.append(str(error))
+        return 0
+
+
+def _and_hidden(
+    table: Table, held: Collection[Held], hidden: HiddenFiles, live: Collection[str], terms: Terms
+) -> list[Held]:
+    """What is hidden by its own names, but for what snapshots show."""
+    names = {comparable(file.path) for file in hidden.files}
+    shown = [each for each in held if each.kind in AFTER_DELAY or not each.path or comparable(each.path) not in names]
+    needed = {*live, *(comparable(each.path) for each in shown if each.path)} if names else live
+    return [*shown, *held_versions(hidden, table.location(), needed, terms)]
+
+
+def _held_listed(
+    table: Table, snapshots: ShownFiles, stored: Mapping[str, StoredFile], terms: Terms, now_ms: int
+) -> list[Held]:
+    below = comparable(f"{table.location()}/x").removesuffix("x")
+    # What is not in the list any more holds nothing; what lies elsewhere is not in it.
+    found = [*snapshots.segments.items(), *snapshots.bounds.items()]
+    held = [each for form, shown in found if form in stored or not form.startswith(below) for each in shown.held()]
+    held += _statistics_files(table)
+    known = snapshots.live.union(snapshots.segments, snapshots.bounds)
+    unknown = {form: file for form, file in stored.items() if form not in known}
+    named = snapshots.metadata.union(comparable_forms(named_references(table).metadata_bytes).values())
+    held += _Unreferenced(table, terms, now_ms, named, _watermarks(table, stored)).held(unknown)
+    return held
+
+
+def _statistics_files(table: Table) -> Iterator[Held]:
+    """Those of older snapshots; another program has made them."""
+    replaced_ms = replaced_at_ms(table)
+    for each in table.metadata.statistics:
+        if each.snapshot_id != table.metadata.current_snapshot_id:
+            since_ms = replaced_ms.get(each.snapshot_id, table.metadata.last_updated_ms)
+            yield Held(HolderKind.STATISTICS, since_ms, 1, each.file_size_in_bytes, path=each.statistics_path)
+
+
+@dataclass(frozen=True)
+class _Unreferenced:
+    """Tells files apart that no snapshot shows."""
+
+    table: Table
+    terms: Terms
+    now_ms: int
+    named: set[str]
+    """Metadata that the table's metadata refers to, in comparable form."""
+    watermarks_ms: Mapping[int | None, list[int]]
+    """When the files of watermarks of a log were written that are live or came before, by partition."""
+
+    def _is_post_dated(self, file: StoredFile) -> bool:
+        # Whoever looks as of an earlier time finds files that came later; the table's own commits did too.
+        return file.modified_ms > max(self.now_ms, self.table.metadata.last_updated_ms) + CLOCKS_DIFFER_MS
+
+    def held(self, files: Mapping[str, StoredFile]) -> Iterator[Held]:
+        """By comparable path."""
+        location = self.table.location()
+        journals, receipts = journal_folder(location), receipt_folder(location)
+        statistics = {comparable(each.statistics_path) for each in self.table.metadata.statistics}
+        for form, file in files.items():
+            if form in statistics:
+                continue
+            if is_unfinished(file.path):
+                yield self._left_behind(file)
+            elif file.path.startswith((journals, unreadable_folder(location))):
+                yield self._held(HolderKind.JOURNAL, file)
+            elif not file.path.startswith(receipts):
+                yield self._held(HolderKind.METADATA, file) if form in self.named else self._left_behind(file)
+
+    def _left_behind(self, file: StoredFile) -> Held:
+        of_watermarks_ms = self.watermarks_ms.get(watermarks_partition_in(file.path), ())
+        later_ms = [ms for ms in of_watermarks_ms if ms > file.modified_ms]
+        sweepable_ms = file.modified_ms + self.terms.orphan_grace_ms
+        if later_ms:
+            replaced_ms = min(later_ms)
+            until_ms = max(replaced_ms + self.terms.delete_delay_ms, sweepable_ms)
+            return self._held(HolderKind.WATERMARKS, file, replaced_ms, until_ms)
+        return self._held(HolderKind.STAGED if sweepable_ms > self.now_ms else HolderKind.ORPHAN, file)
+
+    def _held(
+        self, kind: HolderKind, file: StoredFile, since_ms: int | None = None, until_ms: int | None = None
+    ) -> Held:
+        since_ms = file.modified_ms if since_ms is None else since_ms
+        partition = partition_in(file.path)
+        written_ms: int | None = file.modified_ms
+        if kind is not HolderKind.METADATA and self._is_post_dated(file):
+            kind, until_ms, written_ms = HolderKind.POST_DATED, None, None
+        return Held(kind, since_ms, 1, file.size_bytes, "", partition, file.path, until_ms, written_ms)
+
+
+def _watermarks(table: Table, stored: Mapping[str, StoredFile]) -> dict[int | None, list[int]]:
+    """Partition to when its files of watermarks were written, up to the live one."""
+    live_ms: dict[int | None, int] = {}
+    for form in comparable_forms(watermarks_paths(table.properties)).values():
+        if form in stored:
+            live_ms[watermarks_partition_in(stored[form].path)] = stored[form].modified_ms
+    found: dict[int | None, list[int]] = defaultdict(list)
+    for file in stored.values():
+        number = watermarks_partition_in(file.path)
+        if number is not None and file.modified_ms <= live_ms.get(number, -1):
+            found[number].append(file.modified_ms)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A file that may hold keys or values and is not live, as a receipt names it, and one that keeps it.
+
+    ``bytes`` is 0 where the size is not known.
+    """
+
+    path: str
+    bytes: int
+    holder: str
+
+
+def held_files(holdings: Holdings, told: Collection[str]) -> tuple[HeldFile, ...]:
+    """What G8 tells of, but for files that are told of otherwise, in comparable form."""
+    held = [(each, each.path) for each in holdings.held if is_told_by_g8(each.kind)]
+    forms = comparable_forms(path for _, path in held if path)
+    found = {
+        HeldFile(path, each.bytes or 0, f"{each.kind} {each.name}".rstrip())
+        for each, path in held
+        if path and forms[path] not in told
+    }
+    return tuple(sorted(found, key=lambda file: (file.path, file.holder)))
+
+
+_LINES = {
+    HolderKind.RETIRED: "that older snapshots still show, until file.delete.delay.ms has passed",
+    HolderKind.STAGED: "of runs that are under way, or died: nothing refers to them; deleted after the grace",
+    HolderKind.ORPHAN: "of runs that died: nothing refers to them; older than the grace, and left for the next purge",
+    HolderKind.WATERMARKS: "of watermarks that later ones have replaced; deleted after the grace",
+    HolderKind.JOURNAL: "of purges that were not finished; what lies in receipts/unreadable is yours to delete",
+    HolderKind.STATISTICS: "of other programs, with bounds of keys or values, or statistics",
+    HolderKind.POST_DATED: "whose time is still to come: nobody knows how old that is, and no purge deletes it",
+    HolderKind.OBJECT_VERSION: "that somebody deleted, and whose versions the bucket keeps; deleted after the grace",
+}
+
+
+def held_below(log: Log) -> tuple[HeldFile, ...]:
+    """The live segments of a log with records below its start."""
+    named = [
+        (segment, name_below_log_start(segment.base_offset, segment.last_offset, log.log_start_offset))
+        for segment in log.segments
+    ]
+    return tuple(HeldFile(each.path, each.size_bytes, _BELOW + name) for each, name in named if name)
+
+
+_BELOW = f"{HolderKind.LIVE_SEGMENT} "
+
+
+def _line(holder: str, count: int) -> str:
+    if holder.startswith(_BELOW):
+        told = counted(count, HolderKind.LIVE_SEGMENT)
+        return f"deleted records still lie in {told}, {holder.removeprefix(_BELOW)}: they go with their segment"
+    told_by: dict[str, str] = {str(kind): line for kind, line in _LINES.items()}
+    return f"{counted(count, 'file')} {told_by.get(holder, f'that {holder} keeps, until it is deleted')}"
+
+
+def held_lines(held: Iterable[HeldFile]) -> list[str]:
+    """One line for each holder, for people."""
+    by_holder: dict[str, list[HeldFile]] = defaultdict(list)
+    for file in held:
+        by_holder[file.holder].append(file)
+    return [_line(holder, len(files)) for holder, files in sorted(by_holder.items())]

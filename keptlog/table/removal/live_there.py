@@ -1,0 +1,65 @@
+"""Whether all that a table needs is there: else nothing of it is purged, for what looks unneeded may be the way back.
+
+The purge asks, and so do its preview and G8: neither is to promise what the purge then refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from keptlog.errors import LogCorrupt
+from keptlog.log.stored_files import why_no_purge
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.references import Manifests, below, comparable_forms, live_references
+from keptlog.table.removal.topic_storage import Storage
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+
+def purge_refusal(
+    table: Table, storage: Storage, manifests: Manifests, files: TableFiles, load: Callable[[], Table]
+) -> str:
+    """Which live file is not there, so that a purge refuses, and what to do; empty if all are, or it can't be told."""
+    try:
+        found = _live_and_gone(table, storage, manifests, files, load)
+    except (LogCorrupt, OSError):
+        return ""
+    return why_no_purge(*found) if found else ""
+
+
+def require_live_files(
+    table: Table, storage: Storage, manifests: Manifests, files: TableFiles, load: Callable[[], Table]
+) -> None:
+    """Whether all that a table needs, and that lies below its location, was listed, or came since.
+
+    ``load`` gives the table as it is now.
+
+    Raises:
+        LogCorrupt: a file is not there.
+    """
+    found = _live_and_gone(table, storage, manifests, files, load)
+    if found:
+        path, todo = found
+        what = f"topic {table.name()[-1]}: live file {path} is not there, and nothing was deleted"
+        raise LogCorrupt(f"{what}: {todo}, and purge again")
+
+
+def _live_and_gone(
+    table: Table, storage: Storage, manifests: Manifests, files: TableFiles, load: Callable[[], Table]
+) -> tuple[str, str] | None:
+    """The first live file that is not there, and what to do; null if all are."""
+    is_below = below(storage.location)
+    live = live_references(table, manifests)
+    for path, form in comparable_forms([*live.data_bytes, *live.metadata_bytes]).items():
+        if form in storage.files or not is_below(form) or files.exists(path):
+            continue
+        # Another purge may have deleted it since the table was loaded: then the table has moved on.
+        live_now = live_references(load(), manifests).keys()
+        if form in live_now:
+            todo = "put it back from a copy of the storage"
+            if form in comparable_forms(hidden.path for hidden in storage.hidden.files).values():
+                todo = "its bucket still has it, so take its delete marker away"
+            return path, todo
+    return None

@@ -1,0 +1,155 @@
+"""Whether the folder of a topic is its own: a purge sweeps all of it, and a deletion of the topic empties it.
+
+Where a table lies is said by its metadata, which other programs can change (``ALTER TABLE … SET LOCATION``). Whose
+folder it names is told by what lies in it, by what it lies in, and by where the table lay before:
+
+    s3://lake/keptlog/users     its own
+    s3://lake/keptlog           the metadata of another table is in it
+    s3://lake, /home            the warehouse is in it, or it is no folder at all
+    s3://lake/photos            earlier metadata of the table, or of one of its snapshots, is somewhere else
+    s3://lake/keptlog/users     the catalog names it for a second table too, as ``register_table`` brings about
+
+Earlier metadata is believed until no snapshot is left from before the move: as long as nothing is deleted, none goes.
+
+What a second table needs looks like orphans from the first. A database tells all of its tables in one query, so each
+purge asks. Other catalogs are asked for each table, which only a deletion of the topic is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import Table, TableProperties
+
+from keptlog.errors import LogCorrupt
+from keptlog.table.catalogs.catalog import tables_like
+from keptlog.table.io.files import local_path
+from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.metadata.references import below, comparable, comparable_forms
+from keptlog.table.namespaces import NAMESPACE
+
+
+@dataclass(frozen=True, slots=True)
+class NotOwn:
+    """Why a topic's folder is not its alone, and what to do."""
+
+    why: str
+    todo: str = "set the location of its table back to what it was (metadata/*.metadata.json below that folder)"
+
+    def error(self, table: Table, so: str) -> LogCorrupt:
+        """The same as an error; ``so`` is what follows from it."""
+        return LogCorrupt(f"topic {table.name()[-1]}: its folder {table.location()} {self.why}, and {so}: {self.todo}")
+
+
+def require_own_folder(catalog: Catalog, table: Table, paths: Iterable[str]) -> None:
+    """Refuse to delete anything in a folder that is not the topic's alone; ``paths`` are all files in it.
+
+    Raises:
+        LogCorrupt: says what else is there.
+    """
+    found = not_own(catalog, table, paths)
+    if found:
+        raise found.error(table, "nothing was deleted")
+
+
+def require_alone(catalog: Catalog, table: Table) -> None:
+    """Refuse to delete a topic whose files another table needs, whatever it costs to ask the catalog.
+
+    Raises:
+        LogCorrupt: names that table.
+    """
+    location = table.location()
+    other = None if isinstance(catalog, SqlCatalog) else table_in(catalog, location, besides=table.name())
+    if other:
+        raise _shared(other).error(table, "nothing was deleted")
+
+
+def not_own(catalog: Catalog, table: Table, paths: Iterable[str]) -> NotOwn | None:
+    """Why a topic's folder is not its alone; null if it is. ``paths`` are all files in it."""
+    location = table.location()
+    warehouse = str(catalog.properties.get("warehouse", ""))
+    why = _whose(warehouse, location) or _other_table(location, paths) or _elsewhere_before(table)
+    if why:
+        return NotOwn(why)
+    other = _registered_too(catalog, table)
+    return _shared(other) if other else None
+
+
+def _registered_too(catalog: Catalog, table: Table) -> str | None:
+    """Another table whose current metadata lies in the folder, of whatever name; null if the catalog is no database."""
+    if not isinstance(catalog, SqlCatalog):
+        return None
+    location, own = table.location(), (catalog.name, *table.name())
+    is_below = below(location)
+    # However a path leads there, the folder is called the same.
+    forms = comparable_forms(located := tables_like(catalog, location.rstrip("/").rpartition("/")[2]))
+    there = (name for path, names in located.items() if is_below(forms[path]) for name in names if name != own)
+    return next((".".join(name[name[0] == catalog.name :]) for name in there), None)
+
+
+def _shared(other: str) -> NotOwn:
+    return NotOwn(
+        f"is that of the table {other} too",
+        "take one of the two out of its catalog and leave the files, as PyIceberg's "
+        f"catalog.drop_table(({NAMESPACE!r}, NAME)) does",
+    )
+
+
+def folders_of(table: Table) -> set[str]:
+    """Where a table lies and, if another program has moved it, where it lay: most of its files are there still."""
+    return {table.location(), *(path.rpartition("/metadata/")[0] for path in _earlier(table))}
+
+
+def table_in(catalog: Catalog, location: str, besides: tuple[str, ...] = ()) -> str | None:
+    """A table of the catalog, in whatever namespace, that has its files in a folder; null if none is known to.
+
+    ``besides`` is one that is known to.
+    """
+    is_below = below(location)
+    for namespace in catalog.list_namespaces():
+        for identifier in catalog.list_tables(namespace):
+            if identifier == besides:
+                continue
+            try:
+                place = catalog.load_table(identifier).metadata_location
+            except Exception:  # noqa: BLE001,S112  # it may not be read, or be no table that PyIceberg knows
+                continue
+            if is_below(comparable(place)):
+                return ".".join(identifier)
+    return None
+
+
+def _whose(warehouse: str, location: str) -> str | None:
+    form = comparable(f"{location}/x").removesuffix("/x")
+    if not form.strip("/") or (local_path(location) is None and "/" not in form.rstrip("/")):
+        return "is no folder"
+    # Some catalogs only name their warehouse.
+    is_place = "://" in warehouse or warehouse.startswith(("/", "file:"))
+    return f"holds the warehouse {warehouse}" if is_place and below(location)(comparable(f"{warehouse}/x")) else None
+
+
+def _other_table(location: str, paths: Iterable[str]) -> str | None:
+    own = f"{location}/metadata"
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        if path.endswith(METADATA_ENDINGS) and folder.endswith("/metadata") and folder != own:
+            return f"holds another table ({path})"
+    return None
+
+
+def _elsewhere_before(table: Table) -> str | None:
+    own = [f"{table.location()}/metadata", table.properties.get(TableProperties.WRITE_METADATA_PATH)]
+    places = [below(folder) for folder in own if folder]
+    for path, form in comparable_forms(_earlier(table)).items():
+        if not any(is_below(form) for is_below in places):
+            return f"is not where the topic lay before ({path})"
+    return None
+
+
+def _earlier(table: Table) -> list[str]:
+    """Its earlier metadata, and that of its snapshots."""
+    lists = [snapshot.manifest_list for snapshot in table.metadata.snapshots if snapshot.manifest_list]
+    return [*(entry.metadata_file for entry in table.metadata.metadata_log), *lists]

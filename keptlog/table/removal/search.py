@@ -1,0 +1,204 @@
+"""Which files a search for keys has to look through, and how manifests are read for it.
+
+All that lies below a topic's location, from one listing: what is live, what was replaced, what nobody refers to. What
+the table refers to and lies elsewhere comes besides: another program may have brought it in from anywhere. So does what
+a journal names there: a purge has taken its snapshots, and leaves it to be deleted by hand. Nothing is left out, for
+whoever looks for a key knows what a file is only when it was opened. What the table needs and is not there comes
+besides: nobody knows what is in it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.io import InputFile, InputStream
+from pyiceberg.table import Table
+from pyiceberg.typedef import Record
+from pyiceberg.types import StructType
+
+from keptlog.errors import LogCorrupt
+from keptlog.kernels.key_search import Bound
+from keptlog.log.search import SearchedFile
+from keptlog.storage.object_version import ObjectVersion
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.columns import DELETE_HORIZON, OFFSET, PARTITION, TIMESTAMP, TIMESTAMP_TYPE
+from keptlog.table.metadata.history import is_history
+from keptlog.table.metadata.metadata_reading import looked_at
+from keptlog.table.metadata.references import References, all_references, comparable, comparable_forms
+from keptlog.table.metadata.runs import remembered_ms
+from keptlog.table.metadata.schema import PARTITION_SPEC, TABLE_SCHEMA
+from keptlog.table.reading.readers import is_position
+from keptlog.table.removal.drafts import read_draft
+from keptlog.table.removal.erasure_register import is_register, register_folder
+from keptlog.table.removal.journal import journal_folder, read_journals, receipt_folder, unreadable_folder
+from keptlog.table.removal.topic_storage import drafts_among
+
+_TABLE_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json$")
+_PARTITION_VALUE = "partition value"
+_HOLD_NOTHING = {PARTITION, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, DELETE_HORIZON}
+
+
+def searched_files(load: Callable[[], Table], files: TableFiles) -> list[SearchedFile]:
+    """Every file of a topic, each once; what a bucket keeps besides is told by ``searched_versions``.
+
+    Raises:
+        LogCorrupt: what the table refers to can't be read.
+        OSError: the storage can't be listed.
+    """
+    return looked_at(load, lambda table: _files_of(table, files))
+
+
+def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
+    location = table.location()
+    stored = list(files.list(location))
+    paths = [file.path for file in stored]
+    journals, unreadable = read_journals(files, location, paths)
+    strange = unreadable.keys() | _strange_drafts(files, location, paths) | _strange_memory(files, table, paths)
+    references = all_references(table)
+    # A purge deletes nothing elsewhere: what its journal names there is left, and no snapshot names it any more.
+    left = {file.path: file.bytes for journal in journals.values() for file in journal.segments + journal.metadata}
+    sizes = left | references.data_bytes | references.metadata_bytes
+    forms = comparable_forms([*paths, *sizes])
+    here, needed = {forms[path] for path in paths}, {forms[path] for path in _needed(references)}
+    listed = [
+        SearchedFile(
+            file.path,
+            file.size_bytes,
+            _is_metadata(location, file.path) and file.path not in strange,
+            is_needed=forms[file.path] in needed,
+        )
+        for file in stored
+    ]
+    below = comparable(location) + "/"
+    elsewhere = [
+        SearchedFile(path, size_bytes, _is_metadata(location, path), is_needed=forms[path] in needed)
+        for path, size_bytes in sizes.items()
+        if forms[path] not in here and (forms[path] in needed or not forms[path].startswith(below))
+    ]
+    return [*listed, *elsewhere]
+
+
+def _needed(references: References) -> list[str]:
+    """What may have a key in it, and is there as long as the table names it."""
+    metadata = [path for path in references.metadata_bytes if not _TABLE_METADATA.search(path)]
+    return [*references.data_bytes, *metadata]
+
+
+def searched_versions(location: str, versions: Iterable[ObjectVersion]) -> list[SearchedFile]:
+    """Versions of files below a topic's location, as a search takes them; a delete marker has nothing in it."""
+    return [
+        SearchedFile(each.location, each.size_bytes, _is_metadata(location, each.path))
+        for each in versions
+        if not each.is_delete_marker
+    ]
+
+
+def bounds_of(content: bytes) -> Iterator[Bound]:
+    """The bounds that a manifest has of columns of bytes or text, delete files' included, and what stands beside them.
+
+    Another program may have partitioned a table by key: then values of keys are in manifests, and in their lists.
+
+    Raises:
+        ValueError: it is neither, or is damaged.
+    """
+    try:
+        with AvroFile[Record](_Content(content)) as opened:
+            fields = {field.name: place for place, field in enumerate(opened.schema.fields)}
+            is_manifest, is_list = "data_file" in fields, "manifest_path" in fields
+            if is_manifest:
+                place = fields["data_file"]
+                for entry in opened:
+                    kind = opened.schema.fields[place].field_type
+                    yield from _bounds_in(entry[place], kind) if isinstance(kind, StructType) else ()
+            elif is_list:
+                for entry in opened:
+                    yield from _bounds_in_list(entry, fields)
+    except Exception as error:
+        # PyIceberg raises anything at all over bytes that are no Avro.
+        raise ValueError(f"it is no whole manifest ({type(error).__name__}: {error})") from error
+    if not is_manifest and not is_list:
+        raise ValueError(f"it is no manifest, but has {', '.join(fields)}")
+
+
+def _bounds_in(data_file: Record, kind: StructType) -> Iterator[Bound]:
+    columns = {field.name: place for place, field in enumerate(kind.fields)}
+    for name in ("lower_bounds", "upper_bounds"):
+        for field_id, bound in (data_file[columns[name]] or {}).items() if name in columns else ():
+            if field_id not in _HOLD_NOTHING:
+                yield Bound(TABLE_SCHEMA.find_column_name(field_id) or f"column {field_id}", bound)
+    if "partition" not in columns:
+        return
+    values = columns["partition"]
+    partitioning = kind.fields[values].field_type
+    for place, field in enumerate(partitioning.fields if isinstance(partitioning, StructType) else ()):
+        value = data_file[values][place]
+        if isinstance(value, str | bytes):
+            named = "key" if field.name == "key" else _PARTITION_VALUE
+            yield Bound(named, value.encode() if isinstance(value, str) else value)
+
+
+def _bounds_in_list(manifest: Record, fields: Mapping[str, int]) -> Iterator[Bound]:
+    """What a list says of the partitions in a manifest, if those are not ours: of these it is their numbers."""
+    if "partitions" not in fields or manifest[fields["partition_spec_id"]] == PARTITION_SPEC.spec_id:
+        return
+    for summary in manifest[fields["partitions"]] or ():
+        values = (summary[place] for place in range(len(summary)))
+        yield from (Bound(_PARTITION_VALUE, each) for each in values if isinstance(each, bytes))
+
+
+def _strange_drafts(files: TableFiles, location: str, paths: Sequence[str]) -> set[str]:
+    """Where receipts wait, those files that are none: nobody knows what is in them."""
+    strange = set()
+    for path in drafts_among(location, paths):
+        try:
+            read_draft(files, path)
+        except FileNotFoundError:
+            continue
+        except LogCorrupt:
+            strange.add(path)
+    return strange
+
+
+def _strange_memory(files: TableFiles, table: Table, paths: Sequence[str]) -> set[str]:
+    """The same in the folders below: what is no register, and is not called as the other files there are."""
+    location = table.location()
+    strange = set()
+    for path in paths:
+        if "/" not in path.removeprefix(receipt_folder(location)) or not path.startswith(receipt_folder(location)):
+            continue
+        if remembered_ms(path, location) is not None or is_history(path, location) or is_position(path, location):
+            continue
+        with suppress(FileNotFoundError):
+            if not path.startswith(register_folder(table)) or not is_register(files, path):
+                strange.add(path)
+    return strange
+
+
+def _is_metadata(location: str, path: str) -> bool:
+    """Whether only keptlog and Iceberg write JSON at such a place."""
+    if path.startswith(unreadable_folder(location)):
+        return False
+    if path.startswith((journal_folder(location), receipt_folder(location))):
+        return path.endswith(".json")
+    return path.startswith(location) and bool(_TABLE_METADATA.search(path))
+
+
+class _Content(InputFile):
+    """Bytes, as PyIceberg reads files."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__("")
+        self._content = content
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def exists(self) -> bool:
+        return True
+
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: FBT001, FBT002, ARG002  # PyIceberg's
+        return io.BytesIO(self._content)

@@ -1,0 +1,64 @@
+"""What lies below a topic's location, as a listing has it: who looks at it need not open the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from keptlog.storage.files import StoredFile
+from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.metadata.references import by_comparable_form, comparable_forms
+from keptlog.table.removal.hidden import HiddenFiles
+from keptlog.table.removal.journal import journal_folder, receipt_folder
+from keptlog.whole_file import is_unfinished
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What lies below a topic's location."""
+
+    location: str
+    files: Mapping[str, StoredFile]
+    """What is listed, by comparable path."""
+    hidden: HiddenFiles
+
+    @classmethod
+    def of(cls, location: str, listed: Sequence[StoredFile], hidden: HiddenFiles) -> Storage:
+        """From a listing of all files."""
+        return cls(location, by_comparable_form(listed), hidden)
+
+    def is_own(self, file: StoredFile) -> bool:
+        """Whether it is keptlog's own, and no orphan whatever its age."""
+        places = (journal_folder(self.location), receipt_folder(self.location))
+        return file.path.startswith(places) and not is_unfinished(file.path)
+
+    def with_listed_bytes(self, bytes_of: Mapping[str, int]) -> dict[str, int]:
+        """Path to size of the same files, with those of which the table does not say it as they are listed."""
+        forms = comparable_forms(path for path, size_bytes in bytes_of.items() if not size_bytes)
+        listed = {path: self.files[form].size_bytes for path, form in forms.items() if form in self.files}
+        return {**bytes_of, **listed}
+
+    @property
+    def waits(self) -> bool:
+        """Whether there are journals to be carried out, or drafts to be sealed."""
+        paths = [file.path for file in self.files.values()]
+        has_journals = any(path.startswith(journal_folder(self.location)) for path in paths)
+        return has_journals or bool(drafts_among(self.location, paths))
+
+
+def drafts_among(location: str, paths: Iterable[str]) -> list[str]:
+    """Where the drafts lie, of the paths of a listing, sorted; what lies in folders below theirs is none."""
+    folder = receipt_folder(location)
+    there = (path for path in set(paths) if path.startswith(folder) and "/" not in path.removeprefix(folder))
+    return sorted(path for path in there if not is_unfinished(path))
+
+
+def left_behind(location: str, paths: Iterable[str]) -> list[str]:
+    """What an earlier topic has left in a folder, of the paths of a listing, sorted.
+
+    What a creation that failed has left is no harm, nor are receipts: a later topic in the folder takes them over.
+    """
+    paths = [path for path in paths if not path.endswith(METADATA_ENDINGS)]
+    if not paths:
+        return []
+    return sorted(set(paths).difference(drafts_among(location, paths)))

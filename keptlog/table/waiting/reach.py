@@ -1,0 +1,274 @@
+"""Turns what a catalog or a storage throws when it can't be reached into the one error that callers know.
+
+What was asked of it may have been a change. Then there are three kinds of failure (``failure_of``):
+
+    refused      who answers says no, and will say it again: a permission, a credential, a full disk      nothing done
+    not sent     nobody was there to take it, or he was too busy: no connection, a lock, "too many"       nothing done
+    unknown      it was sent, and no answer that means anything came back                                 perhaps done
+
+To try again is of no use with the first, safe with the second, and with the third only for whoever looks before. In
+doubt a failure is unknown: who calls it not sent may delete what a commit has just made live.
+"""
+
+from __future__ import annotations
+
+import errno
+import resource
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum, auto
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    BadRequestError,
+    ForbiddenError,
+    OAuthError,
+    RESTError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+from sqlalchemy import Engine, event
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
+
+from keptlog.errors import StorageUnavailable
+from keptlog.storage.disk import FULL, TOO_LARGE, DiskRefusal, refusal_of
+from keptlog.storage.refusal import store_refusal_of
+from keptlog.table.waiting.database_answers import NO_ANSWER
+from keptlog.table.waiting.reaching import HELD, one_line
+
+if TYPE_CHECKING:
+    from requests import HTTPError, RequestException, Response
+
+OUT_OF_REACH: tuple[type[Exception], ...] = (OSError, SQLAlchemyError, sqlite3.Error, RESTError)
+"""A file, a database or a service did not do what was asked, or did not answer; those of HTTP are OSErrors.
+
+The client for HTTP is imported when something has failed, and not before: most catalogs need none.
+"""
+
+_REFUSED = (
+    AuthorizationExpiredError,
+    BadRequestError,
+    ForbiddenError,
+    OAuthError,
+    UnauthorizedError,
+    ProgrammingError,
+)
+_REFUSED_BY_DATABASE = ("authentication failed", "no pg_hba.conf entry", "permission denied", "Access denied")
+_BUSY = {408, 423, 425, 429}
+"""HTTP's words for later."""
+_UNSUPPORTED = {HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.NOT_IMPLEMENTED}
+"""Iceberg's answer for what a catalog can't do, and HTTP's."""
+_JAVA_S_UNSUPPORTED = {"UnsupportedOperationException", "NotImplementedException", "NotSupportedException"}
+"""The same, as servers say it that don't expect it: with a 500."""
+_READ_ONLY = DiskRefusal("can't be written to", "let this user write there, or mount it for writing")
+"""SQLite tells no right that is missing from a disk that is read-only."""
+_ALLOW = "see to its permissions and credentials"
+
+
+class FailureKind(Enum):
+    """What a failure means for a change that was asked for."""
+
+    REFUSED = auto()
+    NOT_SENT = auto()
+    UNKNOWN = auto()
+
+
+class ToldFailure(OSError):
+    """A failure of a client whose errors only its own module can read; that says what it means."""
+
+    def __init__(self, text: str, kind: FailureKind) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class NotConnected(OperationalError):
+    """There was no connection to the database: nothing was sent to it."""
+
+
+def unavailable(what: str, error: Exception) -> StorageUnavailable:
+    """One of ``OUT_OF_REACH`` as callers know it; ``what`` begins its message."""
+    disk = disk_refusal_of(error)
+    todo = f"the disk {disk.why}, {disk.remedy}" if disk else todo_about(error)
+    told = StorageUnavailable(f"{what}: {store_refusal_of(error) or one_line(error)}; {todo}")
+    if _is_damaged(error):
+        return told.of_damage()
+    return told.for_good() if failure_of(error) is FailureKind.REFUSED else told
+
+
+def todo_about(error: Exception) -> str:
+    """What to do about a failure, in words that end a line; an object store's refusal has said it already."""
+    if store_refusal_of(error):
+        return "try again then"
+    if _is_damaged(error):
+        return "the catalog's database is damaged: put it back from a backup"
+    if is_unsupported(error):
+        return "this catalog can't do it: keptlog doctor --catalog says what follows"
+    if _is_locked(error):
+        return HELD
+    if _is_busy(error):
+        return "it has too much to do: try again in a while"
+    room = ", and that its disk has room for one more file (df -i)" if _is_unopened(error) else ""
+    return _ALLOW if failure_of(error) is FailureKind.REFUSED else f"check that it exists and can be reached{room}"
+
+
+def failure_of(error: Exception) -> FailureKind:
+    """What an error means for the change that met it; it is one of ``OUT_OF_REACH``."""
+    from requests.exceptions import HTTPError, RequestException  # noqa: PLC0415  # as said above
+
+    if isinstance(error, ToldFailure):
+        return error.kind
+    if disk_refusal_of(error) or isinstance(error, _REFUSED):
+        return FailureKind.REFUSED
+    if isinstance(error, RESTError | HTTPError):
+        return _of_answer(error)
+    if isinstance(error, RequestException):
+        return FailureKind.NOT_SENT if _is_without_connection(error) else FailureKind.UNKNOWN
+    if isinstance(error, DBAPIError):
+        return _of_database(error)
+    is_refused = store_refusal_of(error) or (isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM})
+    return FailureKind.REFUSED if is_refused else FailureKind.UNKNOWN
+
+
+def was_silent(error: BaseException) -> bool:
+    """Whether it was waited for an answer until the time for it was up."""
+    from requests.exceptions import ReadTimeout  # noqa: PLC0415  # as said above
+
+    return isinstance(error, ReadTimeout) or (isinstance(error, DBAPIError) and NO_ANSWER in str(error.orig))
+
+
+def _of_answer(error: RESTError | HTTPError) -> FailureKind:
+    """Of an answer of HTTP: what begins with 4 was not done; a 5 may come from a proxy, when it was."""
+    if _is_busy(error):
+        return FailureKind.NOT_SENT
+    is_refused = 400 <= _status_of(error) < 500 or is_unsupported(error)
+    return FailureKind.REFUSED if is_refused else FailureKind.UNKNOWN
+
+
+def _is_busy(error: BaseException) -> bool:
+    """Whether a catalog is there, and says "later"."""
+    return isinstance(error, TooManyRequestsError) or _status_of(error) in _BUSY
+
+
+def _status_of(error: BaseException) -> int:
+    """Of an answer of HTTP; 0 for what is none."""
+    from requests.exceptions import HTTPError  # noqa: PLC0415  # as said above
+
+    answer = error if isinstance(error, HTTPError) else error.__cause__
+    return answer.response.status_code if isinstance(answer, HTTPError) and answer.response is not None else 0
+
+
+def is_unsupported(error: BaseException | None) -> bool:
+    """Whether a catalog says that it can't do this at all, whoever asks for it and how often."""
+    from requests.exceptions import HTTPError  # noqa: PLC0415
+
+    while error is not None and not isinstance(error, HTTPError):
+        error = error.__cause__
+    if error is None or error.response is None:
+        return False
+    return error.response.status_code in _UNSUPPORTED or _type_in(error.response) in _JAVA_S_UNSUPPORTED
+
+
+def _type_in(answer: Response) -> str:
+    """The error's type, where a catalog has said it; a proxy that answers for it does not."""
+    try:
+        return str(answer.json()["error"]["type"])
+    except (ValueError, LookupError, TypeError):
+        return ""
+
+
+def _is_without_connection(error: RequestException) -> bool:
+    from requests.exceptions import ConnectionError as HttpConnectionError  # noqa: PLC0415
+    from requests.exceptions import ConnectTimeout, ProxyError  # noqa: PLC0415
+    from urllib3.exceptions import ConnectTimeoutError, MaxRetryError  # noqa: PLC0415
+
+    if isinstance(error, ConnectTimeout | ProxyError):
+        return True
+    cause = error.args[0] if isinstance(error, HttpConnectionError) and error.args else None
+    return isinstance(cause, MaxRetryError) and isinstance(cause.reason, ConnectTimeoutError)
+
+
+def _of_database(error: DBAPIError) -> FailureKind:
+    """SQLite says that it is locked, that its file was moved, or that it can't open one: nothing landed."""
+    if isinstance(error, NotConnected) and any(word in str(error) for word in _REFUSED_BY_DATABASE):
+        return FailureKind.REFUSED
+    is_unsent = _is_locked(error) or _was_moved(error) or _is_unopened(error) or isinstance(error, NotConnected)
+    return FailureKind.NOT_SENT if is_unsent else FailureKind.UNKNOWN
+
+
+def _is_locked(error: BaseException) -> bool:
+    return isinstance(error, OperationalError) and "database is locked" in str(error)
+
+
+def _is_unopened(error: BaseException) -> bool:
+    """Whether SQLite can't open its file, or make the journal without which it writes nothing: no file is left to have.
+
+    It has one word for a disk that takes no more files and for a process that may open no more, and no number.
+    """
+    is_sqlite = isinstance(error, OperationalError | sqlite3.OperationalError)
+    return is_sqlite and "unable to open database file" in str(error)
+
+
+def _is_damaged(error: Exception) -> bool:
+    """Whether SQLite says that its file is none of its own, or was written over; its other errors are subclasses."""
+    return type(error.orig if isinstance(error, DBAPIError) else error) is sqlite3.DatabaseError
+
+
+def _is_over_limit(error: BaseException) -> bool:
+    """Whether SQLite could not write, in a process that may write no large file: it has one name for each failed write.
+
+    It writes before it commits, so nothing landed. Without such a limit it may be a disk that comes back.
+    """
+    raw = error.orig if isinstance(error, DBAPIError) else error
+    is_write = getattr(raw, "sqlite_errorname", None) == "SQLITE_IOERR_WRITE"
+    return is_write and resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+
+
+def _was_moved(error: BaseException) -> bool:
+    """Whether SQLite met its file in another place than it was opened in: that is read-only to it, too."""
+    name = getattr(error.orig, "sqlite_errorname", None) if isinstance(error, DBAPIError) else None
+    return name == "SQLITE_READONLY_DBMOVED"
+
+
+def tell_connections(engine: Engine) -> None:
+    """From now on a failure to connect is ``NotConnected``; SQLAlchemy has one error for that and for a lost answer."""
+
+    def told(context: ExceptionContext) -> BaseException | None:
+        error = context.sqlalchemy_exception
+        # Of one that is only tried SQLAlchemy makes another, unless it is told of anything else.
+        is_tried = context.connection is not None or context.is_pre_ping
+        if is_tried or not isinstance(error, DBAPIError) or error.orig is None:
+            return None
+        return NotConnected(error.statement, error.params, error.orig)
+
+    event.listen(engine, "handle_error", told)
+
+
+@contextmanager
+def connecting() -> Iterator[None]:
+    """Around what makes the first connection, before anybody could ``tell_connections``."""
+    try:
+        yield
+    except OperationalError as error:
+        if error.statement is not None or error.orig is None:
+            raise
+        raise NotConnected(error.statement, error.params, error.orig) from error
+
+
+def disk_refusal_of(error: BaseException) -> DiskRefusal | None:
+    """What a disk, also that of SQLite's database, refuses for good; null if something else is wrong.
+
+    SQLite rolls the transaction back, so nothing landed. It has words for this, and no numbers that SQLAlchemy shows. A
+    part of the catalog uses SQLite without SQLAlchemy.
+    """
+    text = str(error) if isinstance(error, OperationalError | sqlite3.OperationalError) else ""
+    if "database or disk is full" in text:
+        return FULL
+    if _is_over_limit(error):
+        return TOO_LARGE
+    if _was_moved(error):
+        return None
+    return _READ_ONLY if "readonly database" in text else refusal_of(error)
