@@ -123,3 +123,16 @@ def test_a_cleaning_state_must_be_one_of_kafkas() -> None:
     assert run(log(state="paused(1)"), selected=None)[0].adr == 13
     with pytest.raises(NotUnderstoodError, match="pausing"):
         run(log(state="pausing"), selected=None)
+
+
+def test_a_segment_without_timestamps_is_as_young_in_kafka_as_its_file() -> None:
+    untimed = {"base": 0, "size": 100, "first_ts": None, "largest_ts": None}
+    config = {"min.compaction.lag.ms": 5_000, "max.compaction.lag.ms": 6_000}
+    young, old = (log("l", untimed | {"mtime": NOW_MS - age}, segment(10), config=config) for age in (4_999, 5_000))
+    expect = {"first_uncleanable_dirty": 0, "first_uncleanable_segment": 0, "cleanable_bytes": 0}
+    (difference,) = [each for each in run(young, selected=None, per_log={"l": expect}) if each.adr == 17]
+    assert "a file does not tell" in str(difference)
+    run(old, selected="l", per_log={"l": {"first_uncleanable_dirty": 10, "cleanable_bytes": 100}})
+    for wrong, described in (("l", young), (None, old)):
+        with pytest.raises(AssertionError):
+            run(described, selected=wrong)

@@ -77,6 +77,11 @@ class Judged:
         return self.here.max_compaction_delay_ms > self.assessment.max_compaction_delay_ms
 
     @property
+    def is_held_up_by_file(self) -> bool:
+        """Whether a segment without timestamps is too young in Kafka, by the time of its file."""
+        return len(self.here.sections.cleanable) > len(self.assessment.sections.cleanable)
+
+    @property
     def covered_active(self) -> Segment | None:
         """The active segment if nothing is dirty, so that not even this one is: Kafka's clean would end at its base."""
         segments = self.here.log.segments
@@ -112,6 +117,11 @@ def run(case: Fields) -> list[Difference]:
         for name, each in judged.items()
         if each.is_late_only_here
     ]
+    differences += [
+        Difference(17, f"{name} has segments without timestamps, and a file does not tell here how old it is")
+        for name, each in judged.items()
+        if each.is_held_up_by_file
+    ]
     _check_sums(expect, seen, fields["now"])
     if "max_compaction_delay_ms" in expect:
         differences += [
@@ -145,7 +155,8 @@ def _judge(fields: Fields, now_ms: int) -> Judged:
     has_active = bool(fields["segments"] and fields["segments"][-1]["size"])
     active = log.segments[-1:] if has_active else ()
     closed_by_clock = has_active and config.is_compacted and not active_segments(active, config, now_ms)
-    here, kafkas = (_assessed(each, now_ms, has_active=has_active) for each in (log, _without_untimed(log)))
+    of_kafka = _with_file_times(_without_untimed(log), fields["segments"])
+    here, kafkas = (_assessed(each, now_ms, has_active=has_active) for each in (log, of_kafka))
     assert here.max_compaction_delay_ms >= kafkas.max_compaction_delay_ms
     return Judged(fields["name"], here, kafkas, _has_state(fields.get("state")), has_active, closed_by_clock)
 
@@ -158,6 +169,18 @@ def _without_untimed(log: Log) -> Log:
     """The log as Kafka measures its lag; first timestamps decide nothing else where the active segment is given."""
     segments = [
         replace(each, first_timestamp_ms=_NEVER_LATE_MS) if each.first_timestamp_ms <= 0 else each
+        for each in log.segments
+    ]
+    return replace(log, segments=tuple(segments))
+
+
+def _with_file_times(log: Log, described: Sequence[Fields]) -> Log:
+    """The log as Kafka measures a minimum lag: a segment without timestamps is as old as its file, if a case tells."""
+    modified_ms = {each["base"]: each["mtime"] for each in described if each.get("mtime") is not None}
+    segments = [
+        replace(each, largest_timestamp_ms=modified_ms.get(each.base_offset, -1))
+        if each.largest_timestamp_ms < 0
+        else each
         for each in log.segments
     ]
     return replace(log, segments=tuple(segments))
@@ -229,7 +252,7 @@ def _check_selected(expect: Fields, judged: dict[str, Judged], due: Sequence[Ass
 
 
 def _check_log(judged: Judged, wanted: Fields) -> list[Difference]:
-    found, sections, covered = judged.assessment, judged.here.sections, judged.covered_active
+    found, sections, covered = judged.assessment, judged.assessment.sections, judged.covered_active
     actual = {
         "ratio": found.cleanable_ratio,
         "force_checkpoint": sections.checkpoint_reset is not None,
