@@ -12,7 +12,7 @@ what keptlog leaves is compared with the case beside this.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -33,9 +33,33 @@ class EmptyBatches(StrEnum):
 
 
 def books_of(source: Source, delete_retention_ms: int, rule: str | None) -> list[Books]:
-    """Those under the rule that a case needs, or under every one."""
+    """Those under the rule that a case needs, or under every one.
+
+    A case tells neither how large its batches are, so that any segments may have been joined by a pass, nor always the
+    high watermark, which then is nowhere or at the end of the log.
+    """
     rules = [EmptyBatches(rule)] if rule in set(EmptyBatches) else list(EmptyBatches)
-    return [Books(source, each, delete_retention_ms) for each in rules]
+    readings = [(each, False) for each in rules] + [(each, True) for each in rules if each is _BY_WATERMARK]
+    return [
+        Books(source, each, delete_retention_ms, is_all_replicated=is_all, joins=joins)
+        for each, is_all in readings
+        for joins in (False, True)
+    ]
+
+
+_BY_WATERMARK = EmptyBatches.HIGH_WATERMARK
+
+
+def fitting(books: Sequence[Books], name: str, wanted: Any) -> list[Books]:
+    """Those that agree with what a case expects under a name; also those that hang on the sizes of segments there."""
+    kept: list[Books] = []
+    for reading in {each.reading: each for each in books}:
+        alike = [each for each in books if each.reading == reading]
+        if any(each.agree(name, wanted) for each in alike) or any(
+            each.told(name) != alike[0].told(name) for each in alike
+        ):
+            kept += alike
+    return kept
 
 
 @dataclass
@@ -129,6 +153,11 @@ class Map:
     read: int = 0
     """Records that were read for it."""
 
+    def told(self) -> dict[str, Any]:
+        """Under the names of what a case expects."""
+        latest = {key.decode(): offset for key, offset in self.latest.items()}
+        return {"map": latest, "map_size": len(latest), "latest_offset": self.end_offset - 1}
+
     def reach(self, offset: int) -> None:
         self.end_offset = max(self.end_offset, offset)
 
@@ -151,6 +180,14 @@ class Books:
     source: Source
     rule: EmptyBatches
     delete_retention_ms: int
+    is_all_replicated: bool = False
+    """Whether the high watermark of a case that tells none is the log end."""
+    joins: bool = False
+    """Whether a pass makes one segment of all that it visits; else each stays. What is so hangs on their sizes."""
+    joined: set[int] = field(default_factory=set)
+    """Bases of segments that are gone into the one before."""
+    mapped: Map = field(default_factory=lambda: Map(0))
+    """Of the last pass."""
     entries: list[Entry] = field(default_factory=list)
     producers: dict[int, Producer] = field(default_factory=dict)
     aborted: list[Aborted] = field(default_factory=list)
@@ -161,6 +198,11 @@ class Books:
     read: int = 0
     written: int = 0
     unkeyed: int = 0
+
+    @property
+    def reading(self) -> tuple[EmptyBatches, bool]:
+        """How the case is read, but for the sizes of its segments."""
+        return self.rule, self.is_all_replicated
 
     def append(self, batch: Batch) -> None:
         own = {batch.base_offset} if batch.control else batch.offsets
@@ -183,21 +225,27 @@ class Books:
 
     def clean(self, asked: Pass, latest_offset: int | None) -> None:
         """One pass; where nothing is dirty, ``latest_offset`` is what the map has of the pass before."""
-        mapped = self.map_of(asked)
-        self.end_offset = mapped.end_offset
+        self.mapped = self.map_of(asked)
+        self.end_offset = self.mapped.end_offset
         if latest_offset is not None and asked.first_dirty_offset >= asked.end_offset:
             self.end_offset = latest_offset + 1
         self.read = self.written = self.unkeyed = 0
         met = self._met(0)
         kept: list[Entry] = []
         for entry in self.entries:
-            if self.source.segment_base_at(entry.batch.base_offset) < self.end_offset:
-                self._clean(entry, asked, mapped.latest, met)
+            if self._segment_base_at(entry.batch.base_offset) < self.end_offset:
+                self._clean(entry, asked, self.mapped.latest, met)
                 if not entry.offsets and not self._stays_empty(entry.batch, asked.end_offset):
                     continue
             kept.append(entry)
-        beyond = [each for each in self.aborted if self.source.segment_base_at(each.marker_offset) >= self.end_offset]
+        beyond = [each for each in self.aborted if self._segment_base_at(each.marker_offset) >= self.end_offset]
         self.entries, self.aborted = kept, sorted(met.index + beyond)
+        if self.joins:
+            self.joined |= {base for base in self.source.segment_bases[1:] if base < self.end_offset}
+
+    def _segment_base_at(self, offset: int) -> int:
+        bases = [base for base in self.source.segment_bases if base not in self.joined]
+        return max((base for base in bases if base <= offset), default=bases[0])
 
     def _clean(self, entry: Entry, asked: Pass, latest: Mapping[bytes, int], met: Met) -> None:
         """Take out of a batch what goes, as ``MemoryRecords.filterTo`` does, and count."""
@@ -224,7 +272,10 @@ class Books:
             entry.horizon_ms = asked.now_ms + self.delete_retention_ms
 
     def _stays_empty(self, batch: Batch, upper_offset: int) -> bool:
-        bounds = {EmptyBatches.UPPER_BOUND: upper_offset, EmptyBatches.HIGH_WATERMARK: self.source.high_watermark}
+        high_watermark = self.source.high_watermark
+        if high_watermark is None and self.is_all_replicated:
+            high_watermark = self.source.batches[-1].last_offset + 1
+        bounds = {EmptyBatches.UPPER_BOUND: upper_offset, EmptyBatches.HIGH_WATERMARK: high_watermark}
         if batch.last_offset + 1 == bounds.get(self.rule):
             return True
         producer = self.producers.get(-1 if batch.producer_id is None else batch.producer_id)
@@ -248,7 +299,7 @@ class Books:
         met, mapped = self._met(asked.first_dirty_offset), Map(asked.first_dirty_offset)
         for entry in self._dirty(asked):
             # All before this segment was mapped, also the gap at the end of the one before.
-            mapped.reach(self.source.segment_base_at(entry.batch.base_offset))
+            mapped.reach(self._segment_base_at(entry.batch.base_offset))
             if met.is_discarded(entry) or entry.batch.control:
                 mapped.read += len(entry.offsets)
             elif not mapped.take(entry, asked):
@@ -258,7 +309,7 @@ class Books:
         return mapped
 
     def _dirty(self, asked: Pass) -> Iterator[Entry]:
-        first_base = self.source.segment_base_at(asked.first_dirty_offset)
+        first_base = self._segment_base_at(asked.first_dirty_offset)
         for entry in self.entries:
             if first_base <= entry.batch.base_offset < asked.end_offset:
                 yield entry
@@ -280,11 +331,10 @@ class Books:
 
     def told(self, name: str) -> Any:
         """What these books say of it; null if they say nothing."""
-        counts = {"messages_read": self.read, "messages_written": self.written, "invalid": self.unkeyed}
-        if name in counts:
-            return counts[name] if self.source.has_transactions else None
-        ends = {"next_dirty": self.end_offset, "latest_offset": self.end_offset - 1}
-        tell = {
+        numbers = {"messages_read": self.read, "messages_written": self.written, "invalid": self.unkeyed}
+        numbers |= {"next_dirty": self.end_offset, "latest_offset": self.end_offset - 1}
+        numbers |= {"map_size": len(self.mapped.latest)}
+        tell: Callable[[], Any] | None = {
             "aborted_txns": self._aborted_transactions,
             "last_sequences": self._last_sequences,
             "batch_last_offsets": lambda: [each.batch.last_offset for each in self.entries],
@@ -294,8 +344,12 @@ class Books:
             "keys_with_value": self._listed_keys,
             "data": self._rows,
             "delete_horizons": self._horizons,
+            "map": self._map,
         }.get(name)
-        return tell() if tell else ends.get(name)
+        return tell() if tell else numbers.get(name)
+
+    def _map(self) -> Any:
+        return self.mapped.told()["map"]
 
     def _aborted_transactions(self) -> list[list[int]]:
         return sorted([each.producer_id, each.first_offset, each.marker_offset] for each in self.aborted)
@@ -313,7 +367,7 @@ class Books:
 
     def _rows(self) -> list[list[object]]:
         records = (r for entry in self.entries for r in entry.batch.records if r.offset in entry.offsets)
-        return [[r.offset, r.key and r.key.decode(), None if r.value is None else r.value.decode()] for r in records]
+        return [[r.offset, _text(r.key), _text(r.value)] for r in records]
 
     def _listed_keys(self) -> list[str]:
         records = (r for entry in self.entries for r in entry.batch.records if r.offset in entry.offsets)
@@ -322,6 +376,10 @@ class Books:
     def _horizons(self) -> dict[str, int]:
         """By the last offset of a batch."""
         return {str(each.batch.last_offset): each.horizon_ms for each in self.entries if each.horizon_ms is not None}
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
 
 
 def _is_retained(record: Record, latest: Mapping[bytes, int], *, is_due: bool) -> bool:

@@ -83,11 +83,14 @@ class Source:
             if here:
                 yield here
 
+    @property
+    def last_stable_offset(self) -> int:
+        _, offset = self._decisions()
+        return offset if self.high_watermark is None else min(offset, self.high_watermark)
+
     def entered(self) -> Iterator[Record]:
         """All records that may come in by now."""
-        decided, last_stable_offset = self._decisions()
-        if self.high_watermark is not None:
-            last_stable_offset = min(last_stable_offset, self.high_watermark)
+        decided, last_stable_offset = self._decisions()[0], self.last_stable_offset
         for batch in self.batches:
             if batch.last_offset < last_stable_offset and decided.get(batch.base_offset, True):
                 yield from batch.records
