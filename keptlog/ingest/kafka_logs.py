@@ -122,6 +122,7 @@ class KafkaLogs:
             position = _position(stored[log.name.topic], log.name)
             noted = self._noted(log.name)
             warnings += [*_warnings(log, position), *_of_a_copy(log, noted, position or 0)]
+            warnings += _doubtful(log, noted, position or 0)
             warnings += [f"{log.name}: {self._lost[log.name]}"] if log.name in self._lost else []
         return Survey(tuple(topics), failed | unlisted | unread, tuple(warnings))
 
@@ -299,17 +300,53 @@ def _warnings(log: _ScannedLog, position: int | None) -> list[str]:
             "now (--above-high-watermark)"
         )
     if scan.last_stable_offset < committed_end:
+        may_be_over = [
+            each.lost_from
+            for each in scan.doubtful
+            if each.marker_offset is None and each.first_offset <= scan.last_stable_offset
+        ]
+        why = f", and what is lost from offset {min(may_be_over)} on may have ended it" if may_be_over else ""
         lines.append(
-            f"{log.name}: a transaction is open from offset {scan.last_stable_offset} on; offsets up to "
+            f"{log.name}: a transaction is open from offset {scan.last_stable_offset} on{why}; offsets up to "
             f"{committed_end - 1} stay out until a copy of the directory has its end"
         )
     return lines
 
 
+def _doubtful(log: _ScannedLog, noted: LogDirectory, position: int) -> list[str]:
+    """Of transactions that end behind the position, those of which nobody can tell whether they were committed.
+
+    A gap between segments that the broker's cleaner left has lost no marker.
+    """
+    of_cleaner = {start for start, end in log.scan.between_segments}
+    of_cleaner -= {start for start, end in log.scan.between_segments if end > _cleaned_to(log, noted)}
+    found = [
+        each
+        for each in log.scan.doubtful
+        if each.marker_offset is not None and each.marker_offset >= position and each.lost_from not in of_cleaner
+    ]
+    if not found:
+        return []
+    one, more = found[0], len(found) - 1
+    others = f" (and so with {counted(more, 'more transaction')})" if more else ""
+    taken_for = "aborted" if one.is_aborted else "committed"
+    return [
+        f"{log.name}: what is lost from offset {one.lost_from} on may have ended the transaction that begins at "
+        f"{one.first_offset}: its records are taken for {taken_for}, as the next marker of its producer says, at "
+        f"{one.marker_offset}{others}; compare with the broker, and read on from a whole copy (keptlog truncate "
+        f"{log.name} {min(each.first_offset for each in found)})"
+    ]
+
+
 def _unexplained(log: _ScannedLog, noted: LogDirectory, position: int) -> list[tuple[int, int]]:
     """Offsets [from, end) between segments, behind a position and behind what the broker's cleaner has cleaned."""
-    known_to = max(noted.first_dirty_offset or 0, position, log.scan.log_start_offset)
+    known_to = max(_cleaned_to(log, noted), position)
     return [(max(start, known_to), end) for start, end in log.scan.between_segments if end > known_to]
+
+
+def _cleaned_to(log: _ScannedLog, noted: LogDirectory) -> int:
+    """Below it the broker's cleaner, or what deletes from the head, explains what is in no segment."""
+    return max(noted.first_dirty_offset or 0, log.scan.log_start_offset)
 
 
 def _in_no_segment(name: TopicPartition, gaps: Sequence[tuple[int, int]]) -> str:

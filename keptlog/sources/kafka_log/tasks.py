@@ -15,7 +15,7 @@ import pyarrow as pa
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_log.batches import Damage, LogSegment
 from keptlog.sources.kafka_log.reader import read_segment
-from keptlog.sources.kafka_log.transactions import AbortedTransaction, LogScan, scan_log
+from keptlog.sources.kafka_log.transactions import AbortedTransaction, DoubtfulTransaction, LogScan, scan_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ def scan_from(result: Mapping[str, Any]) -> LogScan:
         "torn": Damage(**result["torn"]) if result["torn"] else None,
         "corrupt": tuple(Damage(**each) for each in result["corrupt"]),
         "between_segments": tuple((start, end) for start, end in result["between_segments"]),
+        "doubtful": tuple(DoubtfulTransaction(**each) for each in result["doubtful"]),
     }
     return LogScan(**{**result, **found})
 

@@ -25,6 +25,13 @@ back. So where it is known, a batch that reaches beyond it is not there yet, and
     producer  7    8    7    7
               a    b    c    commit
 
+What is corrupt and skipped, or lies in a segment that is missing, may have held a marker. Then the next one of that
+producer decides over two transactions, and may be wrong of the first:
+
+    offset    0    1         2    3          7's a is taken for aborted: its transaction is **doubtful**
+    producer  7    7         7    7
+              a    corrupt   b    abort
+
 The checksums are looked at too, though they cost a second reading of the bytes: a marker or a producer's id with a
 flipped bit would turn aborted records into committed ones, and damage has to be the same for this pass and the next.
 """
@@ -55,6 +62,18 @@ class AbortedTransaction:
 
 
 @dataclass(frozen=True, slots=True)
+class DoubtfulTransaction:
+    """The batches of a producer in [first offset, lost from): what is lost behind them may have held their marker."""
+
+    first_offset: int
+    lost_from: int
+    marker_offset: int | None
+    """The next marker of the producer, which decided; null if there is none yet."""
+    is_aborted: bool
+    """What it said."""
+
+
+@dataclass(frozen=True, slots=True)
 class LogScan:
     """What one pass over a log found. Pickles; ``for_segment`` makes it small."""
 
@@ -73,6 +92,8 @@ class LogScan:
     """Where the log begins, as the broker noted, if that lies before the first segment; null if nothing is absent."""
     between_segments: tuple[tuple[int, int], ...] = ()
     """Offsets [from, end) behind the last one of a segment and before the next segment."""
+    doubtful: tuple[DoubtfulTransaction, ...] = ()
+    """In the order of their markers, those without one last."""
 
     def for_segment(self, segment: LogSegment) -> LogScan:
         """What a reader of this segment needs to know."""
@@ -88,6 +109,7 @@ class LogScan:
             torn=None,
             corrupt=(),
             between_segments=(),
+            doubtful=(),
         )
 
     def _with_aborted(self, from_offset: int, end_offset: int) -> LogScan:
@@ -117,6 +139,23 @@ class _Producers:
 
     first_offset: dict[int, int] = field(default_factory=dict)
     aborted: list[AbortedTransaction] = field(default_factory=list)
+    _lost_from: dict[int, int] = field(default_factory=dict)
+    """By producer id, where something is lost in the transaction that is open."""
+    _doubtful: list[DoubtfulTransaction] = field(default_factory=list)
+
+    @property
+    def doubtful(self) -> tuple[DoubtfulTransaction, ...]:
+        """What was decided, and then what is open, though its marker may be lost."""
+        is_open = (
+            DoubtfulTransaction(self.first_offset[producer_id], lost_from, marker_offset=None, is_aborted=False)
+            for producer_id, lost_from in self._lost_from.items()
+        )
+        return (*self._doubtful, *is_open)
+
+    def lose(self, offset: int) -> None:
+        """From this offset on something is lost, maybe with markers."""
+        for producer_id in self.first_offset:
+            self._lost_from.setdefault(producer_id, offset)
 
     def see(self, batch: Batch) -> None:
         if batch.is_control:
@@ -130,6 +169,9 @@ class _Producers:
         if kind not in {_ABORT, _COMMIT}:
             return
         first_offset = self.first_offset.pop(batch.producer_id, None)
+        lost_from = self._lost_from.pop(batch.producer_id, None)
+        if first_offset is not None and lost_from is not None:
+            self._doubtful.append(DoubtfulTransaction(first_offset, lost_from, batch.base_offset, kind == _ABORT))
         if kind == _ABORT and first_offset is not None:
             self.aborted.append(AbortedTransaction(batch.producer_id, first_offset, batch.base_offset))
 
@@ -158,6 +200,7 @@ def scan_log(
     for segment in segments:
         if reached < segment.base_offset:
             between_segments.append((reached, segment.base_offset))
+            producers.lose(reached)
         for each in batches(segment):
             if isinstance(each, Batch):
                 if high_watermark is None or each.last_offset < high_watermark:
@@ -170,6 +213,8 @@ def scan_log(
                 torn = each
             elif skip_corrupt:
                 corrupt.append(each)
+                if uncommitted_from is None:
+                    producers.lose(each.next_offset)
                 reached = max(reached, each.end_offset)
             else:
                 raise why_unreadable(segment, each)
@@ -177,8 +222,18 @@ def scan_log(
     last_stable = max(start, min(producers.first_offset.values(), default=committed_end))
     absent_from = log_start_offset if log_start_offset is not None and log_start_offset < first_base else None
     aborted = tuple(producers.aborted)
-    gaps = tuple(between_segments)
-    return LogScan(start, last_stable, end, aborted, torn, tuple(corrupt), uncommitted_from, absent_from, gaps)
+    return LogScan(
+        start,
+        last_stable,
+        end,
+        aborted,
+        torn,
+        tuple(corrupt),
+        uncommitted_from,
+        absent_from,
+        tuple(between_segments),
+        producers.doubtful,
+    )
 
 
 def _control_type(batch: Batch) -> int | None:

@@ -1,0 +1,64 @@
+"""A marker that is lost in what is corrupt or missing may have ended a transaction: what was taken for true is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keptlog.table.store import LogStore
+from tests.ingest.directories import flipped, records_of, run_import, some_batch, write_first_dirty, write_log
+from tests.sources.kafka_log.encoder import ABORT, COMMIT, BatchOptions, marker
+
+OF_A_TRANSACTION = BatchOptions(producer_id=7, is_transactional=True)
+
+
+def transaction(offset: int) -> bytes:
+    """Five records of one."""
+    return some_batch(offset, 5, OF_A_TRANSACTION)
+
+
+@pytest.mark.parametrize(
+    ("lost", "next_marker", "taken_for"), [(COMMIT, ABORT, "aborted"), (ABORT, COMMIT, "committed")]
+)
+def test_records_whose_marker_is_corrupt_are_decided_by_the_next_one_and_told(
+    store: LogStore, there: Path, lost: int, next_marker: int, taken_for: str
+) -> None:
+    second = [transaction(11), marker(16, 7, next_marker)]
+    write_log(there, "t-0", [some_batch(0, 5), transaction(5), flipped(marker(10, 7, lost)), *second])
+    assert run_import(store, there, "1", skip_corrupt=True).warnings == (
+        "t-0: what is lost from offset 10 on may have ended the transaction that begins at 5: its records are taken "
+        f"for {taken_for}, as the next marker of its producer says, at 16; compare with the broker, and read on from a "
+        "whole copy (keptlog truncate t-0 5)",
+    )
+    assert (len(records_of(store, "t")) == 5) == (taken_for == "aborted")
+    assert run_import(store, there, "2", skip_corrupt=True).warnings == ()
+
+
+def test_a_transaction_that_waits_for_its_end_says_that_it_may_be_lost(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [some_batch(0, 5), transaction(5), flipped(marker(10, 7, COMMIT)), some_batch(11)])
+    [warning] = run_import(store, there, "1", skip_corrupt=True).warnings
+    assert warning.startswith(
+        "t-0: a transaction is open from offset 5 on, and what is lost from offset 10 on may have ended it; offsets up "
+        "to 20 stay out until a copy"
+    )
+
+
+def test_nothing_is_said_of_producers_that_had_no_transaction_there(store: LogStore, there: Path) -> None:
+    first = [transaction(0), marker(5, 7, COMMIT)]
+    write_log(there, "t-0", [*first, flipped(some_batch(6)), transaction(16), marker(21, 7, ABORT)])
+    assert run_import(store, there, "1", skip_corrupt=True).warnings == ()
+
+
+def test_a_segment_that_is_missing_may_have_held_a_marker(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [transaction(0)])
+    write_log(there, "t-0", [transaction(20), marker(25, 7, ABORT)], base_offset=20)
+    told = [line for line in run_import(store, there, "1").warnings if "may have ended the transaction" in line]
+    assert ["keptlog truncate t-0 0" in line for line in told] == [True]
+
+
+def test_a_gap_that_the_cleaner_left_has_lost_no_marker(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [transaction(0)])
+    write_log(there, "t-0", [transaction(20), marker(25, 7, ABORT)], base_offset=20)
+    write_first_dirty(there, "t", 26)
+    assert run_import(store, there, "1").warnings == ()
