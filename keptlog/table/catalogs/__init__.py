@@ -1,6 +1,6 @@
 """The catalog that holds the topics, opened by ``catalog``.
 
-whatever is configured    ``configuration``, ``one_at_a_time``
+whatever is configured    ``configuration``, ``loaded``, ``one_at_a_time``
 the embedded one          ``embedded``, ``database_file``, ``home_folder``, ``home_location``
 REST                      ``rest``, ``conditional``, ``foreign_answers``, ``echo``
 Glue                      ``glue``

@@ -12,12 +12,11 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog, MetastoreCatalog, load_catalog
+from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog, MetastoreCatalog
 from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
@@ -42,6 +41,7 @@ from keptlog.table.catalogs.database_file import FileIdentity, follow_file, iden
 from keptlog.table.catalogs.embedded import DATABASE, LOCK_WAIT_SECONDS, warehouse_of
 from keptlog.table.catalogs.home_folder import RESTORE, lost_since, require_catalog_not_lost, require_folder
 from keptlog.table.catalogs.home_location import REMEMBER, remembered, why_elsewhere
+from keptlog.table.catalogs.loaded import loaded
 from keptlog.table.catalogs.one_at_a_time import is_rest, one_at_a_time
 from keptlog.table.io.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.io.vending import VENDED
@@ -263,7 +263,7 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
     try:
         with reaching(f"{CONFIGURED} can't be opened"):
             with connecting():
-                catalog = _loaded({"py-io-impl": _FILE_IO} | _with_own_class(_in_time(properties)))
+                catalog = loaded({"py-io-impl": _FILE_IO} | _with_own_class(_in_time(properties)))
             if isinstance(catalog, SqlCatalog):
                 _require_warehouse(catalog)
                 # PyIceberg's name for it has underscores, which a variable of the environment can't say.
@@ -303,15 +303,6 @@ def _require_warehouse(catalog: SqlCatalog) -> None:
         f"{CONFIGURED} has no warehouse, below which topics are to lie: set PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE, or "
         "warehouse beside its uri, to a place such as s3://BUCKET/PREFIX"
     )
-
-
-def _loaded(properties: dict[str, Any]) -> Catalog:
-    """A catalog by its settings; PyIceberg refuses a class of ours beside the type that the configuration names."""
-    module, _, name = str(properties.get("py-catalog-impl", "")).rpartition(".")
-    if not module.startswith("keptlog."):
-        return load_catalog(CATALOG_NAME, **properties)
-    own: type[Catalog] = getattr(import_module(module), name)
-    return own(CATALOG_NAME, **properties)
 
 
 def _with_own_class(properties: dict[str, Any]) -> dict[str, Any]:
