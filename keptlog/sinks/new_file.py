@@ -51,6 +51,7 @@ def new_file(path: Path, run_id: str, *, overwrite: bool) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         part.replace(real)
     except OSError as error:
-        raise StorageUnavailable(f"{path} can't be written: {error.strerror}; nothing is there") from error
+        left = "the file of before is as it was" if real.exists() else "nothing is there"
+        raise StorageUnavailable(f"{path} can't be written: {error.strerror}; {left}") from error
     finally:
         part.unlink(missing_ok=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 
 import pyarrow as pa
@@ -130,6 +132,15 @@ def test_a_disk_that_is_full_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(StorageUnavailable, match="No space left on device; nothing is there"):
         write_to_full_disk()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_leaves_the_file_that_was_to_be_replaced_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    path.write_bytes(b"before")
+    refused = pytest.raises(StorageUnavailable, match="No space left on device; the file of before is as it was")
+    with refused, new_file(path, "run-1", overwrite=True):
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+    assert path.read_bytes() == b"before"
 
 
 @pytest.mark.parametrize("write", WRITERS)
