@@ -6,12 +6,18 @@ it out without a word, and whoever takes records, receipts or topics from what t
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 NOT_THERE = (FileNotFoundError, NotADirectoryError)
 """All that says for sure that nothing is there."""
+
+
+def is_not_there(error: OSError) -> bool:
+    """Whether an error says that nothing is there; behind a link that leads to itself nothing is, either."""
+    return isinstance(error, NOT_THERE) or error.errno == errno.ELOOP
 
 
 def folders_below(folder: str) -> Iterator[tuple[str, list[str]]]:

@@ -12,6 +12,11 @@ import os
 import stat
 from pathlib import Path
 
+
+class NotAFile(OSError):
+    """What is there in the place of a file is none. To ask again gets the same answer, until somebody moves it away."""
+
+
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -35,11 +40,17 @@ def require_file(path: str) -> None:
     """Refuse what can't be opened as a file without harm; what is not there, and a folder, are told by who opens it.
 
     Raises:
-        OSError: a pipe, a socket or a device is there, or it can't be asked for.
+        NotAFile: a pipe, a socket or a device is there, or a link that leads to itself.
+        OSError: it can't be asked for.
     """
-    kind = kind_instead(path)
+    try:
+        kind = kind_instead(path)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise NotAFile(errno.ELOOP, "it is a link that leads to itself, and to no file", path) from error
     if kind:
-        raise OSError(errno.EINVAL, f"it is {kind}, and no file", path)
+        raise NotAFile(errno.EINVAL, f"it is {kind}, and no file", path)
 
 
 def kind_instead(path: str) -> str | None:

@@ -5,6 +5,7 @@ The last word on a topic is its table's metadata file, named by the catalog; it 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,22 @@ def _without_property(name: str) -> Callable[[LogStore, str], None]:
     return remove_it
 
 
+def _with_a_pipe(file_of: Callable[[LogStore, str], Path]) -> Callable[[LogStore, str], None]:
+    def put_it(store: LogStore, topic: str) -> None:
+        (file := file_of(store, topic)).unlink()
+        os.mkfifo(file)
+
+    return put_it
+
+
+def _with_a_folder(file_of: Callable[[LogStore, str], Path]) -> Callable[[LogStore, str], None]:
+    def put_it(store: LogStore, topic: str) -> None:
+        (file := file_of(store, topic)).unlink()
+        file.mkdir()
+
+    return put_it
+
+
 def foreign_table(store: LogStore, topic: str) -> None:
     """Another program's table takes the topic's place."""
     store._catalog.drop_table(("keptlog", topic))
@@ -99,6 +116,9 @@ BREAKAGES = (
     Breakage("the manifest list is gone", lambda s, t: manifest_list(s, t).unlink(), "snap-"),
     Breakage("a manifest is cut off", lambda s, t: cut_in_half(first_manifest(s, t)), "-m0.avro"),
     Breakage("a manifest is gone", lambda s, t: first_manifest(s, t).unlink(), "-m0.avro"),
+    Breakage("the metadata file is a pipe", _with_a_pipe(metadata_file), "it is a named pipe"),
+    Breakage("the manifest list is a pipe", _with_a_pipe(manifest_list), "it is a named pipe"),
+    Breakage("a manifest is a folder", _with_a_folder(first_manifest), "it is a folder"),
     Breakage("it is a foreign table", foreign_table, "keptlog did not create it"),
     Breakage("a foreign setting", _with_property("kafka.compression.codec.of.mine", "x"), "of.mine"),
     Breakage("a foreign value of a setting", _with_property("kafka.cleanup.policy", "shred"), "shred"),

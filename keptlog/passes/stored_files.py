@@ -12,10 +12,11 @@ import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from keptlog.errors import StorageUnavailable
-from keptlog.folders import NOT_THERE
+from keptlog.folders import is_not_there
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.stored_files import FilesOnDisk, WrongFile, live_paths, wrong_files
@@ -87,12 +88,14 @@ def are_on_disk(files: FilesOnDisk) -> bool:
         # From an open folder on the disk finds a file with half the work.
         folder = os.open(files.folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            sizes = [stat(name, dir_fd=folder).st_size for name in files.names]
+            found = [stat(name, dir_fd=folder) for name in files.names]
         finally:
             os.close(folder)
     except OSError:
         return False
-    return all(size == known for size, known in zip(sizes, files.sizes, strict=True) if known is not None)
+    return all(
+        S_ISREG(each.st_mode) and known in {each.st_size, None} for each, known in zip(found, files.sizes, strict=True)
+    )
 
 
 def still_wrong(wrong: Iterable[WrongFile], now: Log) -> list[WrongFile]:
@@ -134,8 +137,11 @@ def _plain(path: str) -> str:
 
 
 def _size_on_disk(path: str) -> int | None:
-    """Null if it is gone; OSError if that can't be told."""
+    """Null if it is gone, or what is there is no file; OSError if that can't be told."""
     try:
-        return os.stat(_plain(path)).st_size  # noqa: PTH116  # a Path would take longer than the disk
-    except NOT_THERE:
-        return None
+        found = os.stat(_plain(path))  # noqa: PTH116  # a Path would take longer than the disk
+    except OSError as error:
+        if is_not_there(error):
+            return None
+        raise
+    return found.st_size if S_ISREG(found.st_mode) else None

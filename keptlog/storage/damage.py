@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.stored_files import damaged_text
+from keptlog.regular_file import NotAFile
+from keptlog.storage.files import Files
 
 PIECE_BYTES = 8 * 2**20
 """Of a file that is read through, as much at once."""
@@ -23,6 +25,20 @@ T = TypeVar("T")
 def damaged(path: str, what: str) -> LogCorrupt:
     """The error of a file that is not as it was written; ``what`` says how that shows, and has the file as subject."""
     return LogCorrupt(damaged_text(path, what))
+
+
+def opened(files: Files, path: str, size_bytes: int | None = None) -> pa.NativeFile:
+    """A file of a log, open; ``size_bytes`` is how long it should be, where that is known.
+
+    Raises:
+        FileNotFoundError: it is gone.
+        LogCorrupt: a folder, a pipe or the like has its place. Nothing changes by trying again.
+        OSError: the storage does not give it.
+    """
+    try:
+        return files.open_input(path, size_bytes)
+    except (IsADirectoryError, NotAFile) as error:
+        raise damaged(path, f"can't be opened ({error.strerror})") from error
 
 
 def decoded(source: pa.NativeFile, path: str, decode: Callable[[], T]) -> T:

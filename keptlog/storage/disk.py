@@ -9,7 +9,9 @@ from __future__ import annotations
 import errno
 from typing import NamedTuple
 
-NO_FILE: tuple[type[OSError], ...] = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+from keptlog.regular_file import NotAFile
+
+NO_FILE: tuple[type[OSError], ...] = (FileNotFoundError, IsADirectoryError, NotADirectoryError, NotAFile)
 """What a storage says that does answer: there is no file at this path."""
 
 

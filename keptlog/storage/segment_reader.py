@@ -19,7 +19,7 @@ from keptlog.log.counted import counted
 from keptlog.log.segment import Segment
 from keptlog.storage.checksums import checksums_text, footer_bytes, pages_checksum
 from keptlog.storage.crc32 import crc32
-from keptlog.storage.damage import PIECE_BYTES, damaged, decoded
+from keptlog.storage.damage import PIECE_BYTES, damaged, decoded, opened
 from keptlog.storage.files import Files
 from keptlog.storage.value_views import VIEWED_SCHEMA
 
@@ -134,15 +134,15 @@ def open_segment(files: Files, segment: Segment) -> Iterator[SegmentFile]:
         LogCorrupt: it is not what was written.
         OSError: the storage does not give it.
     """
-    with files.open_input(segment.path, segment.size_bytes) as source:
+    with opened(files, segment.path, segment.size_bytes) as source:
         size_bytes = source.size()
         if size_bytes != segment.size_bytes:
             raise damaged(segment.path, f"has {size_bytes} bytes, not {segment.size_bytes}")
-        with opened_segment(source, segment.path) as opened:
-            records = sum(opened.row_groups)
+        with opened_segment(source, segment.path) as segment_file:
+            records = sum(segment_file.row_groups)
             if records != segment.record_count:
                 raise damaged(segment.path, f"has {counted(records, 'record')}, not {segment.record_count}")
-            yield opened
+            yield segment_file
 
 
 @contextmanager
@@ -208,6 +208,6 @@ def read_row_groups(files: Files, segment: Segment, columns: Sequence[str] | Non
     Raises:
         FileNotFoundError, LogCorrupt, OSError: as ``open_segment`` does.
     """
-    with open_segment(files, segment) as opened:
-        for row_group in range(len(opened.row_groups)):
-            yield opened.read(row_group, columns)
+    with open_segment(files, segment) as segment_file:
+        for row_group in range(len(segment_file.row_groups)):
+            yield segment_file.read(row_group, columns)

@@ -18,7 +18,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.stored_files import MENDING
 from keptlog.log.strategy import Strategy
 from keptlog.storage.crc32 import crc32
-from keptlog.storage.damage import damaged, decoded
+from keptlog.storage.damage import damaged, decoded, opened
 from keptlog.storage.files import Files
 
 WATERMARKS_SCHEMA = pa.schema([("key", pa.binary()), ("version", pa.int64()), ("expires_ms", pa.int64())])
@@ -57,7 +57,7 @@ def read_any_watermarks(files: Files, path: str) -> tuple[pa.Table, str]:
 
 
 def _stored(files: Files, path: str) -> pa.Table:
-    with files.open_input(path) as source:
+    with opened(files, path) as source:
         return decoded(source, path, lambda: _whole(source))
 
 

@@ -14,6 +14,8 @@ from tests.cli.conftest import Run
 READ_BY_NAMES_ALONE = {"a manifest is cut off", "a manifest is gone", "a damaged property"} | {
     "the manifest list is cut off",
     "the manifest list is gone",
+    "the manifest list is a pipe",
+    "a manifest is a folder",
 }
 """What ``topic list`` shows of a topic needs no segment."""
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keptlog.folders import NOT_THERE, entries_below
+from keptlog.folders import entries_below, is_not_there
 from keptlog.regular_file import require_file
 from keptlog.storage.files import StoredFile
 
@@ -28,7 +28,8 @@ def open_local(local: str, mode: str) -> pa.OSFile:
     """Open a file, as Arrow takes it.
 
     Raises:
-        OSError: it can't be opened, or is none.
+        IsADirectoryError, NotAFile: it is none.
+        OSError: it can't be opened.
     """
     import pyarrow as pa  # noqa: PLC0415  # who reads small files, or lists, needs none
 
@@ -38,7 +39,7 @@ def open_local(local: str, mode: str) -> pa.OSFile:
     except OSError as error:
         # Arrow has no number for it, and without one nobody can tell it from a disk that fails.
         if error.errno is None and os.path.isdir(local):  # noqa: PTH112  # a Path takes some errors for no
-            why = _LINKED if Path(local).is_symlink() else os.strerror(errno.EISDIR)
+            why = _LINKED if Path(local).is_symlink() else "it is a folder"
             raise IsADirectoryError(errno.EISDIR, why, local) from error
         raise
 
@@ -58,15 +59,17 @@ def delete_local(local: str) -> None:
 
 
 def local_exists(local: str) -> bool:
-    """Whether a file is there now; a folder in its place is none.
+    """Whether a file is there now; a folder in its place is none, and neither is a pipe, or a link to itself.
 
     Raises:
         OSError: that can't be told.
     """
     try:
-        return not stat.S_ISDIR(os.stat(local).st_mode)  # noqa: PTH116  # a Path takes some errors for no
-    except NOT_THERE:
-        return False
+        return stat.S_ISREG(os.stat(local).st_mode)  # noqa: PTH116  # a Path takes some errors for no
+    except OSError as error:
+        if is_not_there(error):
+            return False
+        raise
 
 
 def list_local(folder: str, local: str) -> Iterator[StoredFile]:
@@ -77,7 +80,17 @@ def list_local(folder: str, local: str) -> Iterator[StoredFile]:
     """
     for parent, names in entries_below(local):
         for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                status = Path(parent, name).stat()
+            status = _status(Path(parent, name))
+            if status:
                 path = f"{folder}{parent.removeprefix(local)}/{name}"
                 yield StoredFile(path, status.st_size, status.st_mtime_ns // 1_000_000)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Null if nothing is there: it went meanwhile, or is a link that leads nowhere, or to itself."""
+    try:
+        return path.stat()
+    except OSError as error:
+        if is_not_there(error):
+            return None
+        raise

@@ -53,7 +53,9 @@ def _live_and_gone(
     is_below = below(storage.location)
     live = live_references(table, manifests)
     for path, form in comparable_forms([*live.data_bytes, *live.metadata_bytes]).items():
-        if form in storage.files or not is_below(form) or files.exists(path):
+        # A pipe in a file's place is listed, without a byte; an empty file is damaged, and there.
+        is_listed = form in storage.files and storage.files[form].size_bytes > 0
+        if is_listed or not is_below(form) or files.exists(path):
             continue
         # Another purge may have deleted it since the table was loaded: then the table has moved on.
         live_now = live_references(load(), manifests).keys()
