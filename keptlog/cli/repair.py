@@ -21,7 +21,7 @@ from keptlog.log.counted import counted
 if TYPE_CHECKING:
     from keptlog.log.segment import Segment
     from keptlog.passes.check import CheckResult
-    from keptlog.passes.repair import RepairProposal, Span
+    from keptlog.passes.repair import Repairer, RepairProposal, Span
 
 _SHOWN = 20
 
@@ -38,13 +38,13 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
     Until then nothing is written to such a topic. Without --adopt it gets back all records that were acknowledged, and
     what other programs did is undone. With --adopt it stays as it is now: acknowledged records that are gone are lost,
     no offset is given twice, and the next clean judges everything again. Both are one commit; it can be killed, and run
-    again.
+    again. What the topic notes beside its logs, of its last clean for example, is written anew where it can't be read.
     """
     home, now_ms = home_with(topic), clock_ms()
     home.store.describe_topic(topic)
     proposal = home.repairer.propose(topic, is_adoption=adopt, now_ms=now_ms)
     if proposal is None:
-        _tell_nothing(topic, home.repairer.damage(topic), as_json=as_json)
+        _mend_notes(home.repairer, topic, now_ms, is_dry=dry_run, as_json=as_json)
         return
     if not as_json:
         for line in _lines(proposal):
@@ -66,16 +66,44 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
         sys.exit(EXIT_FAILED)
 
 
+def _mend_notes(repairer: Repairer, topic: str, now_ms: int, *, is_dry: bool, as_json: bool) -> None:
+    """Where state and files belong together, what stands beside them may be damaged."""
+    if is_dry and (notes := repairer.damaged_notes(topic)):
+        _tell_notes(topic, notes, (), is_dry=True, as_json=as_json)
+        return
+    notes = () if is_dry else repairer.mend_notes(topic, new_id(), now_ms=now_ms)
+    damage = repairer.damage(topic)
+    if notes:
+        _tell_notes(topic, notes, damage, is_dry=False, as_json=as_json)
+    else:
+        _tell_nothing(topic, damage, as_json=as_json)
+    if damage:
+        sys.exit(EXIT_FAILED)
+
+
+def _tell_notes(topic: str, notes: Sequence[str], damage: Sequence[str], *, is_dry: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(_nothing_happened(topic, damage) | {"is_repaired": not is_dry, "notes": list(notes)})
+        return
+    click.echo(f"{topic}: another program has changed what is noted beside its logs")
+    for name in notes:
+        click.echo(f"  {'to be written' if is_dry else 'written'} anew: property {name}")
+    for line in damage:
+        click.echo(f"  {line}")
+
+
+def _nothing_happened(topic: str, damage: Sequence[str]) -> dict[str, object]:
+    return {"topic": topic, "is_repaired": False, "happened": None, "notes": [], "broken": list(damage)}
+
+
 def _tell_nothing(topic: str, damage: Sequence[str], *, as_json: bool) -> None:
     if as_json:
-        print_json({"topic": topic, "is_repaired": False, "happened": None, "broken": list(damage)})
+        print_json(_nothing_happened(topic, damage))
     else:
         nothing = f"{topic}: no other program has changed it, so there is nothing to repair"
         click.echo(f"{nothing}, but:" if damage else f"{nothing}; its files are there (keptlog verify reads them)")
         for line in damage:
             click.echo(f"  {line}")
-    if damage:
-        sys.exit(EXIT_FAILED)
 
 
 def _lines(proposal: RepairProposal) -> list[str]:

@@ -218,6 +218,7 @@ def _topics(patient: Patient) -> Iterator[Problem]:
     for each in patient.seen:
         if each.damaged_reader:
             yield unreadable_problem(each.topic, each.damaged_reader)
+        yield from (unreadable_problem(each.topic, error) for error in each.damaged_notes)
 
 
 def _formats(patient: Patient) -> Iterator[Problem]:

@@ -27,7 +27,10 @@ from keptlog.passes.check import CheckResult
 from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
+from keptlog.table.changes.notes import NotesRepair
 from keptlog.table.doctor.topic_exam import examined
+from keptlog.table.metadata.state import damaged_notes
+from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,6 +80,21 @@ class Repairer:
         unread: set[TopicPartition] = set()
         lost = self._lost(plan, unread) if is_adoption else {}
         return RepairProposal(plan, lost, plan.acknowledged is not None and not unread, foreign)
+
+    def damaged_notes(self, topic: str) -> tuple[str, ...]:
+        """The properties beside the logs of a topic that say nothing that can be read."""
+        return tuple(sorted(damaged_notes(topic, self.store.load_table(topic).properties)))
+
+    def mend_notes(self, topic: str, run_id: str, *, now_ms: int) -> tuple[str, ...]:
+        """Write these anew, and tell which they were: what was a number of erasures is counted again, others go.
+
+        Raises:
+            LogCorrupt: its erasures themselves can't be read.
+            StalePlan: others kept committing first.
+        """
+        now_ms = whole_number(now_ms, "now_ms")
+        with reaching(f"topic {topic} can't be read"):
+            return NotesRepair(topic, self.store.committer, self.store.files).mend(run_id, now_ms)
 
     def damage(self, topic: str) -> tuple[str, ...]:
         """What is wrong with the files of a topic that no other program has changed, as far as a listing tells.

@@ -164,11 +164,14 @@ class ForeignSegmentForm(TypedDict):
 
 
 class NothingToRepairForm(TypedDict):
-    """`repair`, where nothing is to be done."""
+    """`repair`, where state and files belong together."""
 
     topic: str
     is_repaired: bool
+    """Whether properties were written anew."""
     happened: None
+    notes: list[str]
+    """Properties beside the logs that could not be read; `--dry-run` only tells them."""
     broken: list[str]
     """Live files that are damaged or gone: no repair brings them back."""
 

@@ -21,7 +21,7 @@ from keptlog.table.metadata.forward_in_time import newest_change_ms
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.references import Manifests, comparable_forms
 from keptlog.table.metadata.runs import damaged as damaged_runs
-from keptlog.table.metadata.state import ERASURES
+from keptlog.table.metadata.state import ERASURES, damaged_notes
 from keptlog.table.purging.ahead import landed_since, told_apart, why_put_back, why_refused
 from keptlog.table.reading.readers import registrations
 from keptlog.table.removal.erasure_register import read_erasures
@@ -55,6 +55,8 @@ class TopicExam:
     """Why its folder is taken not to be its alone, so that nothing is deleted in it; null if it is."""
     damaged_reader: LogCorrupt | None = None
     """Why one of its readers can't be told; it keeps nobody from a topic without tombstones, so far."""
+    damaged_notes: tuple[LogCorrupt, ...] = ()
+    """What is wrong with what it notes beside its logs; who looks at the topic alone needs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             _damaged_runs(store, table, paths),
             _not_own(store, table, paths),
             _damaged_reader(topic, table),
+            tuple(damaged_notes(topic, table.properties).values()),
         )
 
 

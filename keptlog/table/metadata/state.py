@@ -41,7 +41,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from keptlog.errors import Action, LogCorrupt
 from keptlog.log.declared import About
@@ -125,6 +125,8 @@ class _Property(Generic[_T]):
     kind: type[_T]
     what: str
     remedy: str
+    is_note: bool = False
+    """Whether it is no part of the log, so that a repair writes it anew (``keptlog.table.changes.notes``)."""
 
     def read(self, topic: str, properties: Mapping[str, str], name: str) -> _T | None:
         """Its value; null if it is absent or empty.
@@ -135,7 +137,12 @@ class _Property(Generic[_T]):
         text = properties.get(name)
         if not text:
             return None
-        return from_property(self.kind, text, f"topic {topic}: property {name}", self.what, self.remedy)
+        command = f"keptlog repair {topic}"
+        remedy = f"{self.remedy} ({command} does that)" if self.is_note else self.remedy
+        try:
+            return from_property(self.kind, text, f"topic {topic}: property {name}", self.what, remedy)
+        except LogCorrupt as error:
+            raise (error.mended_by(command) if self.is_note else error) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +164,9 @@ class ReachedTime:
 _EPOCH = _Property(ReachedEpoch, "leader epoch", "remove it, and the source is believed to be whole")
 _TIME = _Property(ReachedTime, "time of a position", "remove it, and it is not known whether deletions were missed")
 _TRUNCATIONS = _Property(Truncations, "list of truncations", SET_IT_BACK)
-_MARK = _Property(Uncleanable, "mark of a failed clean", "remove it, and the log is tried again")
-_LAST_PASS = _Property(LastPass, "record of a clean", "remove it")
-_OPEN_ERASURES = _Property(OpenErasures, "summary of erasures", "remove it, and the next request writes it anew")
+_MARK = _Property(Uncleanable, "mark of a failed clean", "remove it, and the log is tried again", is_note=True)
+_LAST_PASS = _Property(LastPass, "record of a clean", "remove it", is_note=True)
+_OPEN_ERASURES = _Property(OpenErasures, "summary of erasures", "write it anew", is_note=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +228,25 @@ def read_open_erasures(topic: str, properties: Mapping[str, str]) -> OpenErasure
         LogCorrupt: what is stored is something else.
     """
     return _OPEN_ERASURES.read(topic, properties, OPEN_ERASURES) or OpenErasures()
+
+
+def damaged_notes(topic: str, properties: Mapping[str, str]) -> dict[str, LogCorrupt]:
+    """Which properties that are no part of the log say nothing that can be read, and why.
+
+    Raises:
+        LogCorrupt: nobody can tell how many logs there are.
+    """
+    numbers = range(partition_count(topic, properties))
+    notes: list[tuple[str, _Property[Any]]] = [(OPEN_ERASURES, _OPEN_ERASURES)]
+    notes += [(last_pass(number), _LAST_PASS) for number in numbers]
+    notes += [(uncleanable(number), _MARK) for number in numbers]
+    found: dict[str, LogCorrupt] = {}
+    for name, note in notes:
+        try:
+            note.read(topic, properties, name)
+        except LogCorrupt as error:
+            found[name] = error
+    return found
 
 
 def source_to_json(source: SourceIdentity, before: str | None) -> str:
