@@ -323,14 +323,14 @@ class TellsLocations(Protocol):
 
 
 def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[str, str]:
-    """Table to the location of its current metadata, in one query."""
+    """Table to the location of its current metadata, in one query; empty where the row of a table names none."""
     if isinstance(catalog, EmbeddedCatalog) and catalog.is_empty:
         return {}
     query = select(IcebergTables.table_name, IcebergTables.metadata_location).where(*_in(catalog, namespace))
     are_tables = catalog._iceberg_type_filter()  # noqa: SLF001  # the rule of list_tables
     with Session(catalog.engine) as session:
         found = session.execute(query if are_tables is None else query.where(are_tables))
-        return {name: location for name, location in found if location}
+        return {name: location or "" for name, location in found}
 
 
 def tables_like(catalog: SqlCatalog, folder: str) -> dict[str, list[tuple[str, ...]]]:

@@ -31,7 +31,7 @@ _NO_VIEWS = " and ifnull(iceberg_type, 'TABLE') = 'TABLE'"
 def embedded_locations(
     home: Path, environment: Mapping[str, str] = os.environ, namespace: str = NAMESPACE
 ) -> dict[str, str] | None:
-    """Topic to the location of its current metadata; null if only the opened catalog can tell.
+    """Topic to the location of its current metadata, empty if it names none; null if only the opened catalog can tell.
 
     That is so where there is no embedded catalog yet, where another one may be configured, and where it can't be read.
 
@@ -48,7 +48,7 @@ def embedded_locations(
             rows = connection.execute(query, (CATALOG_NAME, namespace)).fetchall()
     except sqlite3.Error:
         return None
-    return {topic: location for topic, location in rows if location}
+    return {topic: location or "" for topic, location in rows}
 
 
 @contextlib.contextmanager

@@ -134,13 +134,29 @@ def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
         except FileNotFoundError:
             # A commit may have moved the catalog on from a file that a purge has deleted then.
             return catalog.load_table((namespace, name))
-    except (NoSuchTableError, NoSuchNamespaceError):
+    except (NoSuchTableError, NoSuchNamespaceError) as error:
+        _require_location(catalog, name, namespace, error)
         raise _unknown(catalog, name) from None
     except _NOT_METADATA as error:
         is_outage = isinstance(error, NOT_THERE) and not _is_storage_there(catalog)
         if is_outage or isinstance(error, InvalidConfig):
             raise
         raise unreadable(name, _metadata_file(catalog, name, namespace), error) from error
+
+
+def _require_location(catalog: Catalog, name: str, namespace: str, error: Exception) -> None:
+    """Refuse to call a table unknown that is there, and whose row in a database leads to no metadata file.
+
+    Raises:
+        LogCorrupt: it does not.
+    """
+    if isinstance(error, NoSuchTableError) and isinstance(catalog, SqlCatalog):
+        if metadata_locations(catalog, namespace).get(name) != "":
+            return
+        raise LogCorrupt(
+            f"topic {name}: its row in the catalog names no metadata file; take the row out with PyIceberg's "
+            f"catalog.drop_table({(namespace, name)!r}), and keptlog doctor names the file from which to put it back"
+        ).of_property() from error
 
 
 def _unknown(catalog: Catalog, name: str) -> UnknownTopic:
