@@ -14,7 +14,7 @@ from tests.cli.conftest import Run
 _SAID = "topic odd: its row in the catalog names no metadata file"
 
 
-@pytest.fixture(autouse=True, params=[None, ""], ids=["null", "empty"])
+@pytest.fixture(autouse=True, params=[None, "", b"\xff\x00"], ids=["null", "empty", "bytes"])
 def _broken(keptlog: Run, lines: Callable[..., str], home: Path, request: pytest.FixtureRequest) -> None:
     for topic in ("odd", "users"):
         keptlog("topic", "create", topic, "--config", "cleanup.policy=compact")

@@ -330,7 +330,7 @@ def metadata_locations(catalog: SqlCatalog, namespace: str = NAMESPACE) -> dict[
     are_tables = catalog._iceberg_type_filter()  # noqa: SLF001  # the rule of list_tables
     with Session(catalog.engine) as session:
         found = session.execute(query if are_tables is None else query.where(are_tables))
-        return {name: location or "" for name, location in found}
+        return {str(name): location if isinstance(location, str) else "" for name, location in found}
 
 
 def tables_like(catalog: SqlCatalog, folder: str) -> dict[str, list[tuple[str, ...]]]:

@@ -48,7 +48,8 @@ def embedded_locations(
             rows = connection.execute(query, (CATALOG_NAME, namespace)).fetchall()
     except sqlite3.Error:
         return None
-    return {topic: location or "" for topic, location in rows}
+    # SQLite keeps whatever it is given, and another program may have given bytes.
+    return {str(topic): location if isinstance(location, str) else "" for topic, location in rows}
 
 
 @contextlib.contextmanager

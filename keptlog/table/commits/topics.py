@@ -141,6 +141,7 @@ def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
         is_outage = isinstance(error, NOT_THERE) and not _is_storage_there(catalog)
         if is_outage or isinstance(error, InvalidConfig):
             raise
+        _require_location(catalog, name, namespace, error)
         raise unreadable(name, _metadata_file(catalog, name, namespace), error) from error
 
 
@@ -150,9 +151,7 @@ def _require_location(catalog: Catalog, name: str, namespace: str, error: Except
     Raises:
         LogCorrupt: it does not.
     """
-    if isinstance(error, NoSuchTableError) and isinstance(catalog, SqlCatalog):
-        if metadata_locations(catalog, namespace).get(name) != "":
-            return
+    if isinstance(catalog, SqlCatalog) and metadata_locations(catalog, namespace).get(name) == "":
         raise LogCorrupt(
             f"topic {name}: its row in the catalog names no metadata file; take the row out with PyIceberg's "
             f"catalog.drop_table({(namespace, name)!r}), and keptlog doctor names the file from which to put it back"
