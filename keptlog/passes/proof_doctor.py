@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
-from keptlog.errors import KeptlogError, StorageUnavailable, first_line
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, first_line
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.counted import counted
 from keptlog.log.examination import unreadable_problem
@@ -24,6 +24,7 @@ from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.doctor.topic_exam import TopicExam
 
 if TYPE_CHECKING:
+    from keptlog.log.erasure import Erasure
     from keptlog.passes.receipts import Receipts
     from keptlog.receipts.signing import SigningKey
     from keptlog.storage.key_hash import KeyHasher
@@ -115,7 +116,7 @@ def _chain_problems(proofs: Proofs, *, is_shared: bool) -> Iterator[Problem]:
 def erasure_problems(patient: Patient) -> Iterator[Problem]:
     """Registers that are lost, and a secret that is not the one of the erasures that are open."""
     for each in patient.seen:
-        if isinstance(each.erasures, StorageUnavailable):
+        if isinstance(each.erasures, StorageUnavailable) or _is_of_property(each.erasures):
             yield unreadable_problem(each.topic, each.erasures)
         elif isinstance(each.erasures, KeptlogError):
             cause = "the file was deleted, or written over, by something else than keptlog"
@@ -143,6 +144,10 @@ def erasure_problems(patient: Patient) -> Iterator[Problem]:
             require_secret(hasher, fingerprint, f"an open erasure of topic {topic}")
         except KeptlogError as error:
             yield Problem(topic, str(error), cause, todo)
+
+
+def _is_of_property(erasures: tuple[Erasure, ...] | KeptlogError) -> TypeGuard[LogCorrupt]:
+    return isinstance(erasures, LogCorrupt) and erasures.is_of_property
 
 
 def _open_fingerprints(exam: TopicExam) -> set[str]:

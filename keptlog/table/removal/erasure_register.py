@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.erasure import Erasure
+from keptlog.storage.disk import NO_FILE
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.state import ERASURES
-from keptlog.table.metadata.stored_json import from_json, from_json_file, require_bare
+from keptlog.table.metadata.stored_json import from_json, from_json_file, from_property, require_bare
 from keptlog.table.removal.journal import receipt_folder
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
         content = files.read_bytes(path)
     except FileNotFoundError:
         raise LogCorrupt(f"topic {topic}: its erasures {path} are gone; {mend}") from None
+    except NO_FILE as error:
+        raise LogCorrupt(f"topic {topic}: its erasures {path} can't be read ({error.strerror}); {mend}") from error
     if zlib.crc32(content) != named.crc32:
         raise LogCorrupt(f"topic {topic}: its erasures {path} are not as they were written; {mend}")
     return from_json(Register, content.decode(errors="replace"), path, "list of erasures", mend).erasures
@@ -75,7 +78,7 @@ def named_file(table: Table) -> NamedFile | None:
     text = table.properties.get(ERASURES)
     where = f"topic {table.name()[-1]}: property {ERASURES}"
     remedy = "set it back to the value in the table's metadata file before that change (metadata/*.metadata.json)"
-    return from_json(NamedFile, text, where, "name of a file", remedy) if text else None
+    return from_property(NamedFile, text, where, "name of a file", remedy) if text else None
 
 
 def register_folder(table: Table) -> str:

@@ -1,0 +1,21 @@
+"""Where the property is damaged that names a topic's erasures, no file is: doctor does not say to put one back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.conftest import Run
+from tests.table.foreign import set_properties
+
+
+def test_doctor_blames_the_property_and_no_file(keptlog: Run, lines: Callable[..., str], home: Path) -> None:
+    keptlog("topic", "create", "users", "--config", "cleanup.policy=compact")
+    keptlog("append", "users", "--file", lines({"key": "a", "value": "1"}))
+    keptlog("erase", "users", "--key", "a", "--yes")
+    set_properties(home, {"log.erasures": "{"}, "users")
+    erasures = next(each for each in keptlog("doctor", "--json").json["checks"] if each["name"] == "erasures")
+    problem = next(each for each in erasures["problems"] if each["subject"] == "users")
+    assert "property log.erasures='{' is no name of a file" in problem["what"]
+    assert problem["cause"] == "another program has changed a property of its table"
+    assert problem["todo"] == "do what it says"
