@@ -49,6 +49,7 @@ from keptlog.table.removal.held_versions import held_versions, with_locks
 from keptlog.table.removal.hidden import HiddenFiles, hidden_below
 from keptlog.table.removal.journal import journal_folder, receipt_folder, unreadable_folder
 from keptlog.table.removal.live_there import purge_refusal
+from keptlog.table.removal.own_folder import told_not_own
 from keptlog.table.removal.superseded import ShownFiles
 from keptlog.table.removal.topic_storage import Storage
 from keptlog.whole_file import is_unfinished
@@ -108,9 +109,13 @@ def held_now(table: Table, there: FoundThere, terms: Terms, now_ms: int, manifes
     stored = {**there.listed, **by_comparable_form(there.hidden.files)}
     snapshots = ShownFiles(table, manifests)
     snapshots.look(stored.keys())
-    held = _held_listed(table, snapshots, stored, terms, now_ms)
-    held = _and_hidden(table, held, there.hidden, snapshots.live, terms)
     unread = list(snapshots.unread)
+    other = told_not_own(table, (each.path for each in there.listed.values()))
+    if other:
+        # It may be all that another topic has.
+        unread.append(str(other.error(table, "what lies there is not told from another table's files")))
+    held = _held_listed(table, snapshots, {} if other else stored, terms, now_ms)
+    held = _and_hidden(table, held, there.hidden, snapshots.live, terms)
     held += _below_log_start(table, snapshots.current, unread)
     return Holdings(table.name()[-1], terms, tuple(held), tuple(unread), there.hidden.not_looked_at)
 

@@ -71,11 +71,18 @@ def not_own(catalog: Catalog, table: Table, paths: Iterable[str]) -> NotOwn | No
     """Why a topic's folder is not its alone; null if it is. ``paths`` are all files in it."""
     location = table.location()
     warehouse = str(catalog.properties.get("warehouse", ""))
-    why = _whose(warehouse, location) or _other_table(location, paths) or _elsewhere_before(table)
-    if why:
-        return NotOwn(why)
+    why = _whose(warehouse, location)
+    told = NotOwn(why) if why else told_not_own(table, paths)
+    if told:
+        return told
     other = _registered_too(catalog, table)
     return _shared(other) if other else None
+
+
+def told_not_own(table: Table, paths: Iterable[str]) -> NotOwn | None:
+    """As ``not_own``, as far as the table and its folder tell it; no catalog is asked."""
+    why = _other_table(table.location(), paths) or _elsewhere_before(table)
+    return NotOwn(why) if why else None
 
 
 def _registered_too(catalog: Catalog, table: Table) -> str | None:
