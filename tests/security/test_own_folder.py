@@ -99,7 +99,27 @@ def test_a_reader_whose_registration_leads_elsewhere_is_refused(home: Home, name
 
     with pytest.raises((LogCorrupt, InvalidConfig)):
         home.readers.commit("users", name, {0: 1})
+
+    assert files_of(home) >= before
+
+
+@pytest.mark.parametrize("name", ["..", "a/../../.."])
+def test_a_reader_whose_name_leads_elsewhere_is_not_removed(home: Home, name: str) -> None:
+    before = files_of(home)
+    planted(home, f"log.reader.{name}", {"id": "4f", "hold_max_ms": 1, "added_ms": 1})
+
     with pytest.raises((LogCorrupt, InvalidConfig)):
         home.readers.remove("users", name)
 
+    assert files_of(home) >= before
+
+
+def test_a_reader_whose_registration_leads_elsewhere_is_removed_and_nothing_there(home: Home) -> None:
+    home.readers.add("users", "search", now_ms=1)
+    before = files_of(home)
+    planted(home, "log.reader.search", {"id": "../../../../../..", "hold_max_ms": 1, "added_ms": 1})
+
+    home.readers.remove("users", "search")
+
+    assert "log.reader.search" not in home.store.load_table("users").properties
     assert files_of(home) >= before
