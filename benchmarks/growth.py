@@ -87,6 +87,7 @@ class Growth:
     folder: Path
     start_worker: Callable[[Setup], Worker] = ProcessWorker
     warm_up_records: int = _WARM_UP_RECORDS
+    warm_up_partitions: int = _WARM_UP_PARTITIONS
 
     def measured(self, of: Sequence[Table]) -> dict[str, Any]:
         """The result, as it is stored.
@@ -95,7 +96,9 @@ class Growth:
             NotRight: a row does not count.
         """
         on = described()
-        warm_up = generate(TableFiles(), self.folder / "warm-up", _spread(self.warm_up_records, _WARM_UP_PARTITIONS))
+        warm_up = generate(
+            TableFiles(), self.folder / "warm-up", _spread(self.warm_up_records, self.warm_up_partitions)
+        )
         # A row that two tables have is measured once.
         shapes = dict.fromkeys(shape for table in of for shape in table.shapes)
         rows = {shape: self._row(shape, warm_up) for shape in shapes}

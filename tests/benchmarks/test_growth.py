@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,11 @@ from benchmarks.workers import Outcome, Worker
 from tests.benchmarks.here import Peers
 
 TABLES = tables(800, partitions=(1, 4), more=())
+
+
+def growth_of(start: Callable[[Setup], Worker], folder: Path) -> Growth:
+    """One round of each row. Two logs warm up: these workers have no cores that twenty would keep busy."""
+    return Growth(1, folder, start, warm_up_records=10, warm_up_partitions=2)
 
 
 def test_each_row_of_a_table_has_more_work_than_the_one_above() -> None:
@@ -31,7 +37,7 @@ def test_too_few_records_are_not_spread_over_very_many_logs() -> None:
 
 
 def test_rows_are_measured_and_stand_on_the_page(peers: Peers, tmp_path: Path) -> None:
-    result = Growth(1, tmp_path, peers.worker, 100).measured(TABLES)
+    result = growth_of(peers.worker, tmp_path).measured(TABLES)
     rows = [row for table in result["tables"] for row in table["rows"]]
     assert [(row["partitions"], row["records"]) for row in rows] == [
         *((1, records) for records in (40, 80, 200, 400, 800)),
@@ -51,9 +57,9 @@ def test_a_table_that_is_measured_alone_takes_the_place_of_its_older_one(peers: 
     shortest = [replace(table, shapes=table.shapes[:1]) for table in TABLES]
     names = [table.name for table in shortest]
     assert kept("growth", tmp_path) is None
-    first = Growth(1, tmp_path, peers.worker, 100).measured(shortest[:2])
+    first = growth_of(peers.worker, tmp_path).measured(shortest[:2])
     keep(with_others(first, None, names), tmp_path)
-    alone = Growth(1, tmp_path, peers.worker, 100).measured(shortest[1:])
+    alone = growth_of(peers.worker, tmp_path).measured(shortest[1:])
     keep(with_others(alone, kept("growth", tmp_path), names), tmp_path)
     assert (kept("growth", tmp_path) or {})["tables"] == [first["tables"][0], *alone["tables"]]
 
@@ -78,4 +84,4 @@ def test_a_row_that_is_wrong_ends_it(peers: Peers, tmp_path: Path) -> None:
 
     table = replace(TABLES[0], shapes=TABLES[0].shapes[:1])
     with pytest.raises(NotRight, match="left a wrong log"):
-        Growth(1, tmp_path, start, 100).measured([table])
+        growth_of(start, tmp_path).measured([table])
