@@ -160,11 +160,20 @@ def rolled(*appends: dict[str, Any], **config: object) -> list[Any]:
 def test_kafka_rolls_where_an_offset_is_too_far_from_the_base() -> None:
     far = 2**31 + 5
     (difference,) = rolled(
-        {"offset": 5, "segments": 1}, {"offset": far, "segments": 1}, {"offset": far + 1, "segments": 2}
+        {"offset": 5, "segments": 1}, {"offset": far - 1, "segments": 1}, {"offset": far, "segments": 2}
     )
     assert difference.adr == 19
+    for wrong in ({"offset": far, "segments": 1}, {"offset": 2**31 - 11, "segments": 2}):
+        with pytest.raises(AssertionError):
+            rolled({"offset": 5, "segments": 1}, wrong)
+
+
+def test_the_base_of_kafkas_first_segment_may_lie_below_the_first_offset_that_a_case_tells() -> None:
+    (difference,) = rolled({"offset": 5, "segments": 1}, {"offset": 2**31, "segments": 2})
+    assert difference.adr == 19
+    assert rolled({"offset": 2**31, "segments": 2}, {"offset": 2**31 + 1, "segments": 2}) == [difference]
     with pytest.raises(AssertionError):
-        rolled({"offset": 5, "segments": 1}, {"offset": far - 1, "segments": 2})
+        rolled({"offset": 5, "segments": 2}, {"offset": 6, "segments": 2})
 
 
 def test_kafka_rolls_where_an_index_is_full() -> None:

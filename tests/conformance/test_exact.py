@@ -60,3 +60,62 @@ def test_a_dialect_leaves_nothing_that_was_not_there_and_something_of_each_key(w
         strategy.run(
             case | {"expect": {"surviving_offsets": wrong}}, lambda settings: RuleLog(TopicConfig.of(settings))
         )
+
+
+@pytest.mark.parametrize(
+    ("props", "is_valid"),
+    [
+        ({"segment.index.bytes": 4}, True),
+        ({"segment.index.bytes": 3}, False),
+        ({"preallocate": "1"}, False),
+        ({"compression.gzip.level": 0}, False),
+        ({"segment.index.bytes": 4, "min.cleanable.dirty.ratio": 1.2}, False),
+        ({"log.cleaner.io.buffer.load.factor": 0}, True),
+        ({"log.cleaner.io.max.bytes.per.second": -1, "log.cleaner.threads": 0}, False),
+    ],
+)
+def test_what_keptlog_refuses_for_it_would_mean_nothing_is_held_to_kafkas_range(
+    props: dict[str, Any], is_valid: bool
+) -> None:
+    assert {each.adr for each in plain.run_config({"props": props, "expect": {"valid": is_valid}})} <= {18}
+    with pytest.raises(AssertionError):
+        plain.run_config({"props": props, "expect": {"valid": not is_valid}})
+
+
+def test_a_pause_of_what_is_not_compacted_leaves_a_compacted_log_alone() -> None:
+    case = {"ops": [{"op": "pause_non_compacted", "state": None}], "config": {"cleanup.policy": "compact,delete"}}
+    assert state.run(case)
+    for wrong in ({"config": {"cleanup.policy": "delete"}}, {"config": {}}):
+        with pytest.raises(AssertionError):
+            state.run(case | wrong)
+
+
+def test_a_round_moves_no_log_that_has_a_state() -> None:
+    grab = {"op": "grab"}
+    assert state.run({"ops": [{"op": "set", "value": "paused(1)"}, grab | {"state": "paused(1)"}]})
+    assert state.run({"ops": [grab | {"state": "in_progress"}, {"op": "done_deleting", "state": None}]})
+    for wrong in ("in_progress", None):
+        with pytest.raises(AssertionError):
+            state.run({"ops": [{"op": "set", "value": "paused(1)"}, grab | {"state": wrong}]})
+    with pytest.raises(AssertionError):
+        state.run({"ops": [grab | {"state": "paused(1)"}]})
+
+
+def test_who_aborts_a_clean_goes_on_when_it_has_stopped() -> None:
+    begun = [
+        {"op": "set", "value": "in_progress"},
+        {"op": "abort", "state": "aborted"},
+        {"op": "done_cleaning", "end": 3},
+    ]
+    assert state.run({"ops": [*begun, {"op": "check_done", "state": None}]})
+    assert state.run({"ops": [*begun, {"op": "resume", "error": "IllegalState"}]})
+    for wrong in ("aborted", "paused(2)"):
+        with pytest.raises(AssertionError):
+            state.run({"ops": [*begun, {"op": "check_done", "state": wrong}]})
+
+
+def test_a_maximum_lag_without_a_policy_rolls_by_kafkas_default_or_by_what_it_is_for() -> None:
+    assert rolled(1, 1, 2, max_compaction_lag_ms=500)
+    assert rolled(1, 2, 3, max_compaction_lag_ms=500)
+    with pytest.raises(AssertionError):
+        rolled(1, 2, 2, max_compaction_lag_ms=500)

@@ -136,3 +136,14 @@ def test_a_segment_without_timestamps_is_as_young_in_kafka_as_its_file() -> None
     for wrong, described in (("l", young), (None, old)):
         with pytest.raises(AssertionError):
             run(described, selected=wrong)
+
+
+def test_what_a_case_tells_of_one_log_is_asked_of_any_policy() -> None:
+    late = log(config={"max.compaction.lag.ms": 1_000}, policy="delete")
+    for of_it in ({"max_compaction_delay_ms": 9_000, "need_compaction_now": True}, {"max_compaction_delay_ms": 0}):
+        assert run(late, selected=None, max_compaction_delay_ms=0, per_log={"l": of_it}) == []
+    for policy in ("delete", "compact"):
+        with pytest.raises(AssertionError):
+            run(late | {"policy": policy}, per_log={"l": {"max_compaction_delay_ms": 8_999}})
+    with pytest.raises(AssertionError):
+        run(late | {"policy": "compact"}, per_log={"l": {"max_compaction_delay_ms": 0}})

@@ -11,6 +11,7 @@ from keptlog.log.groups import groups_to_rewrite
 from keptlog.log.offset_map import SLOT_BYTES, keys_in, slots_in
 from keptlog.log.segment import Segment
 from tests.conformance.cases import Difference, Fields, as_text, case_fields, understood
+from tests.conformance.kinds.foreign import OF_ANY_NUMBER, are_judged, are_kafkas
 
 _OFFSET_BYTES = 8
 _MOST_RELATIVE = 2**31 - 1
@@ -23,19 +24,27 @@ def run_config(case: Fields) -> list[Difference]:
     expect = understood(fields["expect"], "expect", set(), {"valid"})
     settings = {name: as_text(value) for name, value in fields["props"].items()}
     foreign = sorted(settings.keys() & (NOT_APPLICABLE.keys() | BROKER_NOT_APPLICABLE.keys()))
+    is_valid = _is_accepted(settings)
+    refused = [*foreign, *sorted(settings.keys() & set(OF_ANY_NUMBER))]
+    others = {name: value for name, value in settings.items() if name not in refused}
+    is_kafkas = are_kafkas(settings) and _is_accepted(others)
+    if refused and not is_valid and (expect["valid"] or are_judged(refused)):
+        assert is_kafkas is expect["valid"]
+        return [Difference(18, f"{', '.join(refused)} is refused, for it would mean nothing")] if is_kafkas else []
+    assert is_valid is expect["valid"]
+    return []
+
+
+def _is_accepted(settings: dict[str, str]) -> bool:
     of_topic = {setting.name for setting in SETTINGS} | NOT_APPLICABLE.keys()
     try:
         if settings.keys() <= of_topic:
             TopicConfig.of(settings)
         else:
             BrokerConfig.of(settings)
-        is_valid = True
     except InvalidConfig:
-        is_valid = False
-    if foreign and is_valid is not expect["valid"]:
-        return [Difference(18, f"{', '.join(foreign)} is refused, for it would mean nothing")]
-    assert is_valid is expect["valid"]
-    return []
+        return False
+    return True
 
 
 def run_offset_map(case: Fields) -> list[Difference]:

@@ -24,10 +24,25 @@ _MOST_RELATIVE = 2**31 - 1
 
 def run(case: Fields) -> list[Difference]:
     fields = case_fields(case, {"start"}, {"config", "events"})
+    refused: list[AssertionError] = []
+    for policy in _policies(fields["config"]):
+        try:
+            return _run(fields, {"cleanup.policy": policy})
+        except AssertionError as error:
+            refused.append(error)
+    raise refused[0]
+
+
+def _policies(config: Fields) -> list[str]:
+    """What ``cleanup.policy`` may be where a case does not tell it: Kafka's default, or what its maximum lag is for."""
+    return ["delete", "compact"] if config.get("max.compaction.lag.ms") is not None else ["compact"]
+
+
+def _run(fields: Fields, policy: dict[str, str]) -> list[Difference]:
     settings = {name: value for name, value in fields["config"].items() if name != _ROLL_JITTER}
     has_jitter = any(fields["config"].get(name) for name in ("segment.jitter.ms", _ROLL_JITTER))
     jitter = Difference(17, "there is no jitter") if has_jitter else None
-    config = TopicConfig.of({"cleanup.policy": "compact"} | settings_of(settings))
+    config = TopicConfig.of(policy | settings_of(settings))
     indexes = Indexes.of(settings)
     kafkas = KafkasActive(config, fields["config"].get(_ROLL_JITTER) or 0, fields.get("start"))
     is_random = bool(fields["config"].get("segment.jitter.ms")) and _ROLL_JITTER not in fields["config"]
@@ -46,10 +61,12 @@ def run(case: Fields) -> list[Difference]:
         elif event["op"] == "append":
             understood(event, "append", {"size", "ts", "offset"}, {"op", "now", "segments"})
             file = _file(number, event)
-            overflow = _NO_INDEXES if rolls and indexes.overflow(event.get("offset")) else None
+            offset = event.get("offset") if file.size_bytes else None
+            assert rolls or not indexes.is_surely_far(offset), "in Kafka an index has four bytes for an offset"
+            overflow = _NO_INDEXES if rolls and indexes.overflow(file.size_bytes, offset) else None
             kafkas.check(file, event["now"], rolls=rolls, may_be_either=is_random or overflow is not None)
             differences += _append(run_of_files, file, config, rolls=rolls, excuse=jitter or overflow)
-            indexes.append(file.size_bytes, event.get("offset"), rolls=rolls)
+            indexes.append(file.size_bytes, offset, rolls=rolls)
         else:
             raise NotUnderstoodError(f"there is no event {event['op']!r}")
     return list(dict.fromkeys(differences))
@@ -57,13 +74,17 @@ def run(case: Fields) -> list[Difference]:
 
 @dataclass
 class Indexes:
-    """The indexes of Kafka's active segment, and the offset that its relative ones count from."""
+    """The indexes of Kafka's active segment, and the offset that its relative ones count from.
+
+    A case tells one offset of a batch, which may be its first or its last, so the base offset lies between two.
+    """
 
     max_bytes: int
     interval_bytes: int
     entries: int = 0
     bytes_since_entry: int = 0
-    base_offset: int | None = None
+    lowest_base: int = 0
+    highest_base: int | None = None
     """Null until a case tells an offset."""
 
     @classmethod
@@ -71,20 +92,25 @@ class Indexes:
         given = {name: int(settings[name]) for name in _INDEX_SETTINGS if settings.get(name) is not None}
         return cls(*(_INDEX_SETTINGS | given).values())
 
-    def overflow(self, offset: int | None) -> bool:
-        """Whether Kafka rolls before a batch at this offset, whatever its time and size."""
+    def overflow(self, size_bytes: int, offset: int | None) -> bool:
+        """Whether Kafka may roll before a batch at this offset, whatever its time and size."""
         is_full = self.entries >= min(self.max_bytes // _OFFSET_ENTRY_BYTES, self.max_bytes // _TIME_ENTRY_BYTES - 1)
-        is_far = offset is not None and self.base_offset is not None and offset - self.base_offset > _MOST_RELATIVE
-        return is_full or is_far
+        # A batch has fewer records than bytes.
+        return is_full or (offset is not None and offset + size_bytes - self.lowest_base > _MOST_RELATIVE)
+
+    def is_surely_far(self, offset: int | None) -> bool:
+        """Whether Kafka must roll before a batch at this offset."""
+        return offset is not None and self.highest_base is not None and offset - self.highest_base > _MOST_RELATIVE
 
     def append(self, size_bytes: int, offset: int | None, *, rolls: bool) -> None:
         """Take a batch; ``rolls`` if it begins a new segment."""
         if rolls:
-            self.entries, self.bytes_since_entry, self.base_offset = 0, 0, None
+            self.entries, self.bytes_since_entry, self.highest_base = 0, 0, None
+            self.lowest_base = self.lowest_base if offset is None else max(self.lowest_base, offset - size_bytes)
         if self.bytes_since_entry > self.interval_bytes:
             self.entries, self.bytes_since_entry = self.entries + 1, 0
         self.bytes_since_entry += size_bytes
-        self.base_offset = offset if self.base_offset is None else self.base_offset
+        self.highest_base = offset if self.highest_base is None else self.highest_base
 
 
 @dataclass

@@ -8,9 +8,10 @@ So nothing of keptlog is asked. That a case says of ``LogCleanerManager`` what i
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from tests.conformance.cases import Difference, Fields, NotUnderstoodError, case_fields
+from tests.conformance.cases import Difference, Fields, NotUnderstoodError, as_text, case_fields
 
 _GRAB = {"grab", "grab_filthiest", "grab_filthiest_compacted_log", "deletable", "deletable_logs"}
 _DONE = {"done_cleaning", "done_deleting"}
@@ -33,94 +34,114 @@ _PAUSED = re.compile(r"paused\((\d+)\)")
 _NONE, _IN_PROGRESS, _ABORTED = None, "in_progress", "aborted"
 
 
-class _ErrorInKafka(Exception):
-    """What is asked for is refused there; the text is part of the error's name."""
+@dataclass(frozen=True)
+class At:
+    """Where a topic-partition may be."""
+
+    state: str | None = _NONE
+    checkpoint: int | None = None
+    is_resumed_at_once: bool = False
+    """Whether somebody waits who resumes it as soon as it is paused, and may have done so already."""
+
+    @property
+    def pauses(self) -> int:
+        found = _PAUSED.fullmatch(self.state or "")
+        return int(found[1]) if found else 0
+
+    def to(self, state: str | None, **changes: Any) -> set[Outcome]:
+        return {Outcome(replace(self, state=state, **changes))}
+
+    def refused(self, error: str) -> set[Outcome]:
+        return {Outcome(self, error)}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What may come of what is asked for; the text is part of the error's name in Kafka."""
+
+    at: At
+    error: str | None = None
+
+    def fits(self, asked: Fields) -> bool:
+        """Whether it is what the case says of it."""
+        told = asked.get("error")
+        if bool(told) is not bool(self.error) or (self.error and told is not True and self.error not in _lower(told)):
+            return False
+        if "state" in asked and _state(asked["state"]) != self.at.state:
+            return False
+        return asked["op"] not in _DONE or asked.get("checkpoint", self.at.checkpoint) == self.at.checkpoint
 
 
 def run(case: Fields) -> list[Difference]:
     fields = case_fields(case, {"config"}, {"ops"})
-    states = States()
-    for each in fields["ops"]:
-        states.check(each)
+    policy = as_text(fields.get("config", {}).get("cleanup.policy", ""))
+    places = {At()}
+    for asked in fields["ops"]:
+        outcomes = {each for at in places for each in _asked(at, asked, is_compacted="compact" in policy)}
+        fitting = {each.at for each in outcomes if each.fits(asked)}
+        assert fitting, (asked, outcomes)
+        places = fitting
     return [Difference(13, "there are no cleaning states: whoever commits second is refused")]
 
 
-@dataclass
-class States:
-    """The state of one topic-partition."""
+def _asked(at: At, asked: Fields, *, is_compacted: bool) -> set[Outcome]:
+    operation = asked["op"]
+    if operation not in _ALL:
+        raise NotUnderstoodError(f"there is no operation {operation!r} on cleaning states")
+    woken = set[Outcome]()
+    if at.is_resumed_at_once and at.pauses:
+        # Kafka's own thread goes on when it comes to it.
+        for resumed in _moved(replace(at, is_resumed_at_once=False), "resume", is_compacted=is_compacted):
+            woken |= _asked(resumed.at, asked, is_compacted=is_compacted)
+    return woken | _answered(at, asked, is_compacted=is_compacted)
 
-    state: str | None = _NONE
-    checkpoint: int | None = None
-    is_known: bool = True
-    """False after what may or may not have moved it; the next word of a case on it is believed."""
 
-    def check(self, asked: Fields) -> None:
-        """Do what is asked for, and compare what came of it with what the case says of it."""
-        error = None
-        try:
-            self._do(asked)
-        except _ErrorInKafka as kafkas:
-            error = str(kafkas)
-        if self.is_known:
-            told = asked.get("error")
-            assert bool(error) is bool(told), (asked, error)
-            assert error is None or told is True or error in str(told).lower(), (asked, error)
-        if "state" in asked and not self.is_known:
-            self.state, self.is_known = asked["state"], True
-        if "state" in asked:
-            assert asked["state"] == self.state or (asked["state"] == "none" and self.state is _NONE), (asked, self)
-        if asked["op"] in _DONE and "checkpoint" in asked and self.is_known:
-            assert asked["checkpoint"] == self.checkpoint, (asked, self)
+def _answered(at: At, asked: Fields, *, is_compacted: bool) -> set[Outcome]:
+    operation = asked["op"]
+    if operation in _SET:
+        return at.to(_state(asked.get("value", asked.get("state"))))
+    if operation in _DONE:
+        return _done(at, asked)
+    return _moved(at, operation, is_compacted=is_compacted)
 
-    def _do(self, asked: Fields) -> None:
-        operation = asked["op"]
-        if operation not in _ALL:
-            raise NotUnderstoodError(f"there is no operation {operation!r} on cleaning states")
-        if operation in _SET:
-            given = asked.get("value", asked.get("state"))
-            self.state, self.is_known = (_NONE if given == "none" else given), True
-        elif operation in _GRAB:
-            self.is_known = False  # whether it is dirty, and what its policy is, a case of states does not tell
-        elif self.is_known and operation in _DONE:
-            self._done(asked)
-        elif self.is_known and operation not in _NO_STATE:
-            self._move(operation)
 
-    def _move(self, operation: str) -> None:
-        if operation in _PAUSE_FREE:
-            self.state = "paused(1)" if self.state is _NONE else self.state
-        if operation in _ABORT_AND_PAUSE | _ABORT:
-            self._abort_and_pause()
-        if operation in _RESUME | _ABORT:
-            self._resume()
-        if operation in _CHECK and self.state == _ABORTED:
-            raise _ErrorInKafka(_ABORTED_ERROR)
+def _done(at: At, asked: Fields) -> set[Outcome]:
+    if at.state == _IN_PROGRESS:
+        end_offset = asked.get("end", at.checkpoint) if asked["op"] == "done_cleaning" else at.checkpoint
+        return at.to(_NONE, checkpoint=end_offset)
+    if at.state != _ABORTED:
+        return at.refused(_ILLEGAL)
+    resumed = at.to(_NONE, is_resumed_at_once=False) if at.is_resumed_at_once else set()
+    return at.to("paused(1)") | resumed
 
-    def _done(self, asked: Fields) -> None:
-        if self.state not in (_IN_PROGRESS, _ABORTED):
-            raise _ErrorInKafka(_ILLEGAL)
-        if self.state == _IN_PROGRESS and asked["op"] == "done_cleaning":
-            self.checkpoint = asked.get("end", self.checkpoint)
-        self.state = _NONE if self.state == _IN_PROGRESS else "paused(1)"
 
-    def _abort_and_pause(self) -> None:
-        if self.state == _IN_PROGRESS:
-            # It returns when the cleaner has stopped.
-            self.state = _ABORTED
-            self.is_known = False
-        elif self.state == _ABORTED:
-            raise _ErrorInKafka(_ILLEGAL)
-        else:
-            self.state = f"paused({self._pauses + 1})"
+def _moved(at: At, operation: str, *, is_compacted: bool) -> set[Outcome]:
+    if operation in _GRAB and at.state is _NONE:
+        # Whether it is dirty, or has old segments, a case of states does not tell.
+        return at.to(_NONE) | at.to(_IN_PROGRESS)
+    if operation in _PAUSE_FREE and at.state is _NONE and not is_compacted:
+        return at.to("paused(1)")
+    if operation in _ABORT_AND_PAUSE | _ABORT:
+        return _aborted(at, is_resumed=operation in _ABORT)
+    if operation in _RESUME:
+        return at.to(f"paused({at.pauses - 1})" if at.pauses > 1 else _NONE) if at.pauses else at.refused(_ILLEGAL)
+    if operation in _CHECK and at.state == _ABORTED:
+        return at.refused(_ABORTED_ERROR)
+    return at.to(at.state)
 
-    def _resume(self) -> None:
-        if not self.is_known:
-            return
-        if not self._pauses:
-            raise _ErrorInKafka(_ILLEGAL)
-        self.state = f"paused({self._pauses - 1})" if self._pauses > 1 else _NONE
 
-    @property
-    def _pauses(self) -> int:
-        found = _PAUSED.fullmatch(self.state or "")
-        return int(found[1]) if found else 0
+def _aborted(at: At, *, is_resumed: bool) -> set[Outcome]:
+    if at.state == _ABORTED:
+        return at.refused(_ILLEGAL)
+    if at.state == _IN_PROGRESS:
+        # It returns when the cleaner has stopped.
+        return at.to(_ABORTED, is_resumed_at_once=is_resumed) | at.to(_NONE if is_resumed else "paused(1)")
+    return at.to(at.state if is_resumed else f"paused({at.pauses + 1})")
+
+
+def _state(told: str | None) -> str | None:
+    return _NONE if told == "none" else told
+
+
+def _lower(told: object) -> str:
+    return str(told).lower()
