@@ -6,7 +6,7 @@ a log, and a condition becomes a problem as it is, with its cause and what to do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from keptlog.errors import Action, KeptlogError, LogCorrupt
@@ -82,6 +82,14 @@ def file_problems(topic: str, wrong: Iterable[WrongFile]) -> list[Problem]:
     cut_off = "it was cut off, by a copy that did not finish or a disk that was full, or written over"
     todo = f"{MENDING}; no command can make it anew"
     return [Problem(topic, each.what, lost if each.is_missing else cut_off, todo) for each in wrong]
+
+
+def no_right_problems(topic: str, paths: Sequence[str]) -> list[Problem]:
+    """Live files that are there, and that this user may not read: a list of names and sizes does not tell."""
+    if not paths:
+        return []
+    what = f"{counted(len(paths), 'live file')} can't be read by this user, {paths[0]} first"
+    return [Problem(topic, what, _CAUSE_BY_ACTION[Action.FIX_STORAGE], _TODO_BY_ACTION[Action.FIX_STORAGE])]
 
 
 def disk_problems(disk: DiskSeen, logs: Iterable[Log]) -> list[Problem]:

@@ -25,6 +25,7 @@ from keptlog.log.examination import (
     disk_problems,
     file_problems,
     holder_problem,
+    no_right_problems,
     timestamp_problems,
     unreadable_problem,
 )
@@ -239,6 +240,7 @@ def _formats(patient: Patient) -> Iterator[Problem]:
 def _files(patient: Patient) -> Iterator[Problem]:
     for each in patient.seen:
         yield from file_problems(each.topic, each.wrong_files)
+        yield from no_right_problems(each.topic, each.no_right)
 
 
 def _history(patient: Patient) -> Iterator[Problem]:

@@ -26,6 +26,17 @@ def test_doctor_names_the_right_that_is_missing_for_a_topic_and_puts_nothing_bac
     assert found["todo"].startswith("give this user or these credentials the right; nothing is lost")
 
 
+def test_doctor_names_a_live_file_that_may_be_listed_and_not_read(user: Run, home: Path) -> None:
+    [segment] = (home / "warehouse/keptlog/odd/data").rglob("*.parquet")
+    segment.chmod(0)
+    told = user("doctor", "--no-probes", "--json")
+    [found] = checks_of(told)["files"]["problems"]
+    assert (told.code, found["subject"]) == (1, "odd")
+    assert found["what"].startswith("1 live file can't be read by this user, ")
+    assert found["what"].endswith(f"{segment} first")
+    assert found["cause"].startswith("a right is missing: ")
+
+
 def test_a_topic_that_may_not_be_read_stops_no_other_of_a_file(user: Run, home: Path, tmp_path: Path) -> None:
     (home / "warehouse/keptlog/odd").chmod(0)
     (tmp_path / "topics.yaml").write_text("topics:\n  odd: {partitions: 2}\n  new: {}\n")

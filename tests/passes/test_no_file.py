@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.broker import BrokerConfig
 from keptlog.passes.clean import Cleaner
@@ -88,7 +88,9 @@ def test_a_listing_and_a_disk_tell_that_the_file_is_not_there_as_it_was_written(
     log = store.logs("b")[0]
     assert not are_on_disk(files)
     assert [each.is_missing for each in wrong_on_disk([log])[log.topic_partition]] == [True]
-    assert [each.path for each in wrong_in_storage(store, log)] == [path]
+    in_storage = wrong_in_storage(store, log)
+    assert not isinstance(in_storage, StorageUnavailable)
+    assert [each.path for each in in_storage] == [path]
 
 
 @in_every_way

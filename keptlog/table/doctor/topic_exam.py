@@ -6,8 +6,10 @@ cut off or written over. Whether the bytes inside are as they were written is ``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyiceberg.table import Table
 
@@ -16,6 +18,7 @@ from keptlog.log.erasure import Erasure
 from keptlog.log.segment import Log
 from keptlog.log.stored_files import WrongFile, live_paths, wrong_files
 from keptlog.storage.files import StoredFile
+from keptlog.table.io.files import local_path
 from keptlog.table.metadata.format import FormatVersion, format_of
 from keptlog.table.metadata.forward_in_time import newest_change_ms
 from keptlog.table.metadata.metadata_reading import looked_at
@@ -57,6 +60,8 @@ class TopicExam:
     """Why one of its readers can't be told; it keeps nobody from a topic without tombstones, so far."""
     damaged_notes: tuple[LogCorrupt, ...] = ()
     """What is wrong with what it notes beside its logs; who looks at the topic alone needs it."""
+    no_right: tuple[str, ...] = ()
+    """Live files of a disk here that this user may not read, though he may list them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,15 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             _not_own(store, table, paths),
             _damaged_reader(topic, table),
             tuple(damaged_notes(topic, table.properties).values()),
+            tuple(_no_right(logs)),
         )
+
+
+def _no_right(logs: Sequence[Log]) -> Iterator[str]:
+    for path in (path for log in logs for path in live_paths(log)):
+        local = local_path(path)
+        if local and Path(local).exists() and not os.access(local, os.R_OK):
+            yield path
 
 
 def _not_own(store: LogStore, table: Table, paths: Sequence[str]) -> str | None:
