@@ -3,6 +3,9 @@
 Dagster makes and migrates three databases for each, a third of a second of CPU. So they are made once a process, and
 copied. It makes one more for each run, for which it reads its history of schemas, 50 modules, twice; and for each event
 it makes an engine, which has compiled no statement yet. Both are kept: they were a third of what a run costs.
+
+A signal that ends the tests ends them also in a run. Dagster takes it for the run's own failure, and the test would go
+on: one that expects a failure then stumbles over what the run has not told, and nothing says that it was stopped.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from unittest.mock import patch
 import dagster as dg
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from dagster._core.events import DagsterEvent, RunFailureReason
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
@@ -32,7 +36,11 @@ def fresh_instance() -> Iterator[dg.DagsterInstance]:
     """An instance that knows of nothing; it is gone with the block."""
     with tempfile.TemporaryDirectory(prefix="keptlog-dagster-") as folder:
         shutil.copytree(_template().name, folder, dirs_exist_ok=True)
-        with _schemas_and_engines_are_kept(), dg.instance_for_test(temp_dir=folder) as instance:
+        with (
+            _schemas_and_engines_are_kept(),
+            _signals_end_the_test(),
+            dg.instance_for_test(temp_dir=folder) as instance,
+        ):
             yield instance
 
 
@@ -59,6 +67,19 @@ def _schemas_and_engines_are_kept() -> Iterator[None]:
         patched.enter_context(patch.object(ScriptDirectory, "from_config", _schemas_of))
         for storage in _STORAGES:
             patched.enter_context(patch.object(storage, "create_engine", engine_of))
+        yield
+
+
+@contextmanager
+def _signals_end_the_test() -> Iterator[None]:
+    told = DagsterEvent.job_failure
+
+    def failure(*given: Any, **named: Any) -> DagsterEvent:
+        if named["failure_reason"] is RunFailureReason.UNEXPECTED_TERMINATION:
+            raise KeyboardInterrupt
+        return told(*given, **named)
+
+    with patch.object(DagsterEvent, "job_failure", staticmethod(failure)):
         yield
 
 
