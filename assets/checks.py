@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -31,7 +32,7 @@ from keptlog.log.counted import counted
 from keptlog.log.iso_time import iso_time
 from keptlog.log.named import named
 from keptlog.log.segment import Log
-from keptlog.notify.checks import leave_checks
+from keptlog.notify.checks import broken_checks, leave_checks
 from keptlog.passes.check import CHECKS, Check, CheckResult, Outcome, what_broke
 from keptlog.passes.holders import GONE_IN_TIME, check_gone
 from keptlog.passes.verify import verify_log
@@ -110,12 +111,29 @@ def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
 
 
 def broken_before(run: Run | Tick, topic: str) -> set[int]:
-    """The partitions of a topic whose logs were last found broken: a quick look can't find them whole."""
+    """The partitions of a topic whose logs were last found broken: a quick look can't find them whole.
+
+    Dagster may know nothing of it: whoever verifies in a terminal tells the home alone, and what Dagster was told may
+    be lost, or wiped.
+    """
     described = _described(run.log_store.store, topic)
     keys = [dg.AssetCheckKey(run.keys.clean(topic), _name(check)) for check in CHECKS if not check.warns_only]
     topic_id, now_ms = described.id if described else None, run.now_ms()
     known = [last_results(run.context.instance, key, topic_id, now_ms) for key in keys]
-    return {number for results in known for number, each in results.items() if each.problem is not None}
+    told = {number for results in known for number, each in results.items() if each.problem is not None}
+    return told | _left_broken(run.log_store.path, topic)
+
+
+def _left_broken(home: Path, topic: str) -> set[int]:
+    """The partitions of a topic of which the home remembers that a guarantee is broken."""
+    try:
+        left = broken_checks(home)
+    except KeptlogError:
+        # Nobody knows then; status says so, and notify.
+        return set()
+    guarantees = {check.name for check in CHECKS if not check.warns_only}
+    names = [name.rpartition("-") for name, found in left.items() if guarantees & found.keys()]
+    return {int(number) for of_topic, _, number in names if of_topic == topic and number.isdecimal()}
 
 
 def look_at(store: LogStore, looked: TopicFindings, logs: Sequence[Log], *, every_byte: bool) -> TopicFindings:

@@ -10,7 +10,8 @@ that of the new one, with its numbers and with checks that passed. So such a log
 told. All that was told of the old topic was told before anything of the new one; so it is found by few looks.
 
 Dagster alone knows what it was told: it is asked once for each topic in a process, a few topics a tick. What is due, is
-being cleaned, or has failed, is left to its clean. What was to be cleaned by a run that was cancelled is not.
+being cleaned, or has failed, is left to its clean. What was to be cleaned by a run that was cancelled is not. What was
+found broken stays missing until somebody has read it back: this look reads no record.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from keptlog.dagster.assets.attempts import last_attempts
+from keptlog.dagster.assets.checks import broken_before
 from keptlog.dagster.assets.last_results import TOPIC_ID
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.numbers import Metadata, unchanged_materialization
@@ -63,11 +65,15 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
         known.told[section] |= _told_of(instance, *section)
         tried = last_attempts(instance, section[0], [*UNDER_WAY, dg.DagsterRunStatus.FAILURE])
         left = _without(untold[section], known.told[section] | tried)
-        of_topic = _of_topic(tick, seen, left[0].log.topic_partition.topic) if left else {}
+        topic = untold[section][0].log.topic_partition.topic
+        broken = broken_before(tick, topic) if left else set()
+        of_topic = _of_topic(tick, seen, topic) if left else {}
         for each in left:
+            if each.log.topic_partition.partition in broken:
+                continue
             if len(found) == most:
                 return found
-            why = "nothing of the log is to be cleaned yet" if each.log.segments else "the log is empty"
+            why = "nothing of the log is to be cleaned now" if each.log.segments else "the log is empty"
             found.append(unchanged_materialization(tick.keys, each, why, of_topic))
     return found
 

@@ -138,7 +138,7 @@ def test_what_is_told_says_why_and_what_the_log_holds(world: World) -> None:
     young, empty = by_name["users-0"], by_name["users-1"]
     assert young
     assert empty
-    assert young.description == "looked at, and left as it is: nothing of the log is to be cleaned yet"
+    assert young.description == "looked at, and left as it is: nothing of the log is to be cleaned now"
     assert empty.description == "looked at, and left as it is: the log is empty"
     assert [each.metadata["dagster/partition_row_count"].value for each in (young, empty)] == [2, 0]
     assert young.metadata["dagster/row_count"].value == 2

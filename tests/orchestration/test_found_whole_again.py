@@ -6,9 +6,11 @@ Its check passes then. Who is told that it is broken would look in Dagster, and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from keptlog.dagster.assets.checks import TopicFindings, look_at
 from keptlog.notify.checks import broken_checks, leave_checks
 from tests.orchestration.conftest import DAY_MS, World, flip_a_value
 from tests.orchestration.ingesting import InProcessSpark
@@ -61,8 +63,19 @@ def test_by_a_materialization_that_has_nothing_to_clean(users: World) -> None:
     assert broken_checks(users.path) == {}
 
 
-def test_but_not_by_a_clean_that_reads_no_values(users: World) -> None:
-    """Dagster was not told of what the command has found, so its runs have no reason to read them."""
+def test_by_a_clean_that_was_told_by_the_home_alone(users: World) -> None:
     leave_checks(users.path, {"users-0": {"G1": "a value has rotted"}})
+    assert append_and_clean(users)
+    assert broken_checks(users.path) == {}
+
+
+def test_but_not_by_a_clean_that_reads_no_values(users: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command finds while a run looks back at its log, the run had no reason to read in full."""
+
+    def found_meanwhile(*given: Any, **named: Any) -> TopicFindings:
+        leave_checks(users.path, {"users-0": {"G1": "a value has rotted"}})
+        return look_at(*given, **named)
+
+    monkeypatch.setattr("keptlog.dagster.assets.report.look_at", found_meanwhile)
     assert append_and_clean(users)
     assert broken_checks(users.path) == {"users-0": {"G1": "a value has rotted"}}
