@@ -7,11 +7,14 @@ object is one request, which is tried again in full, also when the connection br
 What is large, Arrow reads: in parts, and without Python in between.
 
 What is written whole is written here too. Arrow's client takes each answer with status 200 for a file that was written,
-the page of a portal too; a commit would then name metadata that is not there.
+the page of a portal too; a commit would then name metadata that is not there. A bucket that locks what is written to
+it takes nothing without a checksum. Content-MD5 is the one that every store knows.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,7 +76,8 @@ def put_object(properties: Properties, path: str, content: bytes) -> None:
     client = s3_client(client_properties(properties, path))
     bucket, _, key = path.partition("://")[2].partition("/")
     with reaching_store(f"{path} can't be written"):
-        client.put_object(Bucket=bucket, Key=key, Body=content)
+        md5 = base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
+        client.put_object(Bucket=bucket, Key=key, Body=content, ContentMD5=md5)
 
 
 def objects_below(properties: Properties, folder: str) -> Iterator[StoredFile]:
