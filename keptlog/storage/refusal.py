@@ -17,6 +17,7 @@ _RENEW = "renew the credentials"
 _CHECK = "check s3.access-key-id, s3.secret-access-key and s3.session-token"
 _ALLOW = "allow it to these credentials"
 _REGION = "set s3.region to the bucket's"
+_INSTALL = "pip install 'keptlog[s3]'"
 _ROOM = "make room, or raise the quota"
 _EXPIRED, _UNKNOWN_KEYS = "the credentials have expired", "the store does not know these credentials"
 _ELSEWHERE, _NO_BUCKET, _FULL = "the bucket is in another region", "the bucket does not exist", "the store is full"
@@ -32,6 +33,7 @@ _REFUSALS = {
     "UnrecognizedClient": (_UNKNOWN_KEYS, _CHECK),
     "SignatureDoesNotMatch": (_UNKNOWN_KEYS, _CHECK),
     "NoCredentials": ("there are no credentials", _CHECK),
+    "NoBoto3": ("boto3 is not installed, and without it a page would pass for the store's answer", _INSTALL),
     "AccessDenied": ("access is denied", _ALLOW),
     "AllAccessDisabled": ("access is denied", _ALLOW),
     "AccountProblem": ("the store has locked the account", "ask whoever runs the store"),

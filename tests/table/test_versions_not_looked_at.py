@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -12,7 +10,6 @@ import pytest
 
 from examples.lake.s3_server import KEYS
 from keptlog.table.io.files import TableFiles
-from tests.table.buckets import ABucket
 
 
 @pytest.mark.parametrize("folder", ["gs://bucket/topic", "abfs://box@account/topic", "hdfs://name/topic"])
@@ -60,35 +57,3 @@ def test_a_bucket_that_does_not_say_whether_it_keeps_versions_is_not_looked_at()
         server.server_close()
     assert [each for each in _Refusing.asked if each.startswith("DELETE")] == ["DELETE /silent/topic/x"]
     assert len([each for each in _Refusing.asked if "versioning" in each]) == 1
-
-
-WITHOUT_BOTO3 = """
-import sys
-from importlib.abc import MetaPathFinder
-
-class Missing(MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("boto3", "botocore"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Missing())
-from keptlog.table.io.files import TableFiles
-files = TableFiles(eval(sys.argv[1]))
-print(files.versions_below(sys.argv[2]).not_looked_at)
-files.delete(sys.argv[2] + "/x")
-"""
-
-
-def test_without_boto3_versions_are_not_looked_at_and_the_extra_is_named(bucket: ABucket) -> None:
-    bucket.put("topic/x")
-    folder = f"s3://{bucket.name}/topic"
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_BOTO3, repr(bucket.properties), folder],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout == (
-        f"versions and open uploads of {folder} are not looked at: this needs botocore: pip install 'keptlog[s3]'\n"
-    )
-    assert len([path for path, _ in bucket.versions(f"{folder}/x")]) == 2

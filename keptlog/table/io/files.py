@@ -10,8 +10,9 @@ fsync as for several at once, so a task, which writes many files, has them go on
 
 On S3 two clients share the work. Arrow's writes, and reads what is large (``s3_filesystem``). boto3 lists, reads and
 writes what is small in one request, and says why a store refuses (``object_reads``); and it deletes, because in a
-bucket with versions Arrow's client would leave every byte there (``object_versions``). Where boto3 is missing, or the
-store is another one, Arrow does it all, versions are not looked at, and whoever asks is told so.
+bucket with versions Arrow's client would leave every byte there (``object_versions``). Where the store is another one,
+Arrow does it all, versions are not looked at, and whoever asks is told so. Where boto3 is missing, Arrow reads and
+writes segments, and all else is refused (``remote_files``).
 
 What takes long is done side by side. A task waits for what it has written at its end alone, like for an fsync; and what
 it is about to read is asked for before it comes to it (``read_ahead``).
@@ -43,6 +44,7 @@ from keptlog.storage.object_version import (
     refused,
 )
 from keptlog.storage.read_ahead import asked_at_once
+from keptlog.storage.refusal import StoreRefused
 from keptlog.table.io.local_files import delete_local, list_local, local_exists, open_local
 from keptlog.table.io.remote_files import (
     S3,
@@ -351,14 +353,11 @@ class TableFiles:
         return self._bucket(path) if path.startswith(S3) and not self._not_looked_at(path) else None
 
     def _deleting(self, path: str) -> Bucket | None:
-        """The bucket of a path, if boto3 is there: of a bucket that does not say whether it has versions too.
-
-        Arrow's client would put an empty object where the folder was.
-        """
+        """The bucket of a path, also of one that does not say whether it has versions; StoreRefused without boto3."""
         try:
             return self._bucket(path) if path.startswith(S3) else None
         except ModuleNotFoundError:
-            return None
+            raise StoreRefused(f"{path} can't be deleted", "NoBoto3") from None
 
     def _bucket(self, path: str) -> Bucket:
         from keptlog.table.io.object_versions import bucket_of  # noqa: PLC0415  # boto3 is an extra

@@ -1,7 +1,11 @@
 """Files that are not local, by path, as a catalog's properties say how to get there.
 
 Of S3, boto3 reads and writes what is small, in one request, and lists (``object_reads``). Whatever else there is to do,
-and all of it where boto3 is missing or the store is another one, PyIceberg's filesystem of Arrow does.
+and all of it where the store is another one, PyIceberg's filesystem of Arrow does.
+
+Where boto3 is missing Arrow reads, and writes what is looked at before its commit. It takes a page with status 200 for
+an empty list, a file that exists, a file that was written and a deletion that was done. So whatever follows from these
+is refused there.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from keptlog.storage.files import SMALL_BYTES, StoredFile
-from keptlog.storage.refusal import refused_listing, refused_upload
+from keptlog.storage.refusal import StoreRefused, refused_listing, refused_upload
 from keptlog.table.io.vending import for_path
 
 if TYPE_CHECKING:
@@ -80,7 +84,7 @@ def write_remote(properties: Properties, path: str, content: bytes, delete: Call
     Raises:
         OSError: it may not have been written.
     """
-    reads = _object_reads(path)
+    reads = _trusted_reads(path, "written")
     if not reads:
         return False
     try:
@@ -94,14 +98,14 @@ def write_remote(properties: Properties, path: str, content: bytes, delete: Call
 
 
 def delete_remote(properties: Properties, path: str) -> None:
-    """Delete a file; FileNotFoundError if it is gone, of stores that say so."""
+    """Delete a file of another store than S3; FileNotFoundError if it is gone, of stores that say so."""
     filesystem, inner = _filesystem_of(properties, path)
     filesystem.delete_file(inner)
 
 
 def remote_exists(properties: Properties, path: str) -> bool:
     """Whether a file is there now."""
-    reads = _object_reads(path)
+    reads = _trusted_reads(path, "looked for")
     if reads:
         return bool(reads.object_exists(properties, path))
     filesystem, inner = _filesystem_of(properties, path)
@@ -110,7 +114,7 @@ def remote_exists(properties: Properties, path: str) -> bool:
 
 def list_remote(properties: Properties, folder: str) -> Iterator[StoredFile]:
     """All files below a folder, which has no slash at its end; nothing if it does not exist."""
-    reads = _object_reads(folder)
+    reads = _trusted_reads(folder, "listed")
     if reads:
         yield from reads.objects_below(properties, folder)
         return
@@ -151,6 +155,18 @@ def _object_reads(path: str) -> ModuleType | None:
     except ModuleNotFoundError:
         return None
     return object_reads
+
+
+def _trusted_reads(path: str, done: str) -> ModuleType | None:
+    """The same for what follows from an answer alone, such as that nothing is there; null for another path.
+
+    Raises:
+        StoreRefused: boto3 is missing.
+    """
+    reads = _object_reads(path)
+    if reads is None and path.startswith(S3):
+        raise StoreRefused(f"{path} can't be {done}", "NoBoto3")
+    return reads
 
 
 def _filesystem_of(properties: Properties, path: str) -> tuple[pafs.FileSystem, str]:
