@@ -15,6 +15,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from keptlog.errors import LogCorrupt
 from keptlog.log.counted import counted
 from keptlog.log.segment import Segment
 from keptlog.storage.checksums import checksums_text, footer_bytes, pages_checksum
@@ -40,6 +41,11 @@ class SegmentFile:
         metadata = parquet.metadata
         self.row_groups: tuple[int, ...] = tuple(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups))
         """How many records each row group has."""
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether to read from it is no request to a store."""
+        return _is_at_hand(self._source)
 
     @property
     def has_checksums(self) -> bool:
@@ -132,9 +138,39 @@ def open_segment(files: Files, segment: Segment) -> Iterator[SegmentFile]:
     Raises:
         FileNotFoundError: it is not there: a purge has deleted it, or it is lost.
         LogCorrupt: it is not what was written.
-        OSError: the storage does not give it.
+        OSError: the storage does not give it, or gives it only when it is asked again.
     """
-    with opened(files, segment.path, segment.size_bytes) as source:
+    try:
+        with _open_segment(files, segment, segment.size_bytes) as file:
+            yield file
+    except LogCorrupt as error:
+        if segment.path in str(error):
+            _require_damage_again(files, segment)
+        raise
+
+
+def _require_damage_again(files: Files, segment: Segment) -> None:
+    """Ask a store once more for a file that came damaged.
+
+    Arrow takes a page with status 200 for a part of it. Where no length is told, it is first asked of who looks at what
+    the answer is.
+
+    Raises:
+        OSError: it is not given, or is as it was written.
+    """
+    try:
+        with _open_segment(files, segment, None) as file:
+            if file.is_at_hand:
+                return
+            file.read_through()
+    except LogCorrupt:
+        return
+    raise OSError(f"{segment.path} came damaged from the storage, and whole when it was asked again: try again")
+
+
+@contextmanager
+def _open_segment(files: Files, segment: Segment, told_bytes: int | None) -> Iterator[SegmentFile]:
+    with opened(files, segment.path, told_bytes) as source:
         size_bytes = source.size()
         if size_bytes != segment.size_bytes:
             raise damaged(segment.path, f"has {size_bytes} bytes, not {segment.size_bytes}")

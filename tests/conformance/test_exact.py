@@ -85,9 +85,9 @@ def test_what_keptlog_refuses_for_it_would_mean_nothing_is_held_to_kafkas_range(
 def test_a_pause_of_what_is_not_compacted_leaves_a_compacted_log_alone() -> None:
     case = {"ops": [{"op": "pause_non_compacted", "state": None}], "config": {"cleanup.policy": "compact,delete"}}
     assert state.run(case)
-    for wrong in ({"config": {"cleanup.policy": "delete"}}, {"config": {}}):
+    for policy in ({"cleanup.policy": "delete"}, {}):
         with pytest.raises(AssertionError):
-            state.run(case | wrong)
+            state.run(case | {"config": policy})
 
 
 def test_a_round_moves_no_log_that_has_a_state() -> None:

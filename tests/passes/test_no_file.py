@@ -87,10 +87,10 @@ def test_a_listing_and_a_disk_tell_that_the_file_is_not_there_as_it_was_written(
     path = _segment(store, put)
     log = store.logs("b")[0]
     assert not are_on_disk(files)
-    assert [each.is_missing for each in wrong_on_disk([log])[log.topic_partition]] == [True]
-    in_storage = wrong_in_storage(store, log)
-    assert not isinstance(in_storage, StorageUnavailable)
-    assert [each.path for each in in_storage] == [path]
+    on_disk = wrong_on_disk([log])[log.topic_partition]
+    assert not isinstance(on_disk, StorageUnavailable)
+    assert [each.is_missing for each in on_disk] == [True]
+    assert [each.path for each in wrong_in_storage(store, log)] == [path]
 
 
 @in_every_way
