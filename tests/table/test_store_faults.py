@@ -137,7 +137,8 @@ def test_an_upload_of_which_a_part_is_refused_leaves_nothing_open(
             with bucket.files.durable_at_end() as files, files.open_output(path) as sink:
                 sink.write(bytes(25 * 2**20))
         else:
-            bucket.files.write_bytes(path, bytes(25 * 2**20))
+            with bucket.files.open_output(path) as sink:
+                sink.write(bytes(25 * 2**20))
 
     with pytest.raises(StoreRefused, match=f"^{path} can't be written: "):
         write()
@@ -150,7 +151,8 @@ def test_an_upload_of_which_a_part_fails_once_comes_through(bucket: ABucket, s3:
     path, content = f"s3://{bucket.name}/large", b"0123456789abcdef" * (25 * 2**16)
     s3.forget()
     s3.refuse = every(3, BUSY)
-    bucket.files.write_bytes(path, content)
+    with bucket.files.open_output(path) as sink:
+        sink.write(content)
     s3.refuse = lambda _: None
     assert s3.kinds()["PUT uploadId"] > 3
     assert bucket.files.read_bytes(path) == content
