@@ -23,7 +23,7 @@ try:
 except SystemExit as ended:
     large = ("cryptography", "dagster", "numpy", "pandas", "pyarrow", "pydantic", "pyiceberg.table", "pyspark")
     large = (*large, "requests", "sqlalchemy")
-    probes = [name for name in sys.modules if name.startswith("keptlog.table.probe_")]
+    probes = [name for name in sys.modules if name.startswith("keptlog.table.doctor.probe_")]
     print("imported", ended.code, *(name for name in (*large, *probes) if name in sys.modules), file=sys.stderr)
 """
 _CATALOG = ["numpy", "pyarrow", "pydantic", "pyiceberg.table", "sqlalchemy"]
