@@ -9,6 +9,7 @@ looked at before anybody sees a byte of them (``metadata_checksums``).
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 from collections.abc import Callable, Iterator
@@ -143,11 +144,20 @@ class _MetadataFile(InputFile, OutputFile):
     def _write(self, content: bytes) -> None:
         content = with_checksum(self.location, content)
         if self._far is not None:
-            self._files.write_bytes(self.location, content)
+            self._send(content)
         else:
             with self._created() as sink:
                 sink.write(content)
         self._written_bytes = len(content)
+
+    def _send(self, content: bytes) -> None:
+        try:
+            self._files.write_bytes(self.location, content)
+        except OSError:
+            # An answer may have been lost, and the file be there: no other one has this name (I2).
+            with contextlib.suppress(OSError):
+                self._files.delete(self.location)
+            raise
 
     def _opened(self) -> BinaryIO:
         require_file(str(self._path))

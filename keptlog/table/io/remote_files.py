@@ -11,7 +11,7 @@ is refused there.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -78,22 +78,16 @@ def create_remote(properties: Properties, path: str) -> pa.NativeFile:
         return filesystem.open_output_stream(inner)
 
 
-def write_remote(properties: Properties, path: str, content: bytes, delete: Callable[[str], None]) -> bool:
+def write_remote(properties: Properties, path: str, content: bytes) -> bool:
     """Write a small file whole, if its store is one whose answer says that it was written; gives whether it was one.
 
     Raises:
-        OSError: it may not have been written.
+        OSError: it may not have been written. What was there before is left there: it may be an earlier one.
     """
     reads = _trusted_reads(path, "written")
     if not reads:
         return False
-    try:
-        reads.put_object(properties, path, content)
-    except OSError:
-        # An answer may have been lost, and the file be there.
-        with contextlib.suppress(OSError):
-            delete(path)
-        raise
+    reads.put_object(properties, path, content)
     return True
 
 
