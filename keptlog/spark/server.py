@@ -79,7 +79,8 @@ def connect_server(
         # Another that was started at the same time has answered in its place: then this one ends for want of a port.
         with suppress(subprocess.TimeoutExpired):
             process.wait(_STOP_SECONDS)
-            raise _taken(port) from None
+            if _is_held(host, port):  # otherwise it has died of something else
+                raise _taken(port) from None
         raise
     finally:
         _end(process)
