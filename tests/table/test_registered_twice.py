@@ -15,6 +15,7 @@ from keptlog.table.doctor.topic_exam import examined
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.purge_preview import preview_purge
 from keptlog.table.removal.deletion import Deletion
+from keptlog.table.removal.own_folder import not_own
 from keptlog.table.store import LogStore
 from tests.table.foreign import table_of
 from tests.table.stores import NOW_MS, TOPIC, FaultyCatalog, append_each, create, new_id, new_records, store_at, values
@@ -71,6 +72,14 @@ def test_a_deletion_that_was_begun_stops_once_its_table_is_registered_again(stor
     with pytest.raises(LogCorrupt, match=SHARED.format(f"keptlog.{TOPIC}")):
         store.deletion(TWIN, NOW_MS).finish()
     assert len(values(store)) == 2
+
+
+def test_a_topic_whose_deletion_begins_while_it_is_looked_at_is_no_second_table(tmp_path: Path) -> None:
+    store, catalog = create(tmp_path), open_catalog(tmp_path)
+    table = store.load_table(TOPIC)
+    catalog.create_namespace((DELETING,))
+    catalog.rename_table((NAMESPACE, TOPIC), (DELETING, TOPIC))
+    assert not_own(catalog, table, []) is None
 
 
 def test_other_catalogs_in_the_same_database_count(tmp_path: Path, later_ms: int) -> None:

@@ -29,7 +29,7 @@ from keptlog.table.catalogs.catalog import tables_like
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.references import below, comparable, comparable_forms
-from keptlog.table.namespaces import NAMESPACE
+from keptlog.table.namespaces import DELETING, NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,13 @@ def _registered_too(catalog: Catalog, table: Table) -> str | None:
     """Another table whose current metadata lies in the folder, of whatever name; null if the catalog is no database."""
     if not isinstance(catalog, SqlCatalog):
         return None
-    location, own = table.location(), (catalog.name, *table.name())
+    location, own = table.location(), {(catalog.name, *table.name())}
+    # Its deletion may have begun since it was loaded.
+    own.add((catalog.name, DELETING, table.name()[-1]))
     is_below = below(location)
     # However a path leads there, the folder is called the same.
     forms = comparable_forms(located := tables_like(catalog, location.rstrip("/").rpartition("/")[2]))
-    there = (name for path, names in located.items() if is_below(forms[path]) for name in names if name != own)
+    there = (name for path, names in located.items() if is_below(forms[path]) for name in names if name not in own)
     return next((".".join(name[name[0] == catalog.name :]) for name in there), None)
 
 
