@@ -177,6 +177,9 @@ class Patient:
             raise NotLookedAt(NO_FILES)
 
     def _history(self, topic: str) -> PutBack | KeptlogError | None:
+        error = self.exams[topic]
+        if isinstance(error, StorageUnavailable):
+            return error  # to wait for it once more, topic after topic, tells nothing
         try:
             return put_back(self.store, topic)
         except KeptlogError as error:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from keptlog.errors import StorageUnavailable
 from keptlog.home import open_home
+from keptlog.passes import home_patient
 from tests.cli.conftest import Run
 from tests.table.stores import COMPACTED, TOPIC, append_each, clean, values
 
@@ -92,3 +94,16 @@ def test_a_file_that_is_lost_is_not_told_as_a_catalog_that_was_put_back(keptlog:
     [found] = checks["topics"]["problems"]
     assert found["cause"].startswith("the file was cut off, written over or deleted by something else than keptlog")
     assert checks["history"]["diagnosis"] == "fine"
+
+
+def test_a_topic_that_could_not_be_asked_is_asked_no_second_time(
+    keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_home(home).store.create_topic(TOPIC, 1, COMPACTED)
+
+    def silent(*_: object) -> None:
+        raise StorageUnavailable("no answer")
+
+    monkeypatch.setattr(home_patient, "examined", silent)
+    monkeypatch.setattr(home_patient, "put_back", lambda *_: pytest.fail("it is asked again"))
+    assert checks_of(keptlog)["history"]["not_looked_at"] != []
