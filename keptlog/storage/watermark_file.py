@@ -57,6 +57,14 @@ def read_any_watermarks(files: Files, path: str) -> tuple[pa.Table, str]:
 
 
 def _stored(files: Files, path: str) -> pa.Table:
+    try:
+        return _read(files, path)
+    except LogCorrupt:
+        # Arrow takes a page with status 200 for a part of a large one. What is damaged comes so twice.
+        return _read(files, path)
+
+
+def _read(files: Files, path: str) -> pa.Table:
     with opened(files, path) as source:
         return decoded(source, path, lambda: _whole(source))
 

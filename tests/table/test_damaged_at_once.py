@@ -1,4 +1,4 @@
-"""A large segment is damaged if it comes so twice: a page with status 200 in place of a part of it is an outage."""
+"""A large file is damaged if it comes so twice: a page with status 200 in place of a part of it is none."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import random
 from collections.abc import Iterator
 from itertools import count
 
+import pyarrow as pa
 import pytest
 
 from examples.lake.s3_server import KEYS, client_of
 from keptlog.errors import LogCorrupt
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
+from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_reader import open_segment
 from keptlog.storage.segment_writer import SegmentWriter
+from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_any_watermarks, write_watermark_file
 from keptlog.table.io.files import TableFiles
 from tests.table.counted_s3 import CountedS3, Request, counted_s3
 
@@ -92,3 +95,12 @@ def test_what_comes_damaged_twice_is_damaged(store: CountedS3, files: TableFiles
     client.put_object(Bucket="lake", Key=key, Body=b"<html>")
     with pytest.raises(LogCorrupt, match="6 bytes"):
         all_of(files, segment)
+
+
+def test_one_page_in_place_of_watermarks_is_no_damage(store: CountedS3, files: TableFiles) -> None:
+    store.refuse = lambda _: None
+    keys = [random.Random(5).randbytes(6 * 2**20)]
+    path, watermarks = "s3://lake/users/data/marks.parquet", pa.table([keys, [1], [2]], WATERMARKS_SCHEMA)
+    write_watermark_file(files, path, Strategy(StrategyKind.TIMESTAMP), watermarks)
+    pages(store, 2, 2)
+    assert read_any_watermarks(files, path)[0].equals(watermarks)
