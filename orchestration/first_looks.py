@@ -34,7 +34,7 @@ from keptlog.log.assessment import Assessment
 from keptlog.passes.observer import Overview
 
 ASKED_PER_TICK = 20
-"""Topics; two queries of Dagster's database each, to four; a few more of one that was made anew."""
+"""Topics; two queries of Dagster's database each, to nine; a few more of one that was made anew."""
 
 
 _Section = tuple[dg.AssetKey, str | None]
