@@ -37,7 +37,7 @@ from keptlog.log.segment import Log
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.logs import ObservedTopic, StoredTopic, has_readers, table_location
 from keptlog.table.metadata.state import READER_PREFIX, LogState, partition_count, read_open_erasures
-from keptlog.table.metadata.stored_json import from_json, require_bare, to_json
+from keptlog.table.metadata.stored_json import from_json, from_property, require_bare, to_json
 from keptlog.table.waiting.reaching import reaching
 from keptlog.whole_file import is_unfinished
 
@@ -162,9 +162,9 @@ def _registration(topic: str, name: str, text: str) -> Registration:
         raise LogCorrupt(f"{where} is no {what} ({error}); remove it, and {again}").of_property() from None
     command = f"keptlog reader remove {topic} {name}"
     try:
-        return from_json(Registration, text, where, what, f"remove it ({command}), and {again}")
+        return from_property(Registration, text, where, what, f"remove it ({command}), and {again}")
     except LogCorrupt as error:
-        raise error.of_property().mended_by(command) from None
+        raise error.mended_by(command) from None
 
 
 @dataclass(frozen=True, slots=True)
