@@ -217,8 +217,8 @@ class Home:
         """Bring a topic's state and snapshot together again, after a rollback or a commit of another program.
 
         Forward, to the records that were acknowledged; or, with ``adopt``, to the table as it is now, where records
-        that were acknowledged may be lost: ``lost`` has their offsets by topic-partition. Null if there is nothing to
-        repair. ``repairer`` proposes before it does.
+        that were acknowledged may be lost: ``lost`` has their offsets by topic-partition. Null if they belong together:
+        then what can't be read of its notes beside the logs is written anew. ``repairer`` proposes before it does.
 
         Raises:
             LogCorrupt: it can't be done this way, and nothing was changed; says why, and what can be done.
@@ -228,6 +228,8 @@ class Home:
         proposal = self.repairer.propose(topic, is_adoption=adopt, now_ms=now_ms)
         if proposal:
             self.repairer.repair(proposal, new_id(), now_ms=now_ms)
+        else:
+            self.repairer.mend_notes(topic, new_id(), now_ms=now_ms)
         return proposal
 
     def cleaner(self, spark: Callable[[], Spark] | None = None) -> Cleaner:

@@ -71,6 +71,12 @@ def test_a_repair_writes_it_anew_and_the_topic_is_as_before(keptlog: Run, home: 
     assert keptlog("repair", "users", "--json").json["notes"] == []
 
 
+def test_a_program_mends_it_by_the_same_call(keptlog: Run, home: Path) -> None:
+    set_properties(home, dict.fromkeys(_NAMES, "nonsense"), "users")
+    assert open_home(home).repair("users") is None
+    assert keptlog("status").code == 0
+
+
 def test_several_are_mended_at_once(keptlog: Run, home: Path) -> None:
     set_properties(home, dict.fromkeys(_NAMES, "nonsense"), "users")
     done = keptlog("repair", "users")
