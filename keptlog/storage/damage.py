@@ -31,12 +31,14 @@ def opened(files: Files, path: str, size_bytes: int | None = None) -> pa.NativeF
     """A file of a log, open; ``size_bytes`` is how long it should be, where that is known.
 
     Raises:
-        FileNotFoundError: it is gone.
+        FileNotFoundError: it is gone, also where a file has the place of its folder.
         LogCorrupt: a folder, a pipe or the like has its place. Nothing changes by trying again.
         OSError: the storage does not give it.
     """
     try:
         return files.open_input(path, size_bytes)
+    except NotADirectoryError as error:
+        raise FileNotFoundError(error.errno, error.strerror, path) from error
     except (IsADirectoryError, NotAFile) as error:
         raise damaged(path, f"can't be opened ({error.strerror})") from error
 

@@ -60,6 +60,21 @@ def test_a_clean_names_it_as_damage_and_does_the_other_logs(store: LogStore, why
     assert [outcome.step.topic_partition.topic for outcome in done.committed] == ["a", "c"]
 
 
+def test_a_file_in_the_place_of_its_folder_is_told_as_a_segment_that_is_missing(store: LogStore) -> None:
+    folder = Path(store.logs("b")[0].segments[0].path.removeprefix("file://")).parent
+    folder.rename(folder.with_name("away"))
+    folder.touch()
+    cleaner = Cleaner(store, in_process_engine(store.files), BrokerConfig())
+
+    done = cleaner.commit(cleaner.stage(cleaner.begin([], new_id(), now_ms=NOW_MS, requested=False)))
+
+    assert "is missing from storage" in str(done.failed["b-0"])
+    g1 = verify_log(store, store.logs("b")[0], NOW_MS)[0]
+    assert (g1.is_looked_at, g1.passed) == (True, False)
+    with pytest.raises(LogCorrupt, match="is missing from storage"):
+        list(store.read("b"))
+
+
 @in_every_way
 def test_who_reads_is_told_the_same(store: LogStore, why: str, put: Put) -> None:
     _segment(store, put)
