@@ -110,18 +110,16 @@ def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
     ]
 
 
-def broken_before(run: Run | Tick, topic: str) -> set[int]:
+def broken_before(call: Run | Tick, topic: str, topic_id: str | None) -> set[int]:
     """The partitions of a topic whose logs were last found broken: a quick look can't find them whole.
 
     Dagster may know nothing of it: whoever verifies in a terminal tells the home alone, and what Dagster was told may
     be lost, or wiped.
     """
-    described = _described(run.log_store.store, topic)
-    keys = [dg.AssetCheckKey(run.keys.clean(topic), _name(check)) for check in CHECKS if not check.warns_only]
-    topic_id, now_ms = described.id if described else None, run.now_ms()
-    known = [last_results(run.context.instance, key, topic_id, now_ms) for key in keys]
+    keys = [dg.AssetCheckKey(call.keys.clean(topic), _name(check)) for check in CHECKS if not check.warns_only]
+    known = [last_results(call.context.instance, key, topic_id, call.now_ms()) for key in keys]
     told = {number for results in known for number, each in results.items() if each.problem is not None}
-    return told | _left_broken(run.log_store.path, topic)
+    return told | _left_broken(call.log_store.path, topic)
 
 
 def _left_broken(home: Path, topic: str) -> set[int]:

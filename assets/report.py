@@ -133,7 +133,8 @@ def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:
     findings = []
     for topic in sorted({*logs, *failed}):
         looked = TopicFindings(topic, cleaned.plan.now_ms, reasons=failed[topic])
-        before = broken_before(run, topic)
+        topic_id = next((log.topic_id for log in logs[topic]), None)
+        before = broken_before(run, topic, topic_id) if logs[topic] else set()
         # The clean has just written the values, so most logs are not read in full. What was broken is: it is whole
         # only if who reads every byte finds it so.
         again = [log for log in logs[topic] if log.topic_partition.partition in before]

@@ -66,7 +66,7 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
         tried = last_attempts(instance, section[0], [*UNDER_WAY, dg.DagsterRunStatus.FAILURE])
         left = _without(untold[section], known.told[section] | tried)
         topic = untold[section][0].log.topic_partition.topic
-        broken = broken_before(tick, topic) if left else set()
+        broken = broken_before(tick, topic, section[1]) if left else set()
         of_topic = _of_topic(tick, seen, topic) if left else {}
         for each in left:
             if each.log.topic_partition.partition in broken:

@@ -86,7 +86,7 @@ def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) ->
         for each in logs
         if (told := failed.get(str(each.log.topic_partition))) and _was_cleaned_since(told[1], each, seen)
     ]
-    broken = broken_before(tick, topic) if landed else set()
+    broken = broken_before(tick, topic, landed[0].log.topic_id) if landed else set()
     of_topic = outlook_of(tick, logs, seen.now_ms) if landed else {}
     found = []
     for each in landed:

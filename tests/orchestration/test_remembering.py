@@ -11,6 +11,7 @@ import pytest
 from keptlog.dagster.orchestration.clean_sensors import EVENTS_PER_TICK
 from keptlog.log.metrics import CleanerMetrics
 from keptlog.passes.observer import READING_MS
+from keptlog.table.store import LogStore
 from tests.orchestration.conftest import HOUR_MS, World, logs_of
 from tests.orchestration.shipped import CLEAN_SENSORS, dirty_ratio_sensor, max_compaction_lag_sensor
 
@@ -29,6 +30,19 @@ def test_unchanged_topics_are_not_read_again_by_any_sensor(world: World, looked_
     for sensor in CLEAN_SENSORS * 3:
         world.tick(sensor)
     assert looked_at == ["users"]
+
+
+def test_a_first_look_asks_the_catalog_for_no_topic_a_second_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic in ("users", "orders"):
+        world.topic(topic)
+    world.tick(max_compaction_lag_sensor)  # reads them
+    asked: list[str] = []
+    monkeypatch.setattr(LogStore, "load_table", lambda _, topic: asked.append(topic))
+
+    made = {each.partition for each in told(world, "clean") if isinstance(each, dg.AssetMaterialization)}
+    assert (made, asked) == ({"users-0", "orders-0"}, [])
 
 
 def test_the_clock_alone_makes_a_log_due_without_reading_it_again(world: World, looked_at: list[str]) -> None:
