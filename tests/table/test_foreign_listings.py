@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from examples.lake.s3_server import KEYS
 from keptlog.errors import StorageUnavailable
 from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
 from tests.table.buckets import ABucket, new_bucket
+from tests.table.portals import SIGN_IN, portal
 from tests.table.stores import NOW_MS, TOPIC, new_id, new_records, values
 
 pytest.importorskip("boto3")
-PAGES = {"page": b"<html><body>Sign in</body></html>", "nothing": b"", "other list": b"<ListAllMyBucketsResult/>"}
+PAGES = {"page": SIGN_IN, "nothing": b"", "other list": b"<ListAllMyBucketsResult/>"}
 FOLDER = "s3://lake/keptlog/users"
 
 
@@ -36,40 +34,12 @@ LISTS: dict[str, Callable[[TableFiles], Any]] = {
 }
 
 
-@pytest.fixture
-def answered() -> Iterator[Callable[[bytes], TableFiles]]:
-    """Files in a store in whose place somebody answers each request with the same."""
-
-    class Portal(BaseHTTPRequestHandler):
-        page = b""
-
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(self.page)))
-            self.end_headers()
-            self.wfile.write(self.page)
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    def with_page(page: bytes) -> TableFiles:
-        Portal.page = page
-        endpoint = f"http://127.0.0.1:{server.server_address[1]}"
-        return TableFiles(tuple(sorted({"s3.endpoint": endpoint, **KEYS}.items())))
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Portal) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        yield with_page
-        server.shutdown()
-
-
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize("look", LISTS.values(), ids=LISTS)
-def test_what_is_no_list_is_an_outage(
-    answered: Callable[[bytes], TableFiles], page: bytes, look: Callable[[TableFiles], Any]
-) -> None:
-    with pytest.raises(OSError, match="answered with 200, and with no list of S3's: see to the endpoint"):
-        look(answered(page))
+def test_what_is_no_list_is_an_outage(page: bytes, look: Callable[[TableFiles], Any]) -> None:
+    said = "answered with 200, and with no list of S3's: see to the endpoint"
+    with portal(page) as files, pytest.raises(OSError, match=said):
+        look(files)
 
 
 @pytest.mark.parametrize("versioning", ["Enabled", None])
