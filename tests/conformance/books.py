@@ -19,7 +19,7 @@ from typing import Any
 
 from keptlog.log.record import Record
 from tests.conformance.logs import Pass
-from tests.conformance.transactions import Batch, Source, in_text
+from tests.conformance.transactions import Batch, Source, in_text, is_listed, text_of
 
 _LAST_SEQUENCE = 2**31 - 1
 
@@ -39,15 +39,14 @@ def books_of(source: Source, delete_retention_ms: int, rule: str | None) -> list
     high watermark, which then is nowhere or at the end of the log.
     """
     rules = [EmptyBatches(rule)] if rule in set(EmptyBatches) else list(EmptyBatches)
-    readings = [(each, False) for each in rules] + [(each, True) for each in rules if each is _BY_WATERMARK]
+    readings = [(each, False) for each in rules]
+    if EmptyBatches.HIGH_WATERMARK in rules:
+        readings.append((EmptyBatches.HIGH_WATERMARK, True))
     return [
         Books(source, each, delete_retention_ms, is_all_replicated=is_all, joins=joins)
         for each, is_all in readings
         for joins in (False, True)
     ]
-
-
-_BY_WATERMARK = EmptyBatches.HIGH_WATERMARK
 
 
 def fitting(books: Sequence[Books], name: str, wanted: Any) -> list[Books]:
@@ -344,12 +343,9 @@ class Books:
             "keys_with_value": self._listed_keys,
             "data": self._rows,
             "delete_horizons": self._horizons,
-            "map": self._map,
+            "map": lambda: self.mapped.told()["map"],
         }.get(name)
         return tell() if tell else numbers.get(name)
-
-    def _map(self) -> Any:
-        return self.mapped.told()["map"]
 
     def _aborted_transactions(self) -> list[list[int]]:
         return sorted([each.producer_id, each.first_offset, each.marker_offset] for each in self.aborted)
@@ -361,25 +357,23 @@ class Books:
     def _listed_offsets(self) -> list[int]:
         offsets: list[int] = []
         for entry in self.entries:
-            listed = {r.offset for r in entry.batch.records if r.key is not None and r.value is not None}
+            listed = {record.offset for record in entry.batch.records if is_listed(record)}
             offsets += sorted(entry.offsets if entry.batch.control else entry.offsets & listed)
         return offsets
 
-    def _rows(self) -> list[list[object]]:
-        records = (r for entry in self.entries for r in entry.batch.records if r.offset in entry.offsets)
-        return [[r.offset, _text(r.key), _text(r.value)] for r in records]
+    def _records(self) -> Iterator[Record]:
+        for entry in self.entries:
+            yield from (record for record in entry.batch.records if record.offset in entry.offsets)
 
-    def _listed_keys(self) -> list[str]:
-        records = (r for entry in self.entries for r in entry.batch.records if r.offset in entry.offsets)
-        return [record.key.decode() for record in records if record.key is not None and record.value is not None]
+    def _rows(self) -> list[list[object]]:
+        return [[record.offset, text_of(record.key), text_of(record.value)] for record in self._records()]
+
+    def _listed_keys(self) -> list[str | None]:
+        return [text_of(record.key) for record in self._records() if is_listed(record)]
 
     def _horizons(self) -> dict[str, int]:
         """By the last offset of a batch."""
         return {str(each.batch.last_offset): each.horizon_ms for each in self.entries if each.horizon_ms is not None}
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode()
 
 
 def _is_retained(record: Record, latest: Mapping[bytes, int], *, is_due: bool) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from keptlog.log.record import LARGEST_TIMESTAMP_MS, Record
 from tests.conformance.cases import Difference, Fields
 from tests.conformance.logs import PassResult
-from tests.conformance.transactions import Batch, in_text
+from tests.conformance.transactions import Batch, in_text, is_listed, text_of
 
 if TYPE_CHECKING:
     from tests.conformance.kinds.clean import History
@@ -47,7 +47,7 @@ class Comparison:
 
     def _data(self, wanted: Sequence[Sequence[object]]) -> None:
         outside = {record.offset for record in self.never_entered}
-        rows = [[r.offset, _text(r.key), _text(r.value)] for r in self.found if r.offset not in self.kept_longer]
+        rows = [[r.offset, text_of(r.key), text_of(r.value)] for r in self.found if r.offset not in self.kept_longer]
         outside |= self.history.unkeyed_early
         assert rows == [[row[0], *map(in_text, row[1:])] for row in wanted if row[0] not in outside]
 
@@ -79,19 +79,19 @@ class Comparison:
         batches = self.history.source.batches
         markers = {batch.base_offset for batch in batches if batch.control}
         outside = markers | {record.offset for record in self.never_entered}
-        assert [record.offset for record in self.found if _is_listed(record)] == [
+        assert [record.offset for record in self.found if is_listed(record)] == [
             offset for offset in wanted if offset not in outside
         ]
 
     def _keys_with_value(self, given: Sequence[object]) -> None:
         """Without offsets a key that Kafka keeps besides ours must be that of a record which never entered."""
         wanted = [in_text(key) for key in given]
-        found = [_text(record.key) for record in self.found if _is_listed(record)]
+        found = [text_of(record.key) for record in self.found if is_listed(record)]
         rest = iter(wanted)
         assert all(any(key == other for other in rest) for key in found), (found, wanted)
         besides: Counter[str | None] = Counter(wanted)
         besides.subtract(found)
-        outside = Counter(_text(record.key) for record in self.never_entered if _is_listed(record))
+        outside = Counter(text_of(record.key) for record in self.never_entered if is_listed(record))
         assert +besides <= outside, (found, wanted)
 
     def _next_dirty(self, wanted: int) -> None:
@@ -215,12 +215,3 @@ class Comparison:
         return any(
             base < end and not any(base <= record.offset < end for record in self.found) for end, base in bases.items()
         )
-
-
-def _is_listed(record: Record) -> bool:
-    """Whether Kafka's tests list a record: with a key and a value."""
-    return record.key is not None and record.value is not None
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode()

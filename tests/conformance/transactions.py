@@ -177,6 +177,16 @@ def in_text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
+def text_of(value: bytes | None) -> str | None:
+    """What a row says of a stored key or value."""
+    return None if value is None else value.decode()
+
+
+def is_listed(record: Record) -> bool:
+    """Whether Kafka's tests list a record: with a key and a value."""
+    return record.key is not None and record.value is not None
+
+
 def in_bytes(value: object) -> bytes | None:
     """Text as UTF-8, a number as an 8-byte big-endian long."""
     if isinstance(value, int):

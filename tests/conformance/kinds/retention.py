@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from keptlog.log.config import TopicConfig
@@ -10,7 +9,7 @@ from keptlog.log.retention import retention_of
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from tests.conformance.cases import Difference, Fields, case_fields, settings_of, understood
-from tests.conformance.kinds.select import segments_of
+from tests.conformance.kinds.select import segments_of, with_file_times
 
 _EXPECT = {"n_segments", "log_start", "segment_bases", "deleted"}
 
@@ -26,7 +25,6 @@ def run(case: Fields) -> list[Difference]:
     )
     # An empty active segment is no file here; Kafka never deletes it.
     empty_active = [each["base"] for each in fields["segments"][-1:] if not each["size"]]
-    modified_ms = {each["base"]: each["mtime"] for each in fields["segments"] if each.get("mtime") is not None}
     differences: list[Difference] = []
     high_watermark = fields.get("hw")
     for step in fields["steps"]:
@@ -36,7 +34,7 @@ def run(case: Fields) -> list[Difference]:
         log = replace(log, log_start_offset=step.get("log_start", log.log_start_offset))
         here = len(retention_of(log, step["now"], high_watermark=high_watermark).old)
         after: list[After] = []
-        told = _with_file_times(log, modified_ms)
+        told = with_file_times(log, fields["segments"])
         for aged in range(_untimed(told) + 1):
             gone = _gone_in_kafka(told, aged, step["now"], high_watermark, has_empty_active=bool(empty_active))
             after.append(After.of(log, gone, empty_active))
@@ -75,16 +73,6 @@ class After:
     def fits(self, expect: Fields) -> bool:
         actual = asdict(self) | {"n_segments": len(self.segment_bases)}
         return {name: actual[name] for name in expect} == expect
-
-
-def _with_file_times(log: Log, modified_ms: Mapping[int, int]) -> Log:
-    """The log as Kafka judges it: a segment without timestamps is as old as its file, if the case tells that."""
-    times = {each.base_offset: modified_ms.get(each.base_offset, -1) for each in log.segments}
-    segments = [
-        replace(each, largest_timestamp_ms=times[each.base_offset]) if each.largest_timestamp_ms < 0 else each
-        for each in log.segments
-    ]
-    return replace(log, segments=tuple(segments))
 
 
 def _untimed(log: Log) -> int:

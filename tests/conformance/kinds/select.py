@@ -161,7 +161,7 @@ def _judge(fields: Fields, now_ms: int) -> Judged:
     has_active = bool(fields["segments"] and fields["segments"][-1]["size"])
     active = log.segments[-1:] if has_active else ()
     closed_by_clock = has_active and config.is_compacted and not active_segments(active, config, now_ms)
-    of_kafka = _with_file_times(_without_untimed(log), fields["segments"])
+    of_kafka = with_file_times(_without_untimed(log), fields["segments"])
     here, kafkas = (_assessed(each, now_ms, has_active=has_active) for each in (log, of_kafka))
     assert here.max_compaction_delay_ms >= kafkas.max_compaction_delay_ms
     in_progress = _has_state(fields.get("state"))
@@ -181,8 +181,8 @@ def _without_untimed(log: Log) -> Log:
     return replace(log, segments=tuple(segments))
 
 
-def _with_file_times(log: Log, described: Sequence[Fields]) -> Log:
-    """The log as Kafka measures a minimum lag: a segment without timestamps is as old as its file, if a case tells."""
+def with_file_times(log: Log, described: Sequence[Fields]) -> Log:
+    """The log as Kafka measures its age: a segment without timestamps is as old as its file, if a case tells."""
     modified_ms = {each["base"]: each["mtime"] for each in described if each.get("mtime") is not None}
     segments = [
         replace(each, largest_timestamp_ms=modified_ms.get(each.base_offset, -1))
