@@ -11,7 +11,7 @@ asset graph waits for a reload of the code location.
 While a Spark server that runs would use does not answer, no run is asked for; the first tick that finds it back asks.
 
 The dirty ratio sensor also reports the dirty sections that have changed, with what the clean section of their topic is
-to expect, and the clean ones that Dagster was never told of (``first_looks``), a few a tick.
+to expect, and the clean ones that Dagster was never told of (``first_looks``, ``untold_cleans``), a few a tick.
 """
 
 import hashlib

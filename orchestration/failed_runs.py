@@ -47,7 +47,10 @@ def failed_run_sensor(automation: Automation) -> dg.SensorDefinition:
 
     @dg.sensor(
         name=mount.name(FAILED_RUN_SENSOR),
-        description="Marks the logs of a run that died as uncleanable, so that they are tried again with a back-off.",
+        description=(
+            "Marks the logs of a run that died as uncleanable, so that they are tried again with a back-off, and tells "
+            "what the run had cleaned."
+        ),
         minimum_interval_seconds=automation.seconds(FAILED_RUN_SENSOR),
         default_status=automation.sensor_status(FAILED_RUN_SENSOR),
         required_resource_keys=mount.needs("log_store", "clock"),

@@ -19,7 +19,7 @@ Fields = Mapping[str, Any]
 
 _DECISIONS = Path(__file__).parents[2] / "docs" / "adr"
 _ABOUT = {"name", "kind", "source_test", "notes", "derived", "kafka_versions", "last_batch_rule"}
-"""What a case says of itself. ``last_batch_rule`` is about empty batches, which do not exist here."""
+"""What a case says of itself. ``last_batch_rule`` says which empty batches stay in Kafka (``books``)."""
 
 _MEANS_SOMETHING = {
     *("config", "steps", "batches", "records", "op", "base", "upper", "first_dirty", "max_keys", "expect", "policy"),
