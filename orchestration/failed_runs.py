@@ -15,6 +15,8 @@ runs have died. The next tick takes the runs that named these last.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import dagster as dg
 from dagster import DagsterEventType
 
@@ -36,9 +38,19 @@ _RUNS = 100
 _REMEMBERED_MS = 86_400_000
 _NONE = "none, nothing is due any more that was not tried since"
 EVENTS_PER_TICK = 20
-"""Of cleans of a run that it could not tell: each takes tens of ms, and a tick has a minute."""
+"""Of cleans that runs could not tell: each takes tens of ms, and a tick has a minute."""
 _TOLD = 5
 """Of the runs that a tick tells of, and of the logs of each."""
+
+
+@dataclass
+class _Progress:
+    """How far a tick has come."""
+
+    out_of_reach: set[str] = field(default_factory=set)
+    """Topics that took no mark."""
+    events_left: int = field(default_factory=lambda: EVENTS_PER_TICK)
+    """So many cleans may still be told."""
 
 
 def failed_run_sensor(automation: Automation) -> dg.SensorDefinition:
@@ -74,29 +86,31 @@ def _told(tick: Tick) -> tuple[list[str], set[str]]:
     records = OwnRuns.of_tick(tick).records(dg.DagsterRunStatus.FAILURE, job_name=CLEAN_JOB, limit=_RUNS)
     failed = [each for each in reversed(records) if MARKED_TAG not in each.dagster_run.tags]
     before = set((tick.context.cursor or "").split(",")) - {""}
-    out_of_reach: set[str] = set()
+    progress = _Progress()
     in_turn = sorted(failed, key=lambda each: not before.isdisjoint(_possible_topics(each)))
-    told = [f"run {each.dagster_run.run_id}: {_settled(tick, each, out_of_reach)}" for each in in_turn]
-    return told, out_of_reach
+    told = [f"run {each.dagster_run.run_id}: {_settled(tick, each, progress)}" for each in in_turn]
+    return told, progress.out_of_reach
 
 
-def _settled(tick: Tick, record: dg.RunRecord, out_of_reach: set[str]) -> str:
+def _settled(tick: Tick, record: dg.RunRecord, progress: _Progress) -> str:
     """Mark what is still to be marked of a run; what its tags and the tick say of it."""
     now_ms = tick.now_ms()
     left: list[str] = []
     told = _why_no_mark(record, now_ms)
     if told is None:
-        marked = tick.log_store.cleaner().mark_still_due(_death(tick, record, now_ms), out_of_reach, now_ms=now_ms)
+        death = _death(tick, record, now_ms)
+        marked = tick.log_store.cleaner().mark_still_due(death, progress.out_of_reach, now_ms=now_ms)
         left = [*marked.untried, *marked.failed]
         told = f"marked as uncleanable: {some_of(marked.names, _TOLD) or _NONE}"
         if left:
             told = "; ".join([*([told] if marked.names else []), *_unmarked(marked)])
-    has_told = FAILED_TAG in record.dagster_run.tags
-    untold = [] if has_told else tell_untold_cleans(tick, record, EVENTS_PER_TICK)
-    if untold:
-        told = f"{told}; it had cleaned {some_of(untold, _TOLD)}"
-    if not has_told and len(untold) == EVENTS_PER_TICK:
-        return f"{told}; more of it in the next tick"
+    if FAILED_TAG not in record.dagster_run.tags:
+        untold = tell_untold_cleans(tick, record, progress.events_left) if progress.events_left else []
+        progress.events_left -= len(untold)
+        if untold:
+            told = f"{told}; it had cleaned {some_of(untold, _TOLD)}"
+        if not progress.events_left:
+            return f"{told}; more of it in the next tick"
     tags = {UNMARKED_TAG: ",".join(left)} if left else {MARKED_TAG: told}
     tell_in_tags(tick.context.instance, record.dagster_run.run_id, tags)
     return told

@@ -33,7 +33,12 @@ def died(world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> 
     # Dagster dates the run's beginning: a clock that stands still would be behind it.
     world.more_resources["clock"] = ClockResource()
     world.topic("users", 2)
-    world.append("users", ("a", "1"), ("a", "2"))
+    die_after_a_clean(world, monkeypatch, 0)
+    return world
+
+
+def die_after_a_clean(world: World, monkeypatch: pytest.MonkeyPatch, partition: int) -> None:
+    world.append("users", ("a", "1"), ("a", "2"), partition=partition)
 
     def killed(*_args: object) -> None:
         raise Killed
@@ -41,12 +46,11 @@ def died(world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> 
     with monkeypatch.context() as patch:
         patch.setattr(clean_job, "observe_after", killed)
         with suppress(Killed):
-            world.clean("users-0")
-    assert [value for _, _, value in world.records("users")] == [b"2"], "its commit has landed"
-    (run,) = world.instance.get_runs()
+            world.clean(f"users-{partition}")
+    assert [value for _, _, value in world.records("users", partition)] == [b"2"], "its commit has landed"
+    run = world.instance.get_runs(limit=1)[0]
     if not run.is_finished:
         world.instance.report_run_failed(run, "killed")
-    return world
 
 
 def failed(world: World) -> set[str]:
@@ -131,6 +135,16 @@ def test_a_tick_tells_of_some_and_the_next_one_of_the_others(died: World, monkey
 
     assert failed(died) == set()
     assert "no run has died" in died.skips(failed_run_sensor)
+
+
+def test_a_tick_tells_no_more_of_several_runs_than_of_one(died: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    die_after_a_clean(died, monkeypatch, 1)
+    monkeypatch.setattr(failed_runs, "EVENTS_PER_TICK", 1)
+    left = [len(failed(died))]
+    for _ in range(2):
+        died.tick(failed_run_sensor)
+        left.append(len(failed(died)))
+    assert left == [2, 1, 0]
 
 
 def clean_in_a_terminal(world: World) -> None:
