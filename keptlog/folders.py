@@ -15,9 +15,12 @@ NOT_THERE = (FileNotFoundError, NotADirectoryError)
 """All that says for sure that nothing is there."""
 
 
-def is_not_there(error: OSError) -> bool:
-    """Whether an error says that nothing is there; behind a link that leads to itself nothing is, either."""
-    return isinstance(error, NOT_THERE) or error.errno == errno.ELOOP
+def is_not_there(error: OSError, path: str | Path) -> bool:
+    """Whether an error says that nothing is at a path; where a link that leads to itself is, nothing is, either.
+
+    What lies below a folder that is such a link can't be told.
+    """
+    return isinstance(error, NOT_THERE) or (error.errno == errno.ELOOP and os.path.islink(path))  # noqa: PTH114
 
 
 def folders_below(folder: str) -> Iterator[tuple[str, list[str]]]:

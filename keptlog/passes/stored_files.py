@@ -141,7 +141,7 @@ def _size_on_disk(path: str) -> int | None:
     try:
         found = os.stat(_plain(path))  # noqa: PTH116  # a Path would take longer than the disk
     except OSError as error:
-        if is_not_there(error):
+        if is_not_there(error, _plain(path)):
             return None
         raise
     return found.st_size if S_ISREG(found.st_mode) else None

@@ -67,7 +67,7 @@ def local_exists(local: str) -> bool:
     try:
         return stat.S_ISREG(os.stat(local).st_mode)  # noqa: PTH116  # a Path takes some errors for no
     except OSError as error:
-        if is_not_there(error):
+        if is_not_there(error, local):
             return False
         raise
 
@@ -91,6 +91,6 @@ def _status(path: Path) -> os.stat_result | None:
     try:
         return path.stat()
     except OSError as error:
-        if is_not_there(error):
+        if is_not_there(error, path):
             return None
         raise
