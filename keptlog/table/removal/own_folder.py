@@ -19,17 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-from pyiceberg.catalog import Catalog
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.table import Table, TableProperties
+from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
-from keptlog.table.catalogs.catalog import tables_like
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.references import below, comparable, comparable_forms
 from keptlog.table.namespaces import DELETING, NAMESPACE
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+_METADATA_PATH = "write.metadata.path"
+"""Iceberg's property for where a table's metadata is written, if not in its own folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ def require_alone(catalog: Catalog, table: Table) -> None:
     Raises:
         LogCorrupt: names that table.
     """
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415  # who only looks asks no catalog
+
     location = table.location()
     other = None if isinstance(catalog, SqlCatalog) else table_in(catalog, location, besides=table.name())
     if other:
@@ -87,6 +92,10 @@ def told_not_own(table: Table, paths: Iterable[str]) -> NotOwn | None:
 
 def _registered_too(catalog: Catalog, table: Table) -> str | None:
     """Another table whose current metadata lies in the folder, of whatever name; null if the catalog is no database."""
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415  # as above
+
+    from keptlog.table.catalogs.catalog import tables_like  # noqa: PLC0415  # as above
+
     if not isinstance(catalog, SqlCatalog):
         return None
     location, own = table.location(), {(catalog.name, *table.name())}
@@ -150,7 +159,7 @@ def _other_table(location: str, paths: Iterable[str]) -> str | None:
 
 
 def _elsewhere_before(table: Table) -> str | None:
-    own = [f"{table.location()}/metadata", table.properties.get(TableProperties.WRITE_METADATA_PATH)]
+    own = [f"{table.location()}/metadata", table.properties.get(_METADATA_PATH)]
     places = [below(folder) for folder in own if folder]
     for path, form in comparable_forms(_earlier(table)).items():
         if not any(is_below(form) for is_below in places):
