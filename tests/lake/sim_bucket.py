@@ -126,6 +126,12 @@ class BucketFiles(TableFiles):
         self._tell_written(path)
 
     @override
+    def write_bytes(self, path: str, content: bytes) -> None:
+        self._seam("create", path)
+        super().write_bytes(path, content)
+        self._tell_written(path)
+
+    @override
     @contextmanager
     def durable_at_end(self) -> Iterator[TableFiles]:
         with super().durable_at_end() as files:
