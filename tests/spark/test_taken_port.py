@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
+from examples.ports import free_ports
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.spark import server
 from keptlog.spark.server import connect_server
@@ -71,9 +72,7 @@ def test_a_server_in_whose_place_another_has_answered_says_that_its_port_is_take
 def test_a_server_that_has_died_of_something_else_says_nothing_of_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_wait_until_it_answers", lambda *_: None)
     monkeypatch.setattr(server, "_SUBMIT", "false")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    [port] = free_ports(1)
     with pytest.raises(StorageUnavailable, match="warmed up"), connect_server(port, "token", lambda _: None, {}):
         raise StorageUnavailable("the server could not be warmed up")
 
