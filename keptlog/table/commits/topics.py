@@ -37,7 +37,7 @@ from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.metadata.logs import config_of, raw_config
-from keptlog.table.metadata.metadata_reading import unreadable
+from keptlog.table.metadata.metadata_reading import loaded_now, unreadable
 from keptlog.table.metadata.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.metadata.state import (
     CONFIG_PREFIX,
@@ -129,11 +129,7 @@ def metadata_location(catalog: Catalog, name: str) -> str:
 
 def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
     try:
-        try:
-            return catalog.load_table((namespace, name))
-        except FileNotFoundError:
-            # A commit may have moved the catalog on from a file that a purge has deleted then.
-            return catalog.load_table((namespace, name))
+        return loaded_now(catalog, namespace, name)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         _require_location(catalog, name, namespace, error)
         raise _unknown(catalog, name) from None

@@ -47,6 +47,7 @@ from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.metadata_reading import loaded_now
 from keptlog.table.metadata.references import References, comparable, comparable_forms, readable_references
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.drafts import (
@@ -227,11 +228,7 @@ def deleting(catalog: Catalog, name: str) -> Table | None:
 def _loaded(catalog: Catalog, namespace: str, name: str) -> Table | None:
     """A table as it is now; null if there is none."""
     with contextlib.suppress(NoSuchTableError, NoSuchNamespaceError):
-        try:
-            return catalog.load_table((namespace, name))
-        except FileNotFoundError:
-            # Between the catalog's answer and the file another call may have come further, and deleted it.
-            return catalog.load_table((namespace, name))
+        return loaded_now(catalog, namespace, name)
     return None
 
 
