@@ -98,14 +98,15 @@ def _registered_too(catalog: Catalog, table: Table) -> str | None:
 
     if not isinstance(catalog, SqlCatalog):
         return None
-    location, own = table.location(), {(catalog.name, *table.name())}
+    location = table.location()
     # Its deletion may have begun since it was loaded.
-    own.add((catalog.name, DELETING, table.name()[-1]))
+    own = {(catalog.name, *table.name()), (catalog.name, DELETING, table.name()[-1])}
     is_below = below(location)
     # However a path leads there, the folder is called the same.
     forms = comparable_forms(located := tables_like(catalog, location.rstrip("/").rpartition("/")[2]))
     there = (name for path, names in located.items() if is_below(forms[path]) for name in names if name not in own)
-    return next((".".join(name[name[0] == catalog.name :]) for name in there), None)
+    # A table of another catalog in the database is told with that catalog's name.
+    return next((".".join(name[1:] if name[0] == catalog.name else name) for name in there), None)
 
 
 def _shared(other: str) -> NotOwn:
