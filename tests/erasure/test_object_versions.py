@@ -19,18 +19,24 @@ def endpoint() -> Iterator[str]:
         yield where
 
 
+def deleted(world: BucketWorld) -> tuple[str, bytes]:
+    """A request of which all is deleted; gives where the segment with the record lay, and its bytes."""
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    path = world.store.logs("users")[0].segments[0].path
+    content = world.bucket.files.read_bytes(path)
+    world.ask()
+    assert world.to_deleted().erasure.state == "deleted"
+    return path, content
+
+
 @pytest.mark.timeout(300)
 def test_a_hidden_file_a_replaced_version_and_an_open_upload_each_keep_a_request_from_verified(
     endpoint: str, tmp_path: Path
 ) -> None:
     bucket = new_bucket(endpoint)
     world = BucketWorld(tmp_path, bucket=bucket)
-    world.create()
-    world.append((KEY, VALUE), (OTHER, b"1"))
-    first = world.store.logs("users")[0].segments[0].path
-    old = bucket.files.read_bytes(first)
-    world.ask()
-    assert world.to_deleted().erasure.state == "deleted"
+    first, old = deleted(world)
 
     hidden = bucket.put(f"{key_of(first)}-copy.parquet", old)
     bucket.hide(hidden)
@@ -65,12 +71,7 @@ def test_a_hidden_file_keeps_a_request_open_also_where_a_bucket_kept_no_versions
 ) -> None:
     bucket = new_bucket(endpoint, None)
     world = BucketWorld(tmp_path, bucket=bucket)
-    world.create()
-    world.append((KEY, VALUE), (OTHER, b"1"))
-    first = world.store.logs("users")[0].segments[0].path
-    old = bucket.files.read_bytes(first)
-    world.ask()
-    assert world.to_deleted().erasure.state == "deleted"
+    first, old = deleted(world)
 
     bucket.set_versioning("Enabled")
     hidden = bucket.put(f"{key_of(first)}-copy.parquet", old)
