@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keptlog.log.config import TopicConfig
-from keptlog.log.setting import LONG_MAX
+from keptlog.log.words.units import LONG_MAX
 
 
 @dataclass(frozen=True, slots=True)

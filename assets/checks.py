@@ -28,10 +28,10 @@ from keptlog.dagster.assets.markdown import as_markdown
 from keptlog.dagster.assets.mount import Run, Tick
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.errors import KeptlogError
-from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
-from keptlog.log.named import named
 from keptlog.log.segment import Log
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.named import named
 from keptlog.notify.checks import broken_checks, leave_checks
 from keptlog.passes.check import CHECKS, Check, CheckResult, Outcome, what_broke
 from keptlog.passes.holders import GONE_IN_TIME, check_gone

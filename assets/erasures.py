@@ -23,11 +23,11 @@ from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
-from keptlog.log.counted import counted, first_lines
-from keptlog.log.iso_time import iso_time
-from keptlog.log.metrics import Tally, metrics_of
-from keptlog.log.named import unnamed
-from keptlog.log.open_erasures import ErasureNeed, OpenErasures
+from keptlog.log.erasures.open_erasures import ErasureNeed, OpenErasures
+from keptlog.log.told.metrics import Tally, metrics_of
+from keptlog.log.words.counted import counted, first_lines
+from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.named import unnamed
 from keptlog.passes.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.observer import Overview, observe
 

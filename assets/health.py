@@ -26,11 +26,11 @@ from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.log.assessment import Assessment
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
-from keptlog.log.conditions import Thresholds
-from keptlog.log.counted import counted, first_lines
-from keptlog.log.explain import due_if_off, verdict_under
-from keptlog.log.health import Totals, late_ms, totals_of, worst_of
-from keptlog.log.units import duration
+from keptlog.log.told.conditions import Thresholds
+from keptlog.log.told.explain import due_if_off, verdict_under
+from keptlog.log.told.health import Totals, late_ms, totals_of, worst_of
+from keptlog.log.words.counted import counted, first_lines
+from keptlog.log.words.units import duration
 
 ROWS = 50
 FULL_MS = 600_000

@@ -31,8 +31,8 @@ from keptlog.dagster.assets.outage import (
 )
 from keptlog.dagster.assets.report import run_id_of
 from keptlog.errors import KeptlogError, first_line
-from keptlog.log.counted import counted, some_of
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted, some_of
 
 if TYPE_CHECKING:
     from keptlog.ingest.ingest_pass import Ingest

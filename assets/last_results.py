@@ -26,8 +26,8 @@ from itertools import pairwise
 import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
-from keptlog.log.iso_time import iso_time
-from keptlog.log.past import is_past
+from keptlog.log.given.past import is_past
+from keptlog.log.words.iso_time import iso_time
 
 ROWS = 50
 TABLE, TOPIC_ID = "last_results", "topic_id"

@@ -7,7 +7,7 @@ backticks, would lose just that, and a command would be wrong when it is read.
 import re
 from collections.abc import Sequence
 
-from keptlog.log.iso_time import iso_time
+from keptlog.log.words.iso_time import iso_time
 
 _MARKS = re.compile(r"[\\`*<\[~|]|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown may take for its own; an underscore inside of a word is none."""

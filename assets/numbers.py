@@ -14,13 +14,13 @@ import dagster as dg
 
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.log.assessment import Assessment
-from keptlog.log.counted import counted
 from keptlog.log.holder import Holdings
-from keptlog.log.metrics import CleanerMetrics
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.steps import Retain
+from keptlog.log.told.metrics import CleanerMetrics
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted
 from keptlog.passes.observer import Overview, record_count
 
 if TYPE_CHECKING:

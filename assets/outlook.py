@@ -18,10 +18,10 @@ from keptlog.dagster.assets.names import CLEAN_JOB, AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.log.assessment import Assessment
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.counted import first_lines, some_of
-from keptlog.log.explain import due_if_off, verdict_under
-from keptlog.log.health import totals_of
-from keptlog.log.iso_time import iso_time
+from keptlog.log.told.explain import due_if_off, verdict_under
+from keptlog.log.told.health import totals_of
+from keptlog.log.words.counted import first_lines, some_of
+from keptlog.log.words.iso_time import iso_time
 
 _REASONS = 5
 _NAMES = 3

@@ -25,11 +25,11 @@ from keptlog.dagster.assets.outlook import outlook_of
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic, first_line
 from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
-from keptlog.log.counted import counted
-from keptlog.log.metrics import metrics_by_log
-from keptlog.log.named import named_lines
 from keptlog.log.segment import Log
+from keptlog.log.told.metrics import metrics_by_log
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted
+from keptlog.log.words.named import named_lines
 from keptlog.passes.holders import GONE_IN_TIME
 from keptlog.passes.observer import Overview, observe
 

@@ -28,7 +28,7 @@ from keptlog.dagster.assets.numbers import (
 from keptlog.dagster.assets.report import told_of_topics
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.assessment import Assessment
-from keptlog.log.metrics import metrics_by_log
+from keptlog.log.told.metrics import metrics_by_log
 
 if TYPE_CHECKING:
     from keptlog.passes.clean import Pass

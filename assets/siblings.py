@@ -25,8 +25,8 @@ from dagster._core.events import DagsterEvent, DagsterEventType
 
 from keptlog.dagster.assets.mount import AssetRun
 from keptlog.dagster.resources.clock import pause
-from keptlog.log.counted import counted
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted
 
 TAKEN_BY_TAG = "keptlog/taken_by"
 _SAME_TAGS = ("dagster/backfill", ".dagster/repository")

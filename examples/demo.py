@@ -27,8 +27,8 @@ from examples.to_the_end import exit_code_of
 from keptlog.dagster.orchestration.clean_sensors import CLEAN_SENSORS
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, new_id
-from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
+from keptlog.log.words.iso_time import iso_time
 
 TOPIC = "demo.git-history"
 SETTINGS = {"cleanup.policy": "compact", "segment.ms": "3600000", "delete.retention.ms": "86400000"}

@@ -36,8 +36,8 @@ from keptlog.dagster.orchestration.clean_sensors import CLEAN_SENSORS
 from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR
 from keptlog.errors import StorageUnavailable
 from keptlog.home import Home
-from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
+from keptlog.log.words.iso_time import iso_time
 
 TOPIC = "demo.user-profiles"
 SETTINGS = {"cleanup.policy": "compact", "segment.ms": "3600000", "delete.retention.ms": str(DAY_MS)}

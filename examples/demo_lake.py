@@ -44,8 +44,8 @@ from examples.user_profiles import user_profiles
 from keptlog.dagster.orchestration.clean_sensors import CLEAN_SENSORS
 from keptlog.home import Home, new_id, spark_session
 from keptlog.ingest.kafka_logs import KafkaLogs
-from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
+from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.restore_to_file import restore_to_json_lines
 from keptlog.progress import silent
 from keptlog.sources.kafka_log.directory import log_directories

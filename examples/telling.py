@@ -30,9 +30,9 @@ from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.home import Home, open_home
-from keptlog.log.counted import counted
 from keptlog.log.segment import total_bytes
-from keptlog.log.units import size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import size
 from keptlog.passes.observer import observe
 from keptlog.settings import home_path
 

@@ -17,7 +17,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from keptlog.log.partitioner import partition_for_key
+from keptlog.log.given.partitioner import partition_for_key
 from keptlog.log.record import Header, NewRecord, Record
 
 _MIDNIGHT_MS = 1_748_822_400_000

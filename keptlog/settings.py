@@ -18,8 +18,8 @@ from pathlib import Path
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.no_text import GZIP, why_no_text
-from keptlog.log.properties import parse_properties
+from keptlog.log.given.properties import parse_properties
+from keptlog.log.words.no_text import GZIP, why_no_text
 from keptlog.regular_file import read_file
 from keptlog.resident import place
 from keptlog.whole_file import warn_of_readers

@@ -30,10 +30,10 @@ from keptlog.dagster.assets.report import (
     run_id_of,
     wrong_among,
 )
-from keptlog.log.counted import counted
-from keptlog.log.named import named
 from keptlog.log.plan import describe_step
 from keptlog.log.steps import Compact, Expire
+from keptlog.log.words.counted import counted
+from keptlog.log.words.named import named
 from keptlog.passes.clean import Pass
 
 PASSES = "passes"

@@ -30,14 +30,14 @@ from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_reques
 from keptlog.dagster.orchestration.untold_cleans import untold_cleans
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
-from keptlog.log.counted import counted
-from keptlog.log.explain import due_if_off
-from keptlog.log.health import late_ms
-from keptlog.log.iso_time import iso_time
-from keptlog.log.metrics import metrics_by_log
-from keptlog.log.named import unnamed
+from keptlog.log.told.explain import due_if_off
+from keptlog.log.told.health import late_ms
+from keptlog.log.told.metrics import metrics_by_log
 from keptlog.log.uncleanable import Uncleanable
-from keptlog.log.units import duration
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.named import unnamed
+from keptlog.log.words.units import duration
 from keptlog.notify.ticks import leave_tick
 from keptlog.passes.observer import Overview
 

@@ -21,10 +21,10 @@ from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import Context, telling_outages
 from keptlog.dagster.orchestration.in_flight import ERASE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
-from keptlog.log.counted import counted
-from keptlog.log.erasure import ErasureState
-from keptlog.log.iso_time import iso_time, next_time, time_from
-from keptlog.log.named import named_lines
+from keptlog.log.erasures.erasure import ErasureState
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time, next_time, time_from
+from keptlog.log.words.named import named_lines
 from keptlog.passes.erasure_request import ErasureProposal, ErasureRequest, ErasureResult, ErasureRow
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from keptlog.dagster.orchestration.erasure_needs import KnownNeeds, PassLengths
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
-from keptlog.log.open_erasures import OpenErasures
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.passes.observer import Overview
 
 

@@ -1,8 +1,8 @@
 """Which passes open erasures need now, so that their deadlines hold, and what is waited for otherwise.
 
 Nothing is read here: it follows from the overview, which has for each topic what its erasures need and by when
-(``keptlog.log.open_erasures``), and from how long passes take (``keptlog.log.erasure_schedule``). A pass is asked for
-from a certain time on, if it can do anything yet:
+(``open_erasures``), and from how long passes take (``erasure_schedule``, both in ``keptlog.log.erasures``). A pass is
+asked for from a certain time on, if it can do anything yet:
 
     clean           a segment of a log with a tombstone can be cleaned
     expiry          a tombstone's delete horizon has passed; a clean as well
@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 
 from keptlog.log.assessment import Assessment
 from keptlog.log.config import TopicConfig
-from keptlog.log.counted import counted
-from keptlog.log.erasure_schedule import PassTimes, ask_ms
-from keptlog.log.iso_time import next_time
-from keptlog.log.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.erasures.erasure_schedule import PassTimes, ask_ms
+from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import next_time
 from keptlog.passes.observer import Overview
 
 _IN_WORDS = {

@@ -33,10 +33,10 @@ from keptlog.dagster.orchestration.in_flight import (
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
-from keptlog.log.counted import some_of
-from keptlog.log.iso_time import iso_time
-from keptlog.log.open_erasures import ErasureNeed
-from keptlog.log.past import is_past
+from keptlog.log.erasures.open_erasures import ErasureNeed
+from keptlog.log.given.past import is_past
+from keptlog.log.words.counted import some_of
+from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.observer import Overview
 
 TRIGGER = "erasure"

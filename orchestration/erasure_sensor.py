@@ -35,9 +35,9 @@ from keptlog.dagster.orchestration.requests import set_pool_size
 from keptlog.errors import KeptlogError, first_line
 from keptlog.home import monotonic_ms
 from keptlog.log.broker import CLEANER_DISABLED
-from keptlog.log.counted import counted, first_lines
-from keptlog.log.open_erasures import ErasureNeed, OpenErasures
+from keptlog.log.erasures.open_erasures import ErasureNeed, OpenErasures
 from keptlog.log.segment import total_bytes
+from keptlog.log.words.counted import counted, first_lines
 from keptlog.passes.observer import Overview
 
 ERASURE_SENSOR = "erasure_sensor"

@@ -28,8 +28,8 @@ from keptlog.dagster.orchestration.in_flight import configured_logs
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
 from keptlog.dagster.orchestration.untold_cleans import tell_untold_cleans
 from keptlog.errors import first_line
-from keptlog.log.counted import first_lines, some_of
 from keptlog.log.topic_partition import possible_topics
+from keptlog.log.words.counted import first_lines, some_of
 from keptlog.passes.marked import Death, Marked
 
 FAILED_RUN_SENSOR = "failed_run_sensor"

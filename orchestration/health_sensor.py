@@ -29,11 +29,11 @@ from keptlog.dagster.orchestration.sensor_states import SensorState, sensor_stat
 from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.assessment import in_order_of_urgency
-from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
-from keptlog.log.named import unnamed
-from keptlog.log.past import was_within
-from keptlog.log.units import duration
+from keptlog.log.given.past import was_within
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.named import unnamed
+from keptlog.log.words.units import duration
 from keptlog.passes.observer import Overview
 
 HEALTH_SENSOR = "health_sensor"

@@ -24,7 +24,7 @@ from keptlog.dagster.assets.outage import json_object, told_outage
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME, ingested_topics, stopped_ingests
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
-from keptlog.log.past import is_past
+from keptlog.log.given.past import is_past
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 

@@ -29,9 +29,9 @@ from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import InvalidConfig
-from keptlog.log.counted import counted, first_lines, some_of
-from keptlog.log.iso_time import next_time
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted, first_lines, some_of
+from keptlog.log.words.iso_time import next_time
 from keptlog.passes.clean import backoff_of
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import monotonic_ms
-from keptlog.log.conditions import Evidence, Sighting, Thresholds
-from keptlog.log.counted import counted
+from keptlog.log.told.conditions import Evidence, Sighting, Thresholds
+from keptlog.log.words.counted import counted
 from keptlog.notify.settings import notify_settings
 from keptlog.passes.watch import (
     AT_WORK,

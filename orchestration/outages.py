@@ -19,7 +19,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.outage import told_outage
 from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
-from keptlog.log.past import was_within
+from keptlog.log.given.past import was_within
 from keptlog.log.uncleanable import Backoff
 
 _RUNS = 100

@@ -18,7 +18,7 @@ import dagster as dg
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.mount import Mount, Run, Tick
 from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, told_of_itself
-from keptlog.log.past import is_past
+from keptlog.log.given.past import is_past
 
 MARKED_TAG = "keptlog/marked"
 """On a run that failed: that its logs need no more marks, in words."""

@@ -13,9 +13,9 @@ from keptlog.dagster.assets.outage import Context, outage_among, refusing_what_w
 from keptlog.dagster.assets.report import fail_if_any
 from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME
 from keptlog.errors import StorageUnavailable, first_line
-from keptlog.log.counted import counted
+from keptlog.log.erasures.open_erasures import ErasureNeed
 from keptlog.log.holder import ORPHAN_GRACE_MS
-from keptlog.log.open_erasures import ErasureNeed
+from keptlog.log.words.counted import counted
 from keptlog.passes.observer import observe
 
 if TYPE_CHECKING:

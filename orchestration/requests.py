@@ -24,7 +24,7 @@ from keptlog.dagster.orchestration.in_flight import logs_in_flight, stopped_logs
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment, Trigger
-from keptlog.log.counted import some_of
+from keptlog.log.words.counted import some_of
 
 LOGS_PER_RUN = 100
 TRIGGER_TAG = "keptlog/trigger"

@@ -29,7 +29,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Trigger
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.counted import counted, some_of
+from keptlog.log.words.counted import counted, some_of
 from keptlog.passes.observer import Overview
 from keptlog.settings import broker_settings
 

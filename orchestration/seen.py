@@ -13,7 +13,7 @@ from typing import Any
 
 from keptlog.dagster.assets.asset_topic import AssetSource, AssetTopic, shown_settings
 from keptlog.errors import KeptlogError, StorageUnavailable
-from keptlog.log.counted import counted, some_of
+from keptlog.log.words.counted import counted, some_of
 from keptlog.passes.observer import Overview
 from keptlog.table.metadata.logs import table_location
 from keptlog.table.metadata.state import read_source_identity

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from keptlog.dagster.orchestration.seen import Seen
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
-from keptlog.log.iso_time import iso_time
+from keptlog.log.words.iso_time import iso_time
 from keptlog.regular_file import read_file
 from keptlog.table.catalogs.configuration import catalog_settings, kind_of
 from keptlog.whole_file import replace_file

@@ -22,7 +22,7 @@ from keptlog.dagster.assets.names import names_of
 from keptlog.dagster.assets.sections import clean_section, dirty_section, ingested_section, source_section
 from keptlog.dagster.orchestration.seen import Seen
 from keptlog.errors import first_line
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 
 _SOON = "What has changed is shown after a minute, or when you reload the definitions."
 

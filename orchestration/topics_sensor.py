@@ -24,10 +24,10 @@ from keptlog.dagster.orchestration.reload import ask_for_reload
 from keptlog.dagster.orchestration.seen import Seen, shown
 from keptlog.dagster.orchestration.state_file import StateFile
 from keptlog.errors import StorageUnavailable, first_line
-from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
-from keptlog.log.past import is_past
+from keptlog.log.given.past import is_past
 from keptlog.log.uncleanable import Backoff
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
 
 TOPICS_SENSOR = "topics_sensor"
 _PAUSES = Backoff(first_ms=60_000, longest_ms=3_600_000)

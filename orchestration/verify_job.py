@@ -22,10 +22,10 @@ from keptlog.dagster.assets.report import failed_topic_and_partition
 from keptlog.dagster.orchestration.in_flight import VERIFY_JOB_NAME
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
-from keptlog.log.counted import counted, first_lines
-from keptlog.log.named import named_lines
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted, first_lines
+from keptlog.log.words.named import named_lines
 from keptlog.passes.holders import GONE_IN_TIME, THIS_MACHINE, judged_here
 from keptlog.passes.verify_pass import all_that_is_there
 

@@ -10,7 +10,7 @@ import time
 import dagster as dg
 from pydantic import Field
 
-from keptlog.log.given_time import NOW_MS, as_of, given_now_ms, meant_now_ms
+from keptlog.log.given.given_time import NOW_MS, as_of, given_now_ms, meant_now_ms
 
 _logger = logging.getLogger(__name__)
 

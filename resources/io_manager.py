@@ -25,7 +25,7 @@ from dagster._core.definitions.metadata import normalize_metadata
 from keptlog.dagster.resources.loaded_as import loaded_as
 from keptlog.dagster.resources.spark import session_of
 from keptlog.errors import InvalidConfig
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.storage.schema import SCHEMA
 
 if TYPE_CHECKING:

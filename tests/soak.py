@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from random import SystemRandom
 
 from examples.installed import NotInstalled
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from tests.kafka.jars import classpath
 
 PROPERTIES = (

@@ -33,7 +33,7 @@ from keptlog.cli.own_process import begin_command, begin_own_process
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 from keptlog.interrupted import EXIT_STOPPED, STOPPED, Interrupted, was_interrupted
-from keptlog.log.given_time import NOW_MS, given_now_ms
+from keptlog.log.given.given_time import NOW_MS, given_now_ms
 from keptlog.streams import NotPrinted
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 200_000

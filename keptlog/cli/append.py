@@ -14,10 +14,10 @@ from keptlog.cli.opening import refuse_unknown_topics
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
-from keptlog.log.counted import counted
 from keptlog.log.record import NewRecord
 from keptlog.log.source import SourceIdentity
-from keptlog.log.units import size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import size
 from keptlog.sources.files import STDIN, FileSet, Format, Reading, files_below
 from keptlog.sources.row_fields import ROW_FIELDS
 

@@ -28,7 +28,7 @@ from keptlog.cli.output import (
 from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import open_home
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.topics_file.reading import TopicsFile, load_topics, read_topics
 from keptlog.topics_file.writing import as_data, as_yaml
 

@@ -16,8 +16,8 @@ import click
 
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json, progress_to_stderr, quiet_option
 from keptlog.errors import InvalidConfig
-from keptlog.log.counted import counted, some_of
-from keptlog.log.problem import CheckUp, Diagnosis, Problem, diagnosis_of
+from keptlog.log.told.problem import CheckUp, Diagnosis, Problem, diagnosis_of
+from keptlog.log.words.counted import counted, some_of
 from keptlog.progress import Progress
 from keptlog.settings import home_path
 

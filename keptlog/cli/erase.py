@@ -29,9 +29,9 @@ from keptlog.cli.output import (
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import new_id, open_home
-from keptlog.log.counted import counted
-from keptlog.log.erasure import ErasureWay
-from keptlog.log.iso_time import has_date, iso_time, time_from
+from keptlog.log.erasures.erasure import ErasureWay
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import has_date, iso_time, time_from
 from keptlog.passes.erasure_request import (
     NOTHING_ASKED,
     ErasureList,

@@ -10,9 +10,9 @@ from keptlog.cli.output import clock_ms, json_option, print_json, print_table, w
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.history import OTHERS, DayCost, HistoryEntry, cost_by_day
-from keptlog.log.iso_time import iso_time
-from keptlog.log.units import size
+from keptlog.log.told.history import OTHERS, DayCost, HistoryEntry, cost_by_day
+from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.units import size
 from keptlog.table.metadata.history import history_of
 from keptlog.table.waiting.reaching import reaching
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
-from keptlog.log.conditions import Evidence, Matter, Sighting, Thresholds
+from keptlog.log.told.conditions import Evidence, Matter, Sighting, Thresholds
 from keptlog.passes.observer import Overview
 from keptlog.passes.watch import (
     home_sighting,

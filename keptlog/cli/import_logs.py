@@ -24,8 +24,8 @@ from keptlog.errors import InvalidConfig
 from keptlog.home import new_id, open_home
 from keptlog.ingest.kafka_logs import KafkaLogs
 from keptlog.log.config import TopicConfig
-from keptlog.log.counted import counted
 from keptlog.log.topic_partition import valid_topic_name
+from keptlog.log.words.counted import counted
 from keptlog.sources.kafka_log.directory import LogDirectory, log_directories
 
 _INTERNAL = "__"

@@ -9,7 +9,7 @@ import click
 
 from keptlog.cli.output import exit_if_failed, print_json, print_table
 from keptlog.errors import InvalidConfig
-from keptlog.log.units import size
+from keptlog.log.words.units import size
 
 if TYPE_CHECKING:
     from keptlog.ingest.result import IngestResult, Intake

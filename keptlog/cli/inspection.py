@@ -22,15 +22,15 @@ from keptlog.cli.output import (
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.counted import counted
-from keptlog.log.explain import SectionSummary
-from keptlog.log.explain import explain as explain_assessment
 from keptlog.log.holder import Holder
 from keptlog.log.plan import describe_step
 from keptlog.log.segment import total_bytes
 from keptlog.log.steps import CleanStep, Compact, Retain
+from keptlog.log.told.explain import SectionSummary
+from keptlog.log.told.explain import explain as explain_assessment
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.units import size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import size
 from keptlog.passes.clean import clean_plan
 from keptlog.passes.names import refuse_unknown, require_all
 from keptlog.passes.observer import observe

@@ -30,9 +30,9 @@ from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, firs
 from keptlog.home import monotonic_ms
 from keptlog.interrupted import interrupt
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.conditions import Sighting, Thresholds
-from keptlog.log.exposition import DEFAULT_MAX_SERIES, Logs, Look, Tick, exposition, reference
-from keptlog.log.gauges import Family, SourceLag
+from keptlog.log.told.conditions import Sighting, Thresholds
+from keptlog.log.told.exposition import DEFAULT_MAX_SERIES, Logs, Look, Tick, exposition, reference
+from keptlog.log.told.gauges import Family, SourceLag
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.notify.settings import notify_thresholds
 from keptlog.notify.ticks import last_ticks

@@ -22,8 +22,8 @@ from keptlog.cli.output import (
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
 from keptlog.home import monotonic_ms
-from keptlog.log.conditions import KnownCondition, Sighting, Thresholds
-from keptlog.log.iso_time import iso_time
+from keptlog.log.told.conditions import KnownCondition, Sighting, Thresholds
+from keptlog.log.words.iso_time import iso_time
 from keptlog.notify.adapters import adapters_of
 from keptlog.notify.delivery import Delivery
 from keptlog.notify.messages import trial_message

@@ -15,9 +15,9 @@ import click
 from keptlog.cli.arguments import not_empty
 from keptlog.cli.colour import Wrong, wrong
 from keptlog.errors import Action, InvalidConfig, KeptlogError
-from keptlog.log.counted import some_of
-from keptlog.log.given_time import NOW_MS, as_of, given_now_ms
+from keptlog.log.given.given_time import NOW_MS, as_of, given_now_ms
 from keptlog.log.run_id import valid_run_id
+from keptlog.log.words.counted import some_of
 from keptlog.progress import Progress, silent
 from keptlog.settings import home_path
 from keptlog.streams import closed_streams

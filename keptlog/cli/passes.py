@@ -27,11 +27,11 @@ from keptlog.cli.own_process import command_spark, spark_ahead
 from keptlog.cli.purged import deletion_numbers, print_deletion, purge_lines, purge_numbers, purge_rest, tell_previews
 from keptlog.home import new_id, open_home
 from keptlog.log.broker import CLEANER_DISABLED
-from keptlog.log.counted import counted
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
-from keptlog.log.units import size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import size
 from keptlog.passes.names import refuse_unknown
 
 if TYPE_CHECKING:

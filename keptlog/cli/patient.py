@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from keptlog.cli.home_look import Brokers
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
-from keptlog.log.conditions import Sighting, Thresholds
+from keptlog.log.told.conditions import Sighting, Thresholds
 from keptlog.notify.settings import PREFIX, notify_settings, notify_thresholds
 from keptlog.passes.home_patient import Patient
 from keptlog.passes.observer import Overview

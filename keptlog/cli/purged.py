@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keptlog.cli.output import print_json
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 
 if TYPE_CHECKING:
     from keptlog.passes.purge import PurgePreviews

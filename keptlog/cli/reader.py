@@ -14,9 +14,9 @@ from keptlog.cli.opening import home_with
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, require_topics_here
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
-from keptlog.log.iso_time import iso_time, next_time
-from keptlog.log.plain_number import plain_number
-from keptlog.log.units import duration
+from keptlog.log.given.plain_number import plain_number
+from keptlog.log.words.iso_time import iso_time, next_time
+from keptlog.log.words.units import duration
 
 if TYPE_CHECKING:
     from keptlog.passes.readers import ReaderStanding

@@ -28,9 +28,9 @@ from keptlog.cli.output import (
 from keptlog.cli.receipt_text import bytes_of, files_of, lines_of
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.folders import files_below
-from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
-from keptlog.log.units import size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.units import size
 from keptlog.receipts.chain import ChainVerification, Finding, Flaw, verify_chain
 from keptlog.receipts.key_files import PUBLIC_FILE, public_key_files, public_keys, trusted_keys
 from keptlog.settings import home_path

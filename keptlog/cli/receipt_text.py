@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
-from keptlog.log.units import size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.units import size
 
 if TYPE_CHECKING:
     from keptlog.receipts.receipt import Receipt

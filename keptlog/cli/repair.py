@@ -16,7 +16,7 @@ from keptlog.cli.asking import require_consent
 from keptlog.cli.opening import home_with
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
 from keptlog.home import new_id
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 
 if TYPE_CHECKING:
     from keptlog.log.segment import Segment

@@ -15,8 +15,8 @@ from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_st
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id
-from keptlog.log.counted import counted
-from keptlog.log.units import size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import size
 from keptlog.passes.names import topic_and_partition
 from keptlog.sinks.new_file import new_file
 

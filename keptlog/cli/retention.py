@@ -23,12 +23,12 @@ from keptlog.cli.output import (
 )
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id
-from keptlog.log.counted import counted
-from keptlog.log.plain_number import plain_number
+from keptlog.log.given.plain_number import plain_number
 from keptlog.log.segment import total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.units import size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import size
 from keptlog.passes.names import named_logs, refuse_unknown
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 
 from keptlog.cli.output import print_json
 from keptlog.interrupted import interrupt
-from keptlog.log.units import size
+from keptlog.log.words.units import size
 
 
 @click.command(short_help="Let Spark start with less work.")

@@ -32,12 +32,12 @@ from keptlog.cli.output import (
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.broker import CLEANER_DISABLED, CLEANER_ENABLED, BrokerConfig, purge_interval_ms
-from keptlog.log.conditions import TIMELY_CHECKS, Condition, check_condition
-from keptlog.log.counted import counted
-from keptlog.log.standing import LogStanding
-from keptlog.log.stored_files import WrongFile
+from keptlog.log.told.conditions import TIMELY_CHECKS, Condition, check_condition
+from keptlog.log.told.standing import LogStanding
+from keptlog.log.told.stored_files import WrongFile
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.units import duration, glance, size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import duration, glance, size
 from keptlog.notify.checks import broken_checks, checks_file
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.standings import Standings, look_at_standings, wrong_files_on_disk

@@ -30,11 +30,11 @@ from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE, BrokerConfig
 from keptlog.log.config import NOT_APPLICABLE, parse_setting, settled
-from keptlog.log.counted import counted
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.setting import Resolved, as_text
 from keptlog.log.topic_partition import valid_topic_name
-from keptlog.log.units import in_words
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import in_words
 from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion
 from keptlog.table.metadata.logs import table_location
 from keptlog.table.metadata.state import read_source_identity

@@ -14,7 +14,7 @@ from keptlog.cli.opening import home_with
 from keptlog.cli.output import json_option, print_json, run_id_option
 from keptlog.cli.retention import log_named
 from keptlog.home import new_id
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 
 if TYPE_CHECKING:
     from keptlog.table.changes.truncate import TruncationResult

@@ -19,11 +19,11 @@ from keptlog.engine.search_tasks import described_hits, hits_in
 from keptlog.engine.stretches import in_stretches
 from keptlog.kernels.drop import RecordDrop
 from keptlog.kernels.wanted_keys import KeyFinder, WantedKeys
-from keptlog.log.counted import counted
 from keptlog.log.drop import DropResult
 from keptlog.log.search import KeyHits
 from keptlog.log.segment import Segment
 from keptlog.log.steps import Drop
+from keptlog.log.words.counted import counted
 from keptlog.storage.key_hash import KeyHasher
 
 _WATERMARKS_BYTES = 2**20

@@ -40,11 +40,11 @@ from keptlog.engine.tasks import (
     rewrite_tasks,
 )
 from keptlog.engine.watermark_tasks import stored_watermarks
-from keptlog.log.counted import counted
 from keptlog.log.drop import DropResult
 from keptlog.log.result import RewriteResult
 from keptlog.log.search import FileFindings
 from keptlog.log.steps import CleanStep, Compact, Drop
+from keptlog.log.words.counted import counted
 from keptlog.progress import Progress, silent
 from keptlog.storage.files import Files
 from keptlog.storage.key_hash import KeyHasher

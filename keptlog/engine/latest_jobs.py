@@ -18,8 +18,8 @@ from keptlog.engine.latest import MapSource, StoredComparison, StoredMap
 from keptlog.engine.map_tasks import MergeTask
 from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.tasks import Sizes, compare_tasks, map_tasks
-from keptlog.log.counted import counted
 from keptlog.log.steps import Compact
+from keptlog.log.words.counted import counted
 
 
 def with_maps(jobs: Jobs, runs: Sequence[tuple[SegmentRun, Compact]], sizes: Sizes) -> list[SegmentRun]:

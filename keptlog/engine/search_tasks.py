@@ -17,8 +17,8 @@ from keptlog.engine.jobs import Jobs, Result
 from keptlog.engine.stretches import in_stretches
 from keptlog.kernels.key_search import BoundsOf, FileSearch
 from keptlog.kernels.wanted_keys import KeyFinder, WantedKeys
-from keptlog.log.counted import counted
 from keptlog.log.search import FileFindings, FileKind, KeyHits, SearchedFile
+from keptlog.log.words.counted import counted
 from keptlog.storage.key_hash import KeyHasher
 
 _BUNDLES_PER_CORE = 4

@@ -25,8 +25,8 @@ from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.tasks import Sizes
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.kernels.watermarks import NO_KEYS, no_watermarks, read_watermarks, store_watermarks
-from keptlog.log.counted import counted
 from keptlog.log.steps import CleanStep
+from keptlog.log.words.counted import counted
 from keptlog.storage.files import Files
 
 

@@ -35,7 +35,6 @@ from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError
 from keptlog.ingest.plans import IngestPlans, PlannedTopic
 from keptlog.ingest.reconcile import Reconciliation
 from keptlog.ingest.result import IngestResult, Intake
-from keptlog.log.counted import counted
 from keptlog.log.lost_deletions import (
     TombstoneRetention,
     cut_short,
@@ -48,6 +47,7 @@ from keptlog.log.lost_deletions import (
 from keptlog.log.segment import Segment
 from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_ingest, with_leader_epochs
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted
 from keptlog.progress import Progress, silent
 from keptlog.storage.leftover import discard
 from keptlog.table.commits.staged import discarded_if_refused

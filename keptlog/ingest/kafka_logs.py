@@ -34,9 +34,9 @@ from keptlog.engine.bundles import contiguous_runs
 from keptlog.engine.jobs import Jobs, run_each
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.ingest.source import Survey, TopicSurvey
-from keptlog.log.counted import counted
 from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic, StoredSource
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted
 from keptlog.sources.kafka_log.segments import end_written_ms, lost_segment, segments_to_read
 from keptlog.sources.kafka_log.tasks import LogPart, Noted, ScanTask, scan_from
 

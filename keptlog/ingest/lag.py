@@ -25,7 +25,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import KeptlogError, StorageUnavailable
-from keptlog.log.past import is_past, was_within
+from keptlog.log.given.past import is_past, was_within
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.metadata.lineage import require_own

@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from keptlog.log.past import was_within
+from keptlog.log.given.past import was_within
 from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:

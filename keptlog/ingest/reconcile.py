@@ -42,11 +42,11 @@ from keptlog.engine.jobs import Jobs, run_each
 from keptlog.engine.reconcile_tasks import InsertTask, PresentTask, free_offsets, hidden_by, present_in
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.ingest.result import Intake
-from keptlog.log.counted import counted
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
 from keptlog.log.source import IngestPlan, OffsetRange
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted
 from keptlog.storage.segment_reader import read_row_groups
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from keptlog.errors import InvariantViolated, KeptlogError, first_line
 from keptlog.kernels.wanted_keys import FOUND_SCHEMA, KeyFinder, as_binary, hits_of
 from keptlog.log.search import FileFindings, FileKind, SearchedFile
 from keptlog.log.segment_path import partition_in
-from keptlog.log.stored_files import MENDING
+from keptlog.log.told.stored_files import MENDING
 from keptlog.storage.damage import decoded
 from keptlog.storage.files import Files
 from keptlog.storage.schema import SCHEMA

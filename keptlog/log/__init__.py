@@ -8,13 +8,14 @@
     what is done to a log   ``steps``, ``plan``, ``result``; ``retention``, which knows no keys; ``drop``,
                             ``truncations``, ``lost_deletions``
     who else has a say      ``holds`` (registered readers), ``holder`` (what holds old bytes), ``run_id``
-    erasures                ``erasure``, ``erasure_deadline``, ``erasure_schedule``, ``open_erasures``, ``search``
-    what is told            ``explain``, ``history``, ``standing``, ``topic_standing``, ``health``; to Prometheus:
-                            ``metrics``, ``gauges``, ``exposition``; by notify: ``conditions``; by doctor: ``problem``,
-                            ``examination``, ``stored_files``
-    words                   ``counted``, ``units``, ``iso_time``, ``named``, ``contradiction``, ``no_text``,
-                            ``unknown_topic``
-    what comes from outside ``given``, ``given_time``, ``past``, ``plain_number``, ``partitioner``, ``properties``
+    where a key lies        ``search``
 
-``reference`` tells the same in the plainest way and is what all of it is tested against.
+``reference`` tells the same in the plainest way and is what all of it is tested against. Around these lie four folders,
+and imports only go down:
+
+    told         what people, programs, Prometheus and doctor are told of logs
+    erasures     what is asked to be gone, and by when it must be
+    (here)       the rules above
+    given        what comes from outside, and may be anything
+    words        how numbers, times and names are written
 """

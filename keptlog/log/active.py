@@ -7,10 +7,10 @@ segment active, when the clock closes it, what else does, and how to have it clo
 from __future__ import annotations
 
 from keptlog.log.assessment import Assessment
-from keptlog.log.counted import counted
-from keptlog.log.iso_time import has_date, iso_time
 from keptlog.log.segment import total_bytes
-from keptlog.log.units import size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import has_date, iso_time
+from keptlog.log.words.units import size
 
 
 def why_active(assessment: Assessment) -> str | None:

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keptlog.log.holds import Holding
-from keptlog.log.iso_time import has_date
 from keptlog.log.sections import Sections, sections_of
 from keptlog.log.segment import Log, Segment
+from keptlog.log.words.iso_time import has_date
 
 
 class Trigger(StrEnum):

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.setting import LONG_MAX, Resolved, Setting, Synonym, Value, as_text, resolve, unknown_name
+from keptlog.log.setting import Resolved, Setting, Synonym, Value, as_text, resolve, unknown_name
 from keptlog.log.strategy import Strategy, StrategyKind
+from keptlog.log.words.units import LONG_MAX
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import parse_setting
-from keptlog.log.counted import counted
 from keptlog.log.source import SourceIdentity
+from keptlog.log.words.counted import counted
 
 MAX_DESCRIPTION_LENGTH = 10_000
 """Of characters: it is in each metadata file that a commit writes."""

@@ -18,11 +18,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.counted import counted
 from keptlog.log.result import RewriteResult, require, staged_paths_of, verify_order
 from keptlog.log.search import KeyHits
 from keptlog.log.segment import Log, Segment
 from keptlog.log.steps import Drop
+from keptlog.log.words.counted import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
 
 ORPHAN_GRACE_MS = 24 * 3_600_000
 """Longer than any append or clean takes from its first staged file to its commit."""

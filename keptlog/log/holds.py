@@ -28,9 +28,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.given import text, whole_number
-from keptlog.log.iso_time import has_date, iso_time
-from keptlog.log.setting import LONG_MAX
+from keptlog.log.given.given import text, whole_number
+from keptlog.log.words.iso_time import has_date, iso_time
+from keptlog.log.words.units import LONG_MAX
 
 if TYPE_CHECKING:
     from keptlog.log.segment import Segment

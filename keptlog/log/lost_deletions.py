@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from keptlog.log.iso_time import iso_time
 from keptlog.log.source import IngestPlan, OffsetRange, SourceTopic, StoredSource
+from keptlog.log.words.iso_time import iso_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from typing import Generic, TypeVar
 
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
-from keptlog.log.counted import counted
 from keptlog.log.offset_map import UNBOUNDED
 from keptlog.log.retention import retention_of, why_unsettled
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import ANY_BYTES, CleanStep, Compact, Drop, Expire, Retain, Step, in_legs
-from keptlog.log.units import in_words, size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import in_words, size
 
 S_co = TypeVar("S_co", bound=Step, covariant=True)
 

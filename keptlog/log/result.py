@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from keptlog.errors import InvariantViolated
-from keptlog.log.counted import counted
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.steps import CleanStep
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from itertools import takewhile
 from keptlog.errors import InvalidConfig
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.setting import as_text
-from keptlog.log.units import duration, in_words, size
+from keptlog.log.words.units import duration, in_words, size
 
 
 class RetentionRule(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.given import text
+from keptlog.log.given.given import text
 
 _LONGEST = 100
 _FORM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -20,11 +20,11 @@ from itertools import pairwise
 from operator import attrgetter
 
 from keptlog.log.config import TopicConfig
-from keptlog.log.contradiction import contradiction
 from keptlog.log.holds import NO_HOLDS, Holds
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
 from keptlog.log.uncleanable import Uncleanable
+from keptlog.log.words.contradiction import contradiction
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from keptlog.errors import InvalidConfig
-from keptlog.log import given
+from keptlog.log.given import given
+from keptlog.log.words.units import LONG_MAX
 
 Value = bool | int | float | str | tuple[str, ...]
-LONG_MAX = 2**63 - 1
 _INT_MAX = 2**31 - 1
 _UNITS = {"ms": "milliseconds", "minutes": "minutes", "hours": "hours", "bytes": "bytes"}
 """What a setting counts whose name ends like this."""

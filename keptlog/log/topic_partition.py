@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.given import text
-from keptlog.log.plain_number import plain_number
+from keptlog.log.given.given import text
+from keptlog.log.given.plain_number import plain_number
 
 _LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MAX_NAME_LENGTH = 249

@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keptlog.errors import Action, KeptlogError
-from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time, next_time
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time, next_time
 
 _MOST_DOUBLINGS = 62
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from keptlog.log.conditions import Event, KnownCondition
+from keptlog.log.told.conditions import Event, KnownCondition
 from keptlog.notify.adapters import Adapter
 from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message, message_of

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from keptlog.log.conditions import KnownCondition, Matter
+from keptlog.log.told.conditions import KnownCondition, Matter
 from keptlog.notify.folder import NotifyFolder
 from keptlog.regular_file import read_file
 from keptlog.whole_file import replace_file

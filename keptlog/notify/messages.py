@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keptlog.log.conditions import Event, KnownCondition
-from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
+from keptlog.log.told.conditions import Event, KnownCondition
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
 
 LINES = 50
 """So many conditions are told in words; JSON has all."""

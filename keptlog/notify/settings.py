@@ -14,8 +14,8 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.conditions import Thresholds
-from keptlog.log.iso_time import time_from
+from keptlog.log.told.conditions import Thresholds
+from keptlog.log.words.iso_time import time_from
 
 PREFIX = "KEPTLOG_NOTIFY_"
 _THRESHOLDS = {

@@ -31,9 +31,9 @@ from keptlog.errors import (
     UnsupportedFormat,
     first_line,
 )
-from keptlog.log.counted import counted
 from keptlog.log.result import RewriteResult
 from keptlog.log.steps import CleanStep
+from keptlog.log.words.counted import counted
 
 _logger = logging.getLogger(__name__)
 

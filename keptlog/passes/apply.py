@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.log.config import TopicConfig
 from keptlog.log.declared import DeclaredTopic, Difference, TopicChange, change_to
-from keptlog.log.given import whole_number
+from keptlog.log.given.given import whole_number
 from keptlog.log.setting import Origin, as_text
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent

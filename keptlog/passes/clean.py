@@ -41,17 +41,17 @@ from keptlog.errors import (
 )
 from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
-from keptlog.log.counted import counted
-from keptlog.log.given import whole_number
-from keptlog.log.metrics import LastPass
+from keptlog.log.given.given import whole_number
 from keptlog.log.offset_map import slot_bytes_for, slots_in
 from keptlog.log.plan import CleanPlan, Plan, make_plan
 from keptlog.log.result import RewriteResult, verify
 from keptlog.log.run_id import valid_run_id
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire
+from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import possible_topics
 from keptlog.log.uncleanable import Backoff, what_helps
+from keptlog.log.words.counted import counted
 from keptlog.passes.apart import Apart
 from keptlog.passes.landing import OUTAGES_BORNE, Landing
 from keptlog.passes.marked import Death, Marked

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import InputGone, InvariantViolated, StalePlan
 from keptlog.log.drop import DropResult, drop_step, verify_drop
-from keptlog.log.stored_files import live_paths
+from keptlog.log.told.stored_files import live_paths
 from keptlog.progress import Progress, silent
 from keptlog.storage.leftover import discard
 

@@ -1,4 +1,4 @@
-"""Erasure: what is asked for, brought on, and told, topic by topic (``keptlog.log.erasure`` says what that is).
+"""Erasure: what is asked for, brought on, and told, topic by topic (what that is: ``keptlog.log.erasures.erasure``).
 
     proposed --> asked for: one commit a topic --> brought on by cleans and purges --> verified
       |                                               |
@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic, UnsupportedFormat
-from keptlog.log.counted import counted
-from keptlog.log.erasure import Erasure, ErasureState, ErasureWay, reached
-from keptlog.log.given import whole_number
+from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay, reached
+from keptlog.log.given.given import whole_number
 from keptlog.log.holder import PURGE_INTERVAL_MS
-from keptlog.log.iso_time import iso_time
 from keptlog.log.run_id import valid_run_id
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.drop import Dropper
 from keptlog.passes.erase_look import TopicLook
 from keptlog.passes.erase_topic import TopicErasure

@@ -6,7 +6,7 @@
     storage      what snapshots and others keep (``kept_records``)        manifests and a listing, if that is waited for
     arrivals     deletions from a source                                 keys, of what came since the last look
 
-Each is looked at only if an erasure waits for it. What follows is decided in ``keptlog.log.erasure``.
+Each is looked at only if an erasure waits for it. What follows is decided in ``keptlog.log.erasures.erasure``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keptlog.log.counted import counted
-from keptlog.log.erasure import (
+from keptlog.log.erasures.erasure import (
     Erasure,
     ErasureBound,
     ErasureLook,
@@ -32,6 +31,7 @@ from keptlog.log.erasure import (
 )
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
+from keptlog.log.words.counted import counted
 from keptlog.passes.erase_topic import first_look
 from keptlog.passes.erasure_request import ErasureRow
 from keptlog.passes.kept_records import KeptRecords

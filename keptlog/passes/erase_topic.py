@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.engine.search_tasks import KeySearch
 from keptlog.errors import InvalidConfig, StalePlan
-from keptlog.log.erasure import (
+from keptlog.log.erasures.erasure import (
     Erasure,
     ErasureBound,
     ErasureState,
@@ -28,7 +28,7 @@ from keptlog.log.erasure import (
     Waiting,
     bound,
 )
-from keptlog.log.erasure_deadline import (
+from keptlog.log.erasures.erasure_deadline import (
     Hindrance,
     default_deadline_ms,
     earliest_ms,
@@ -36,12 +36,12 @@ from keptlog.log.erasure_deadline import (
     refuse_endless,
     why_no_promise,
 )
-from keptlog.log.iso_time import iso_time
-from keptlog.log.partitioner import partition_for_key
+from keptlog.log.given.partitioner import partition_for_key
 from keptlog.log.record import NewRecord
 from keptlog.log.search import SearchedFile
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.strategy import StrategyKind
+from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.erasure_request import ErasureRequest, TopicProposal
 from keptlog.passes.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret

@@ -17,10 +17,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from keptlog.engine.search_tasks import KeySearch
-from keptlog.log.counted import counted
-from keptlog.log.erasure import Erasure, ErasureState, reached
+from keptlog.log.erasures.erasure import Erasure, ErasureState, reached
 from keptlog.log.search import FileFindings, FileKind, KeyHits, SearchedFile
-from keptlog.log.stored_files import MENDING
+from keptlog.log.told.stored_files import MENDING
+from keptlog.log.words.counted import counted
 from keptlog.passes.erasure_receipt import erasure_drafts
 from keptlog.passes.erasure_request import ErasureProof, ErasureRow
 from keptlog.passes.kept_records import KeptRecords

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keptlog.log.erasure import Erasure, ErasureBound, ErasureState
+from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState
 from keptlog.log.search import FileFindings, FileKind
 from keptlog.receipts.receipt import Draft
 from keptlog.storage.object_version import VERSION_IN_PATH

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.log.erasure import Erasure, ErasureState, ErasureWay
-from keptlog.log.erasure_deadline import Hindrance
-from keptlog.log.given import text, whole_number
-from keptlog.log.iso_time import iso_time
+from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay
+from keptlog.log.erasures.erasure_deadline import Hindrance
+from keptlog.log.given.given import text, whole_number
 from keptlog.log.search import FileFindings
+from keptlog.log.words.iso_time import iso_time
 
 NOTHING_ASKED = "; nothing was asked for"
 """Ends the message where a topic of a request is not there."""

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 from keptlog.errors import Action, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig, purge_interval_ms
-from keptlog.log.counted import some_of
-from keptlog.log.examination import (
+from keptlog.log.told.examination import (
     DiskSeen,
     clock_problems,
     condition_problems,
@@ -29,7 +28,8 @@ from keptlog.log.examination import (
     timestamp_problems,
     unreadable_problem,
 )
-from keptlog.log.problem import CheckUp, Problem
+from keptlog.log.told.problem import CheckUp, Problem
+from keptlog.log.words.counted import some_of
 from keptlog.passes.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
 from keptlog.passes.proof_doctor import erasure_problems, receipt_problems
 from keptlog.passes.this_machine import held_here

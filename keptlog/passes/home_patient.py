@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
-from keptlog.log.conditions import Sighting
 from keptlog.log.holder import Holdings
 from keptlog.log.segment import Log
+from keptlog.log.told.conditions import Sighting
 from keptlog.passes.holders import look_for_holders
 from keptlog.passes.observer import Overview, observe
 from keptlog.settings import require_entry

@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from keptlog.log.counted import some_of
-from keptlog.log.erasure import GoneSince
+from keptlog.log.erasures.erasure import GoneSince
 from keptlog.log.holder import Held, HolderKind, Holdings
+from keptlog.log.words.counted import some_of
 from keptlog.passes.holders import look_for_holders
 from keptlog.storage.object_version import VERSION_IN_PATH
 from keptlog.table.removal.erasure_look import keepers

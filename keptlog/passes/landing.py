@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from keptlog.errors import KeptlogError, StorageUnavailable, first_line
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 
 _logger = logging.getLogger(__name__)
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, UnknownTopic
-from keptlog.log.plain_number import plain_number
+from keptlog.log.given.plain_number import plain_number
+from keptlog.log.given.unknown_topic import unknown_log, unknown_topic
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.unknown_topic import unknown_log, unknown_topic
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.waiting.side_by_side import side_by_side
 

@@ -37,14 +37,14 @@ from typing import TYPE_CHECKING
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.counted import counted
 from keptlog.log.declared import About
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.holder import Holder, Holdings
-from keptlog.log.metrics import LastPass
-from keptlog.log.named import unnamed
-from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log
+from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted
+from keptlog.log.words.named import unnamed
 from keptlog.passes.names import named_logs
 from keptlog.passes.observable import Observable
 from keptlog.table.metadata.metadata_files import MetadataFiles, are_whole

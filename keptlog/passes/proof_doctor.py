@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, first_line
 from keptlog.log.broker import purge_interval_ms
-from keptlog.log.counted import counted
-from keptlog.log.examination import unreadable_problem
-from keptlog.log.iso_time import iso_time
-from keptlog.log.problem import Problem
+from keptlog.log.told.examination import unreadable_problem
+from keptlog.log.told.problem import Problem
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.home_patient import NotLookedAt, Patient
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.doctor.topic_exam import TopicExam
 
 if TYPE_CHECKING:
-    from keptlog.log.erasure import Erasure
+    from keptlog.log.erasures.erasure import Erasure
     from keptlog.passes.receipts import Receipts
     from keptlog.receipts.signing import SigningKey
     from keptlog.storage.key_hash import KeyHasher

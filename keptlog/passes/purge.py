@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
-from keptlog.log.given import whole_number
+from keptlog.log.given.given import whole_number
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_all, require_topics, unknown_topics
 from keptlog.table.chosen import whole

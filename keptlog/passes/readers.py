@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError, TombstonesMissed, UnknownTopic
 from keptlog.log.assessment import assess
-from keptlog.log.counted import counted
-from keptlog.log.given import whole_number
+from keptlog.log.given.given import whole_number
 from keptlog.log.holds import DEFAULT_HOLD_MAX_MS, valid_hold_max_ms, valid_reader_name
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
+from keptlog.log.words.counted import counted
 from keptlog.passes.names import require_topics
 from keptlog.table.metadata.state import READER_PREFIX, LogState
 from keptlog.table.reading.readers import PositionFiles, ReaderPosition, ReaderPositions, Registration, TopicReaders

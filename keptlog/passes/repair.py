@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.given import whole_number
+from keptlog.log.given.given import whole_number
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.check import CheckResult

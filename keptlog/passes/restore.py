@@ -39,12 +39,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
-from keptlog.log.counted import counted
 from keptlog.log.holds import RESTORE_READER
-from keptlog.log.iso_time import iso_time
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import valid_topic_name
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.readers import Readers
 from keptlog.progress import Progress
 from keptlog.sinks.kafka_broker.acceptance import COLUMNS, Acceptance

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.progress import Progress
 from keptlog.sinks.parquet_file import write_parquet
 from keptlog.sources.json_lines import to_json

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.given import whole_number
+from keptlog.log.given.given import whole_number
 from keptlog.log.plan import RetentionPlan, make_retention_plan, why_off
 from keptlog.log.segment import Log
 from keptlog.log.steps import Retain

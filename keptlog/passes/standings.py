@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.assessment import Assessment, assess
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.holder import Holder, Holdings
-from keptlog.log.metrics import CleanerMetrics, added_up, metrics_of
-from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log
-from keptlog.log.standing import LogStanding, worst_standings
-from keptlog.log.stored_files import WrongFile, why_no_purge
+from keptlog.log.told.metrics import CleanerMetrics, added_up, metrics_of
+from keptlog.log.told.standing import LogStanding, worst_standings
+from keptlog.log.told.stored_files import WrongFile, why_no_purge
+from keptlog.log.told.topic_standing import TopicStanding, topic_standing
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.topic_standing import TopicStanding, topic_standing
 from keptlog.passes.observer import Overview, observe, unread_erasures_of
 from keptlog.passes.stored_files import are_on_disk, files_on_disk, still_wrong, wrong_on_disk
 from keptlog.table.waiting.side_by_side import side_by_side

@@ -19,9 +19,9 @@ from keptlog.errors import StorageUnavailable
 from keptlog.folders import is_not_there
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, total_bytes
-from keptlog.log.stored_files import FilesOnDisk, WrongFile, live_paths, wrong_files
+from keptlog.log.told.stored_files import FilesOnDisk, WrongFile, live_paths, wrong_files
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.units import size
+from keptlog.log.words.units import size
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore

@@ -41,10 +41,10 @@ import pyarrow.compute as pc
 
 from keptlog.errors import KeptlogError, LogCorrupt, first_line
 from keptlog.log.assessment import Assessment, assess
-from keptlog.log.counted import counted
 from keptlog.log.sections import Sections
 from keptlog.log.segment import Log, Segment
-from keptlog.log.units import duration
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import duration
 from keptlog.passes.check import CHECKS, Check, CheckResult, sentence
 from keptlog.storage.segment_reader import SegmentFile, open_segment
 from keptlog.storage.watermark_file import read_watermark_file

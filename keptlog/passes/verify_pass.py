@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
-from keptlog.log.conditions import TIMELY_CHECKS
-from keptlog.log.given import whole_number
+from keptlog.log.given.given import whole_number
 from keptlog.log.segment import Log
+from keptlog.log.told.conditions import TIMELY_CHECKS
 from keptlog.passes.check import CHECKS, CheckResult, what_broke
 from keptlog.passes.holders import check_gone, not_looked_at
 from keptlog.passes.names import named_logs, require_all

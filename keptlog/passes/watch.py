@@ -2,7 +2,7 @@
 
 One look is a sighting, put together from several kinds of evidence: what the logs show, what verify has left, brokers,
 Spark, the sensors' last ticks. Each says for itself where it has looked, so what can't be had is simply not there, and
-clears nothing. What becomes of a sighting is decided in ``keptlog.log.conditions``.
+clears nothing. What becomes of a sighting is decided in ``keptlog.log.told.conditions``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, first_line
-from keptlog.log.conditions import (
+from keptlog.log.told.conditions import (
     Condition,
     Evidence,
     Matter,

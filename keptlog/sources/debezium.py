@@ -32,8 +32,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keptlog.errors import InvalidRecord
-from keptlog.log.counted import counted
 from keptlog.log.record import Header, NewRecord
+from keptlog.log.words.counted import counted
 from keptlog.sources.change_tables import FLAT_DELETED, FLAT_OP, TableChoice, foreign_form, is_flat
 from keptlog.sources.exact_json import compact, loads
 from keptlog.sources.json_lines import headers_of, kind_of, object_of, whole_number

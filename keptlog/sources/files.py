@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from keptlog import folders
 from keptlog.errors import InvalidConfig, InvalidRecord, StorageUnavailable
-from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
 from keptlog.sources.change_tables import TableChoice
 from keptlog.sources.debezium import ChangeEvents
 from keptlog.sources.json_lines import from_json

@@ -14,7 +14,7 @@ from json import JSONDecodeError
 from typing import BinaryIO, cast
 
 from keptlog.errors import InvalidRecord
-from keptlog.log.no_text import GZIP, HEAD_BYTES, why_no_text
+from keptlog.log.words.no_text import GZIP, HEAD_BYTES, why_no_text
 
 _BOM = b"\xef\xbb\xbf"
 _PARQUET = b"PAR1"

@@ -28,7 +28,7 @@ from keptlog.engine.jobs import Result, StartJobs, Task, error_in, result_of
 from keptlog.engine.shuffle import KeyShuffle
 from keptlog.engine.tasks import Sizes
 from keptlog.errors import SparkUnavailable
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.progress import Progress
 from keptlog.spark.connect import set_patience
 from keptlog.spark.driver import Spark, context_of, is_connect, local_context, session_on

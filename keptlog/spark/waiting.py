@@ -33,8 +33,8 @@ from pyspark.sql import DataFrame
 
 from keptlog.engine.amount import Amount, added
 from keptlog.errors import SparkUnavailable
-from keptlog.log.counted import counted
-from keptlog.log.units import duration, size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import duration, size
 from keptlog.progress import Progress, silent
 from keptlog.spark.driver import Spark, context_of, local_context, setting_of
 from keptlog.spark.settings import DEFAULT_PATIENCE, PATIENCE, patience_seconds

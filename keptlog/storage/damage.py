@@ -13,7 +13,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.stored_files import damaged_text
+from keptlog.log.told.stored_files import damaged_text
 from keptlog.regular_file import NotAFile
 from keptlog.storage.files import Files
 

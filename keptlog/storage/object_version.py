@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from keptlog.log.iso_time import iso_time
+from keptlog.log.words.iso_time import iso_time
 
 VERSION_IN_PATH = "?versionId="
 """Between a path and the id of a version of it; ``TableFiles.open_input`` reads what such a path names."""

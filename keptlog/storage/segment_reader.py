@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.counted import counted
 from keptlog.log.segment import Segment
+from keptlog.log.words.counted import counted
 from keptlog.storage.checksums import checksums_text, footer_bytes, pages_checksum
 from keptlog.storage.crc32 import crc32
 from keptlog.storage.damage import PIECE_BYTES, damaged, decoded, opened

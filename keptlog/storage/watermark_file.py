@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.stored_files import MENDING
 from keptlog.log.strategy import Strategy
+from keptlog.log.told.stored_files import MENDING
 from keptlog.storage.crc32 import crc32
 from keptlog.storage.damage import damaged, decoded, opened
 from keptlog.storage.files import Files

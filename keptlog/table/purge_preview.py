@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.table import Table
 
-from keptlog.log.counted import counted
-from keptlog.log.units import size
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import size
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.references import (

@@ -17,11 +17,11 @@ from keptlog.log.broker import purge_interval_ms
 from keptlog.log.config import settled
 from keptlog.log.drop import StagedOutcome
 from keptlog.log.holder import ORPHAN_GRACE_MS
-from keptlog.log.metrics import LastPass
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.segment import Log
 from keptlog.log.source import Arrival, SourceIdentity, StoredSource
 from keptlog.log.steps import Retain
+from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.table.catalogs.catalog import files_of

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.config import TopicConfig
+from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.log.segment import Log
-from keptlog.log.stored_files import live_paths
-from keptlog.log.unknown_topic import unknown_topic
+from keptlog.log.told.stored_files import live_paths
 from keptlog.settings import home_folder
 from keptlog.table.catalogs.embedded import embedded_locations, warehouse_of
 from keptlog.table.catalogs.home_location import why_elsewhere

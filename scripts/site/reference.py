@@ -28,7 +28,8 @@ from sphinx.util.docutils import SphinxDirective
 from keptlog.cli import cli
 from keptlog.log.broker import BROKER_NOT_APPLICABLE, BROKER_SETTINGS
 from keptlog.log.config import NOT_APPLICABLE, SETTINGS
-from keptlog.log.setting import LONG_MAX, Setting, as_text
+from keptlog.log.setting import Setting, as_text
+from keptlog.log.words.units import LONG_MAX
 
 _KEPT_AS_IT_IS = "\b"
 

@@ -25,7 +25,7 @@ from confluent_kafka import KafkaException
 
 from examples.installed import NotInstalled
 from keptlog.errors import KeptlogError
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from tests.broker.broker import Broker, running_broker
 from tests.broker.soak_topic import DAY_MS, Differs, SoakTopic
 

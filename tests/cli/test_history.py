@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from keptlog.home import new_id, open_home
-from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
+from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.clean import Cleaner
 from tests.cli.conftest import Run
 from tests.in_process import in_process_engine

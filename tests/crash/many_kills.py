@@ -29,7 +29,7 @@ from random import Random, SystemRandom
 from typing import ClassVar
 
 from keptlog.errors import StorageUnavailable
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.table.store import LogStore
 from tests.crash import traffic
 from tests.crash.workload import SETTINGS, TOPIC, clean

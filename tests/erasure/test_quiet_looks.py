@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keptlog.log.erasure import Erasure, ErasureBound, ErasureState, ReachedState
+from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ReachedState
 from keptlog.passes.observer import Observer
 from keptlog.storage.segment_reader import open_segment
 from keptlog.table.changes.erasures import RegisterChange

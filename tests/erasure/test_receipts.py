@@ -13,7 +13,7 @@ import pytest
 
 from keptlog.cli.receipt_text import lines_of
 from keptlog.errors import StorageUnavailable
-from keptlog.log.erasure import ErasureState
+from keptlog.log.erasures.erasure import ErasureState
 from keptlog.passes.erasure_receipt import receipt_id
 from keptlog.receipts.receipt import Draft
 from keptlog.table.removal.drafts import Seal

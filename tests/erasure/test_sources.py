@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.erasure import ErasureState
+from keptlog.log.erasures.erasure import ErasureState
 from keptlog.log.record import Record
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition

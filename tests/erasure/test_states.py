@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.log.erasure import ErasureState
+from keptlog.log.erasures.erasure import ErasureState
 from keptlog.log.uncleanable import Backoff
 from keptlog.passes.erasure_request import ErasureRequest
 from keptlog.table.changes.mark import Failure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keptlog.log.erasure import Erasure
+from keptlog.log.erasures.erasure import Erasure
 from tests.erasure.world import HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
 
 BY_TIMESTAMP = {"compaction.strategy": "timestamp", "keptlog.watermark.retention.ms": "0"}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from keptlog.log.erasure import Erasure
+from keptlog.log.erasures.erasure import Erasure
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.passes.clean import Cleaner

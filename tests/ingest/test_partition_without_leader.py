@@ -15,8 +15,8 @@ from keptlog.ingest.lag_news import LagNews
 from keptlog.ingest.plans import IngestPlans
 from keptlog.ingest.result import IngestResult
 from keptlog.kafka_client.settings import ClientSettings
-from keptlog.log.conditions import Matter
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
+from keptlog.log.told.conditions import Matter
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.watch import ingest_evidence
 from keptlog.table.store import LogStore

@@ -27,9 +27,9 @@ from keptlog.log.plan import plan_step
 from keptlog.log.record import Record
 from keptlog.log.retention import log_start_after_deletion, retention_of
 from keptlog.log.segment import Log, Segment
-from keptlog.log.setting import LONG_MAX
 from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.units import LONG_MAX
 from tests.kafka.layout import Batch, KafkaSegment, Layout, Round
 from tests.kafka.oracle import Operation, Script, State
 from tests.kafka.producers import Producers

@@ -7,7 +7,7 @@ import pytest
 
 from keptlog.log.broker import BROKER_NOT_APPLICABLE, BROKER_SETTINGS
 from keptlog.log.config import NOT_APPLICABLE, SETTINGS
-from keptlog.log.metrics import cleaner_metrics
+from keptlog.log.told.metrics import cleaner_metrics
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "kafka-compatibility.md").read_text(encoding="utf-8")

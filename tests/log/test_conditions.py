@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
-from keptlog.log.conditions import (
+from keptlog.log.erasures.open_erasures import DeadlineCount, OpenErasures
+from keptlog.log.segment import Log
+from keptlog.log.told.conditions import (
     GIVEN_UP_MS,
     REMEMBERED_MS,
     Condition,
@@ -25,8 +27,6 @@ from keptlog.log.conditions import (
     log_conditions,
     silence_condition,
 )
-from keptlog.log.open_erasures import DeadlineCount, OpenErasures
-from keptlog.log.segment import Log
 from keptlog.log.uncleanable import Uncleanable
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 

@@ -5,8 +5,9 @@ import pytest
 from keptlog.errors import InvalidConfig
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.config import NOT_APPLICABLE, SETTINGS, TopicConfig
-from keptlog.log.setting import LONG_MAX, Origin
+from keptlog.log.setting import Origin
 from keptlog.log.strategy import Strategy, StrategyKind
+from keptlog.log.words.units import LONG_MAX
 
 KAFKA_DEFAULTS = {
     "cleanup.policy": ("delete",),

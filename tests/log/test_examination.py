@@ -8,17 +8,17 @@ import pytest
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnsupportedFormat
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.conditions import Condition, Level, Matter, check_condition
 from keptlog.log.config import TopicConfig
-from keptlog.log.examination import (
+from keptlog.log.segment import Log, Segment
+from keptlog.log.told.conditions import Condition, Level, Matter, check_condition
+from keptlog.log.told.examination import (
     DiskSeen,
     clock_problems,
     condition_problems,
     disk_problems,
     unreadable_problem,
 )
-from keptlog.log.problem import CheckUp, Diagnosis, Problem, diagnosis_of
-from keptlog.log.segment import Log, Segment
+from keptlog.log.told.problem import CheckUp, Diagnosis, Problem, diagnosis_of
 from keptlog.log.topic_partition import TopicPartition
 
 NOW_MS = 1_800_000_000_000

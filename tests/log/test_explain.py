@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from keptlog.log.assessment import assess
-from keptlog.log.explain import explain
-from keptlog.log.iso_time import iso_time, next_time
 from keptlog.log.record import LARGEST_TIMESTAMP_MS
 from keptlog.log.segment import Log
+from keptlog.log.told.explain import explain
 from keptlog.log.uncleanable import Uncleanable
+from keptlog.log.words.iso_time import iso_time, next_time
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 
 OLD_MS = NOW_MS - 24 * HOUR_MS

@@ -3,7 +3,7 @@
 import pytest
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.given_time import as_of, given_now_ms
+from keptlog.log.given.given_time import as_of, given_now_ms
 
 REFUSED = {
     "abc": "is not a whole number",

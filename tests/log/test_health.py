@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from keptlog.log.assessment import Assessment, assess
-from keptlog.log.health import late_ms, totals_of, worst_of
-from keptlog.log.setting import LONG_MAX
+from keptlog.log.told.health import late_ms, totals_of, worst_of
 from keptlog.log.uncleanable import Uncleanable
+from keptlog.log.words.units import LONG_MAX
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 
 OLD_MS = NOW_MS - 24 * HOUR_MS

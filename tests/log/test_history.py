@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keptlog.log.assessment import assess
-from keptlog.log.history import OTHERS, HistoryEntry, LogCost, PassCost, cost_by_day, cost_of
 from keptlog.log.plan import plan_step
 from keptlog.log.result import Counts, RewriteResult
+from keptlog.log.told.history import OTHERS, HistoryEntry, LogCost, PassCost, cost_by_day, cost_of
 from keptlog.log.topic_partition import TopicPartition
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 

@@ -9,16 +9,16 @@ import pytest
 from keptlog.errors import InvalidConfig
 from keptlog.log.assessment import Trigger, assess
 from keptlog.log.clean import clean
-from keptlog.log.explain import explain
 from keptlog.log.holds import Hold, Holding, Holds, valid_hold_max_ms, valid_reader_name
-from keptlog.log.iso_time import iso_time
 from keptlog.log.plan import make_plan, plan_step, why_left_alone
 from keptlog.log.record import Record
 from keptlog.log.reference import ReferenceLog, ReferenceReader
 from keptlog.log.result import Overrun
 from keptlog.log.segment import Log
-from keptlog.log.setting import LONG_MAX
 from keptlog.log.steps import Compact, Expire
+from keptlog.log.told.explain import explain
+from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.units import LONG_MAX
 from tests.building import NOW_MS, Clean, config, log, segment
 
 HORIZON_MS = NOW_MS - 100

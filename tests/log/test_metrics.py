@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from keptlog.log.assessment import Assessment, assess
-from keptlog.log.metrics import LastPass, cleaner_metrics, metrics_by_log
-from keptlog.log.open_erasures import DeadlineCount, OpenErasures
+from keptlog.log.erasures.open_erasures import DeadlineCount, OpenErasures
+from keptlog.log.told.metrics import LastPass, cleaner_metrics, metrics_by_log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable
 from tests.building import HOUR_MS, NOW_MS, config, log, segment

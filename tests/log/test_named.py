@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keptlog.log.named import named, named_lines, unnamed
+from keptlog.log.words.named import named, named_lines, unnamed
 
 
 @pytest.mark.parametrize(

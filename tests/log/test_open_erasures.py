@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keptlog.log.erasure import Erasure, ErasureBound, ErasureState, ErasureWay, GoneSince, ReachedState
-from keptlog.log.erasure_schedule import ALLOWANCE_MS, VERIFIED_WITHIN_MS, PassTimes, ask_ms
-from keptlog.log.open_erasures import ErasureNeed, NeedyErasures, OpenErasures, need_of, open_erasures
+from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ErasureWay, GoneSince, ReachedState
+from keptlog.log.erasures.erasure_schedule import ALLOWANCE_MS, VERIFIED_WITHIN_MS, PassTimes, ask_ms
+from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures, need_of, open_erasures
 from tests.building import HOUR_MS, NOW_MS, config
 
 GONE = GoneSince(7, NOW_MS + 5)

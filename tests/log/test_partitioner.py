@@ -2,7 +2,7 @@
 
 import pytest
 
-from keptlog.log.partitioner import murmur2, partition_for_key
+from keptlog.log.given.partitioner import murmur2, partition_for_key
 
 
 @pytest.mark.parametrize(

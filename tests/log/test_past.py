@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keptlog.log.past import is_past, was_within
+from keptlog.log.given.past import is_past, was_within
 
 NOW_MS = 1_800_000_000_000
 

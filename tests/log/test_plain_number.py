@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keptlog.log.plain_number import plain_number
+from keptlog.log.given.plain_number import plain_number
 
 
 @given(st.integers(0, 2**63 - 1))

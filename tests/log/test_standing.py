@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keptlog.log.assessment import assess
-from keptlog.log.health import worst_of
-from keptlog.log.metrics import LastPass, added_up, cleaner_metrics, metrics_of
 from keptlog.log.segment import Log
-from keptlog.log.standing import LogStanding, Term, standing_of, term_of, worst_standings
+from keptlog.log.told.health import worst_of
+from keptlog.log.told.metrics import LastPass, added_up, cleaner_metrics, metrics_of
+from keptlog.log.told.standing import LogStanding, Term, standing_of, term_of, worst_standings
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable
 from tests.building import HOUR_MS, NOW_MS, config, log, segment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keptlog.log.stored_files import wrong_files
+from keptlog.log.told.stored_files import wrong_files
 from tests.building import log, segment
 
 SIZES = {"0-9.parquet": 100, "10-19.parquet": 80, "marks": 5}

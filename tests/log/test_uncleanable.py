@@ -7,8 +7,8 @@ import pytest
 
 from keptlog.errors import Action, InvalidConfig, InvariantViolated, KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.assessment import Trigger, assess
-from keptlog.log.explain import explain
 from keptlog.log.plan import make_plan, why_left_alone
+from keptlog.log.told.explain import explain
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure, what_helps
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keptlog.log.setting import LONG_MAX
-from keptlog.log.units import YEAR_MS, away, duration, glance, in_words, moment, next_moment, size
+from keptlog.log.words.units import LONG_MAX, YEAR_MS, away, duration, glance, in_words, moment, next_moment, size
 
 HOUR_MS = 3_600_000
 

@@ -17,8 +17,8 @@ import pytest
 
 from examples.ports import free_port
 from keptlog.home import new_id
-from keptlog.log.exposition import reference
 from keptlog.log.record import NewRecord
+from keptlog.log.told.exposition import reference
 from tests.metrics.conftest import scrape_text, scraped
 from tests.metrics.promql import Labels
 from tests.notify.conftest import DAY_MS, NOW_MS, SETTINGS, Scene

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from keptlog.log.conditions import Condition, Level, Matter, Sighting
-from keptlog.log.exposition import Look, exposition
+from keptlog.log.told.conditions import Condition, Level, Matter, Sighting
+from keptlog.log.told.exposition import Look, exposition
 
 LATE = tuple(Condition(Matter.DEADLINE, f"users-{number}", "", "users") for number in range(2000))
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from keptlog.log.conditions import Matter
+from keptlog.log.told.conditions import Matter
 from tests.metrics.conftest import Troubles, scrape_text
 from tests.metrics.promql import Scrape
 from tests.mock_broker import mock_broker

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from hypothesis import strategies as st
 
 from keptlog.log.record import NewRecord, Record
-from keptlog.log.setting import LONG_MAX
 from keptlog.log.strategy import StrategyKind
 from keptlog.log.uncleanable import Backoff
+from keptlog.log.words.units import LONG_MAX
 
 BEGINNING_MS = 2_000_000_000_000
 """Later than any snapshot that the test makes, so that a purge finds them old."""

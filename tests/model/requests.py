@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from keptlog.home import new_id
-from keptlog.log.erasure import Erasure, ErasureState
+from keptlog.log.erasures.erasure import Erasure, ErasureState
 from keptlog.log.record import NewRecord, Record
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.erase import Eraser

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.log.conditions import Condition, Event, KnownCondition, Matter
+from keptlog.log.told.conditions import Condition, Event, KnownCondition, Matter
 from keptlog.notify.adapters import LogLines, Mail, Slack, Webhook, adapters_of
 from keptlog.notify.messages import LINES, Message, message_of, trial_message
 from keptlog.notify.settings import HttpSettings, SmtpSettings, notify_settings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.log.conditions import Condition, Matter, Sighting
+from keptlog.log.told.conditions import Condition, Matter, Sighting
 from keptlog.notify.adapters import Adapter, Mail, NotDelivered, Webhook
 from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message

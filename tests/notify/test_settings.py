@@ -7,7 +7,7 @@ import re
 import pytest
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.conditions import Thresholds
+from keptlog.log.told.conditions import Thresholds
 from keptlog.notify.settings import _NAMES, NotifySettings, notify_settings
 from tests.test_style import ROOT
 

@@ -12,7 +12,7 @@ from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from keptlog.home import open_home
-from keptlog.log.metrics import CleanerMetrics
+from keptlog.log.told.metrics import CleanerMetrics
 from keptlog.table.io.files import TableFiles
 from tests.logs import carry_out
 from tests.orchestration.conftest import DAY_MS, NOW_MS, World

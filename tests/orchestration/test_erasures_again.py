@@ -10,7 +10,7 @@ import pytest
 
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.in_flight import VERIFY_ERASURES_JOB_NAME
-from keptlog.log.open_erasures import ErasureNeed
+from keptlog.log.erasures.open_erasures import ErasureNeed
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, due, need, passes
 from tests.orchestration.shipped import clean_logs, erasure_sensor, verify_erasures

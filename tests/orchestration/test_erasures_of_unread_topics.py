@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from keptlog.log.conditions import Matter, Thresholds
+from keptlog.log.told.conditions import Matter, Thresholds
 from keptlog.passes.observer import observe
 from keptlog.passes.watch import sighting_of
 from tests.broken_topics import cut_in_half, metadata_file

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from keptlog.dagster.orchestration.clean_sensors import EVENTS_PER_TICK
-from keptlog.log.metrics import CleanerMetrics
+from keptlog.log.told.metrics import CleanerMetrics
 from keptlog.passes.observer import READING_MS
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import HOUR_MS, World, logs_of

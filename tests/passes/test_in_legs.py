@@ -14,10 +14,10 @@ from keptlog.errors import StalePlan, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.assessment import assess
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.explain import explain
 from keptlog.log.plan import describe_step
 from keptlog.log.record import NewRecord
 from keptlog.log.steps import Compact, Expire
+from keptlog.log.told.explain import explain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.verify import verify_log

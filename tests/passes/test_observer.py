@@ -14,8 +14,8 @@ from pyiceberg.table import Table
 
 from keptlog.errors import Action, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.home import open_home
-from keptlog.log.metrics import cleaner_metrics
 from keptlog.log.record import NewRecord
+from keptlog.log.told.metrics import cleaner_metrics
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.passes.clean import Cleaner

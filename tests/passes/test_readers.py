@@ -9,10 +9,10 @@ import pytest
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan, TombstonesMissed, UnknownTopic
 from keptlog.home import new_id
-from keptlog.log.explain import explain
-from keptlog.log.iso_time import iso_time
-from keptlog.log.open_erasures import OpenErasures
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.record import NewRecord, Record
+from keptlog.log.told.explain import explain
+from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.observer import Observer, observe
 from keptlog.passes.readers import Readers

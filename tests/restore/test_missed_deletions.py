@@ -10,8 +10,8 @@ import pytest
 from keptlog.errors import InvalidConfig
 from keptlog.home import new_id
 from keptlog.kafka_client.settings import ClientSettings
-from keptlog.log.iso_time import iso_time
 from keptlog.log.record import NewRecord
+from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.readers import Readers, ReaderStanding
 from keptlog.passes.restore import Restore, reader_name_of

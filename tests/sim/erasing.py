@@ -11,7 +11,7 @@ The commits themselves are judged by the ledger, like all others (``book``).
 from __future__ import annotations
 
 from keptlog.errors import KeptlogError
-from keptlog.log.erasure import Erasure, ErasureState
+from keptlog.log.erasures.erasure import Erasure, ErasureState
 from keptlog.log.record import Record
 from keptlog.passes.erase import Eraser
 from keptlog.passes.erasure_request import ErasureRequest, ErasureRow

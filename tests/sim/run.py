@@ -22,7 +22,7 @@ from multiprocessing import get_context
 from random import Random, SystemRandom
 
 from keptlog.log.broker import COMMIT_MAX_BYTES
-from keptlog.log.erasure import ErasureWay
+from keptlog.log.erasures.erasure import ErasureWay
 from keptlog.table.namespaces import DELETING
 from tests.sim import actors
 from tests.sim.actors import PROGRAMS, Program, drawn_settings, pauses_ms

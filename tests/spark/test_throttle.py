@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from keptlog.engine.tasks import Sizes
-from keptlog.log.counted import counted
 from keptlog.log.record import Record
 from keptlog.log.segment import total_bytes
+from keptlog.log.words.counted import counted
 from keptlog.spark.jobs import spark_engine
 from keptlog.storage.throttle import Throttle
 from tests.building import Clean

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import InvalidRecord, StorageUnavailable
-from keptlog.log.partitioner import partition_for_key
+from keptlog.log.given.partitioner import partition_for_key
 from keptlog.log.record import NewRecord, TimestampType
 from keptlog.table.changes import partition_writers
 from keptlog.table.io.files import TableFiles

@@ -16,7 +16,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
-from keptlog.log.metrics import LastPass
+from keptlog.log.told.metrics import LastPass
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.metadata.logs import ObservedTopic, StoredTopic
 from keptlog.table.reading.cache import FOLDER, TopicCache

@@ -14,9 +14,9 @@ import pytest
 from pyiceberg.table import CommitTableResponse, Table
 
 from keptlog.errors import Action, InvalidConfig, LogCorrupt, UnsupportedFormat
-from keptlog.log.metrics import LastPass
 from keptlog.log.plan import make_retention_plan
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
+from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable
 from keptlog.table.catalogs.catalog import open_catalog

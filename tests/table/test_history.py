@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.home import open_home
-from keptlog.log.history import HistoryEntry
+from keptlog.log.told.history import HistoryEntry
 from keptlog.table.metadata.history import COST, history_of
 from keptlog.table.metadata.lineage import summary_of
 from keptlog.table.store import LogStore

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import LogCorrupt, UnknownTopic
-from keptlog.log.metrics import LastPass
+from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable
 from keptlog.table.catalogs.catalog import open_catalog

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.log.examination import holder_problem
 from keptlog.log.holder import HolderKind, Terms
+from keptlog.log.told.examination import holder_problem
 from keptlog.passes.check import Outcome
 from keptlog.passes.holders import check_gone, judged, look_for_holders
 from keptlog.table.removal.held import held_in, held_lines

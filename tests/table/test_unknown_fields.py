@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.metrics import LastPass
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity, StoredSource
 from keptlog.log.strategy import Strategy, StrategyKind
+from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_watermark_file, write_watermark_file

@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
-from keptlog.log.stored_files import live_paths
+from keptlog.log.told.stored_files import live_paths
 from keptlog.passes.readers import Readers, reader_standings
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore

@@ -37,8 +37,8 @@ from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_error
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.topic_ids import topic_id_of
 from keptlog.log.config import NOT_APPLICABLE, SETTINGS
-from keptlog.log.counted import counted
 from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic
+from keptlog.log.words.counted import counted
 
 Name = TypeVar("Name")
 Value = TypeVar("Value")

@@ -36,7 +36,7 @@ import google_crc32c
 import numpy as np
 
 from keptlog.errors import LogCorrupt, StorageUnavailable
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.sources.kafka_log.compression import CODECS
 
 READ_BYTES = 4 * 2**20

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.sources.kafka_log.batches import Batch
 from keptlog.sources.kafka_log.columns import NO_HORIZON, Columns, Flags, Headers, Longs, Slices
 from keptlog.storage.schema import LARGEST_STORABLE_MS

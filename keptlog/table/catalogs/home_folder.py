@@ -21,7 +21,7 @@ from pathlib import Path
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
-from keptlog.log.counted import counted, some_of
+from keptlog.log.words.counted import counted, some_of
 from keptlog.regular_file import kind_instead
 from keptlog.settings import require_entry
 from keptlog.table.catalogs.configuration import catalog_settings

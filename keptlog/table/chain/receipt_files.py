@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.receipts.receipt import Receipt, sha256_of
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles, local_path

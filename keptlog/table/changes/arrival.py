@@ -22,9 +22,9 @@ from dataclasses import astuple, dataclass
 from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, StalePlan
-from keptlog.log.counted import counted
 from keptlog.log.run_id import valid_run_id
 from keptlog.log.source import Arrival, SourceIdentity, StoredSource
+from keptlog.log.words.counted import counted
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.freshness import require_staged
 from keptlog.table.io.files import TableFiles

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.erasure import Erasure, ErasureBound, bound, further
-from keptlog.log.open_erasures import open_erasures
+from keptlog.log.erasures.erasure import Erasure, ErasureBound, bound, further
+from keptlog.log.erasures.open_erasures import open_erasures
 from keptlog.log.record import NewRecord
 from keptlog.table.changes.append import Append, AppendedPartition, log_end_offsets
 from keptlog.table.changes.partition_writers import SegmentPaths

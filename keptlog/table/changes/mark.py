@@ -15,11 +15,11 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import SetPropertiesUpdate
 
 from keptlog.errors import Action
-from keptlog.log.iso_time import iso_time, next_time
-from keptlog.log.metrics import LastPass
-from keptlog.log.past import is_past
+from keptlog.log.given.past import is_past
+from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
+from keptlog.log.words.iso_time import iso_time, next_time
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.metadata.change import Change
 from keptlog.table.metadata.manifests import commit_without_snapshot

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 from pyiceberg.table.update import SetPropertiesUpdate
 
-from keptlog.log.open_erasures import open_erasures
+from keptlog.log.erasures.open_erasures import open_erasures
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID, Change

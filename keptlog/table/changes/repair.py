@@ -27,9 +27,9 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import LogCorrupt, StalePlan
-from keptlog.log.counted import counted
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.segment import Log, Segment
+from keptlog.log.words.counted import counted
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID, Change

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, InvariantViolated, StalePlan, UnknownTopic
-from keptlog.log.counted import counted
-from keptlog.log.history import DELETE_RECORDS
 from keptlog.log.retention import log_start_after_deletion
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.steps import Retain
+from keptlog.log.told.history import DELETE_RECORDS
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted
 from keptlog.table.changes.mark import tell_cleared
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.freshness import require_old

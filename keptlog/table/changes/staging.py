@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.errors import InvalidConfig, InvalidRecord
-from keptlog.log.given import whole_number
-from keptlog.log.partitioner import partition_for_key
+from keptlog.log.given.given import whole_number
+from keptlog.log.given.partitioner import partition_for_key
 from keptlog.log.record import LARGEST_TIMESTAMP_MS, NewRecord, Record, TimestampType, type_problem
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.storage.files import Files

@@ -38,11 +38,11 @@ from pyiceberg.table import Table
 from keptlog.errors import InvariantViolated, KeptlogError, StalePlan, UnknownTopic
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.drop import DropResult, StagedOutcome
-from keptlog.log.history import cost_of
-from keptlog.log.metrics import LastPass
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
 from keptlog.log.steps import Compact, Drop
+from keptlog.log.told.history import cost_of
+from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.leftover import discard
 from keptlog.table.changes.elsewhere import may_be_elsewhere

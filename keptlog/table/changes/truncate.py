@@ -29,10 +29,10 @@ import pyarrow.compute as pc
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.counted import counted
 from keptlog.log.holds import RESTORE_READER
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import counted
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.table.changes.partition_writers import PartitionWriters, SegmentPaths
 from keptlog.table.commits.commit import Committer, Land

@@ -25,12 +25,12 @@ from pyiceberg.table.snapshots import Snapshot
 from keptlog.errors import CommitStateUnknown, InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.folders import NOT_THERE
 from keptlog.log.config import TopicConfig
-from keptlog.log.counted import counted
 from keptlog.log.declared import About
-from keptlog.log.given import whole_number
+from keptlog.log.given.given import whole_number
+from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
-from keptlog.log.unknown_topic import unknown_topic
+from keptlog.log.words.counted import counted
 from keptlog.storage.disk import NO_FILE
 from keptlog.table.catalogs.catalog import metadata_locations, usual_location, views_in
 from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion

@@ -13,7 +13,7 @@ from pyiceberg.table import CommitTableResponse, Table
 from typing_extensions import override
 
 from keptlog.errors import CommitStateUnknown, LogCorrupt, StorageUnavailable
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.table.doctor.catalog_probe import Probe, PromiseBroken, require
 from keptlog.table.doctor.scratch import Scratch, offsets_in
 

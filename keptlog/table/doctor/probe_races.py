@@ -20,7 +20,7 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.table import Table
 
 from keptlog.errors import StorageUnavailable
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.table.doctor.catalog_probe import Probe, require
 from keptlog.table.doctor.scratch import Scratch, offsets_in
 from keptlog.table.waiting.reach import OUT_OF_REACH

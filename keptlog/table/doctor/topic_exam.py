@@ -14,9 +14,9 @@ from pathlib import Path
 from pyiceberg.table import Table
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
-from keptlog.log.erasure import Erasure
+from keptlog.log.erasures.erasure import Erasure
 from keptlog.log.segment import Log
-from keptlog.log.stored_files import WrongFile, live_paths, wrong_files
+from keptlog.log.told.stored_files import WrongFile, live_paths, wrong_files
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.format import FormatVersion, format_of

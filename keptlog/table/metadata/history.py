@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt, first_line
-from keptlog.log.history import HistoryEntry, PassCost
-from keptlog.log.iso_time import iso_time
+from keptlog.log.told.history import HistoryEntry, PassCost
+from keptlog.log.words.iso_time import iso_time
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID
 from keptlog.table.metadata.lineage import is_ours, summary_of

@@ -32,8 +32,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from keptlog.errors import Action, LogCorrupt
-from keptlog.log.counted import counted
-from keptlog.log.iso_time import iso_time
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
 from keptlog.table.metadata.state import SNAPSHOT_ID, recorded_snapshot
 
 if TYPE_CHECKING:

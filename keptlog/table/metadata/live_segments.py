@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from keptlog.log.contradiction import contradiction
 from keptlog.log.segment import Segment
+from keptlog.log.words.contradiction import contradiction
 from keptlog.table.metadata.metadata_files import may_be_whole
 from keptlog.table.metadata.metadata_reading import entries_of, manifests_of
 from keptlog.table.metadata.segment_metrics import live_segment

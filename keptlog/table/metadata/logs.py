@@ -13,14 +13,14 @@ from functools import lru_cache
 from keptlog.errors import InvalidConfig
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.config import TopicConfig, known_settings, wrong_values
-from keptlog.log.contradiction import contradiction
-from keptlog.log.counted import counted
 from keptlog.log.declared import About
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.holder import Held, Holdings, Terms
-from keptlog.log.metrics import LastPass
-from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import Log, Segment
+from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.contradiction import contradiction
+from keptlog.log.words.counted import counted
 from keptlog.table.metadata.format import format_of
 from keptlog.table.metadata.metadata_files import MetadataFiles
 from keptlog.table.metadata.state import (

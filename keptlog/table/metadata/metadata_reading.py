@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.stored_files import MENDING, MENDING_IF_GONE, damaged_text
+from keptlog.log.told.stored_files import MENDING, MENDING_IF_GONE, damaged_text
 from keptlog.storage.disk import NO_FILE
 from keptlog.table.waiting.reaching import is_out_of_reach, one_line
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.stored_files import MENDING, MENDING_IF_GONE
+from keptlog.log.told.stored_files import MENDING, MENDING_IF_GONE
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.columns import PERSONAL
 from keptlog.table.metadata.metadata_reading import listed_entries

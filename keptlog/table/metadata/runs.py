@@ -28,7 +28,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.history import DELETE_RECORDS
+from keptlog.log.told.history import DELETE_RECORDS
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, Change
 from keptlog.table.metadata.lineage import COMMIT_ID, summary_of

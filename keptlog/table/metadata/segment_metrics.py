@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from keptlog.log.contradiction import contradiction
 from keptlog.log.segment import Segment
+from keptlog.log.words.contradiction import contradiction
 from keptlog.table.metadata.columns import DELETE_HORIZON, KEY, OFFSET, TIMESTAMP, VALUE
 
 if TYPE_CHECKING:

@@ -45,9 +45,9 @@ from typing import Any, Generic, TypeVar
 
 from keptlog.errors import Action, LogCorrupt
 from keptlog.log.declared import About
-from keptlog.log.metrics import LastPass
-from keptlog.log.open_erasures import OpenErasures
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.source import SourceIdentity, StoredSource
+from keptlog.log.told.metrics import LastPass
 from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
 from keptlog.log.uncleanable import Uncleanable
 from keptlog.table.metadata.format import SET_IT_BACK

@@ -18,7 +18,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.iso_time import iso_time
+from keptlog.log.words.iso_time import iso_time
 from keptlog.table.metadata.forward_in_time import newest_change_ms
 
 _GIVEN_MS = 60_000

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.table.purging.quiet import Quiet
 from keptlog.table.removal.drafts import Sealing
 from keptlog.table.removal.held import HeldFile

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.segment import Log
-from keptlog.log.stored_files import missing, segment_name, watermarks_name
+from keptlog.log.told.stored_files import missing, segment_name, watermarks_name
 from keptlog.table.io.files import TableFiles
 
 

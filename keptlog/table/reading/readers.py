@@ -27,13 +27,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.counted import counted
-from keptlog.log.erasure_deadline import holds_end_ms
-from keptlog.log.given import whole_number
+from keptlog.log.erasures.erasure_deadline import holds_end_ms
+from keptlog.log.given.given import whole_number
 from keptlog.log.holds import Hold, Holds, valid_reader_name
-from keptlog.log.iso_time import iso_time
 from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.logs import ObservedTopic, StoredTopic, has_readers, table_location
 from keptlog.table.metadata.state import READER_PREFIX, LogState, partition_count, read_open_erasures

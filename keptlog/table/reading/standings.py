@@ -23,13 +23,13 @@ from hashlib import sha256
 from typing import Any
 
 from keptlog.errors import KeptlogError
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.holder import Holdings, Terms
-from keptlog.log.metrics import Tally
-from keptlog.log.open_erasures import OpenErasures
-from keptlog.log.standing import LogStanding, Term
-from keptlog.log.stored_files import FilesOnDisk
+from keptlog.log.told.metrics import Tally
+from keptlog.log.told.standing import LogStanding, Term
+from keptlog.log.told.stored_files import FilesOnDisk
+from keptlog.log.told.topic_standing import TopicStanding
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.topic_standing import TopicStanding
 from keptlog.log.uncleanable import Uncleanable
 from keptlog.resident.likeness import code_likeness
 from keptlog.table.metadata.metadata_files import MetadataFiles, are_whole

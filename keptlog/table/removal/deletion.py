@@ -44,7 +44,7 @@ from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchNamespaceErr
 from pyiceberg.table import Table
 
 from keptlog.errors import KeptlogError, StorageUnavailable
-from keptlog.log.unknown_topic import unknown_topic
+from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.metadata_reading import loaded_now

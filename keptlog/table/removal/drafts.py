@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from keptlog.errors import InvalidConfig, LogCorrupt
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.receipts.receipt import Draft
 from keptlog.table.io.files import TableFiles
 from keptlog.table.removal.journal import DELETION, SWEEP, DeletedFile, Journal, id_of, receipt_folder

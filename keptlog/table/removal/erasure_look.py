@@ -1,4 +1,4 @@
-"""What a topic's table and storage tell of how far its erasures are; nothing is decided here (``keptlog.log.erasure``).
+"""What a topic's table and storage tell of how far its erasures are; ``keptlog.log.erasures.erasure`` decides.
 
 A snapshot that is older than the one in which the records were gone may still show them. Which of those are there, and
 who keeps them, stands in the table. What no snapshot shows, ``held`` finds.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keptlog.log.erasure import Erasure, GoneSince
+from keptlog.log.erasures.erasure import Erasure, GoneSince
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.removal.erasure_register import read_erasures

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.erasure import Erasure
+from keptlog.log.erasures.erasure import Erasure
 from keptlog.storage.disk import NO_FILE
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.state import ERASURES

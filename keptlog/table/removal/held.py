@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.counted import counted
 from keptlog.log.holder import (
     AFTER_DELAY,
     CLOCKS_DIFFER_MS,
@@ -32,6 +31,7 @@ from keptlog.log.holder import (
 )
 from keptlog.log.segment import Log
 from keptlog.log.segment_path import partition_in, watermarks_partition_in
+from keptlog.log.words.counted import counted
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.metadata_reading import looked_at

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.stored_files import why_no_purge
+from keptlog.log.told.stored_files import why_no_purge
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import Manifests, below, comparable_forms, live_references
 from keptlog.table.removal.topic_storage import Storage

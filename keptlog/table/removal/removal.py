@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from keptlog.errors import StorageUnavailable
-from keptlog.log.counted import counted
+from keptlog.log.words.counted import counted
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.references import below, comparable_forms

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.config import TopicConfig
-from keptlog.log.metrics import cleaner_metrics
 from keptlog.log.roll import active_segments
 from keptlog.log.segment import Log, Segment, total_bytes
+from keptlog.log.told.metrics import cleaner_metrics
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable
 from tests.conformance.cases import (

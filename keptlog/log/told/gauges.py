@@ -26,11 +26,11 @@ from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from keptlog.log.assessment import Assessment
-from keptlog.log.health import late_ms
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.holder import Holdings
-from keptlog.log.metrics import LastPass
-from keptlog.log.open_erasures import OpenErasures
 from keptlog.log.segment import total_bytes
+from keptlog.log.told.health import late_ms
+from keptlog.log.told.metrics import LastPass
 
 Number = int | float
 Facts = TypeVar("Facts")

@@ -33,11 +33,11 @@ from typing import NamedTuple
 from keptlog.errors import Action
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
-from keptlog.log.counted import counted
-from keptlog.log.explain import due_if_off
-from keptlog.log.iso_time import iso_time
-from keptlog.log.open_erasures import OpenErasures
-from keptlog.log.past import is_past
+from keptlog.log.erasures.open_erasures import OpenErasures
+from keptlog.log.given.past import is_past
+from keptlog.log.told.explain import due_if_off
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from keptlog.log.active import why_active
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_ENABLED, BrokerConfig
-from keptlog.log.counted import counted
 from keptlog.log.plan import why_left_alone, why_off
 from keptlog.log.retention import retention_of
 from keptlog.log.segment import Segment, total_bytes
-from keptlog.log.units import duration, in_words, moment, next_moment
+from keptlog.log.words.counted import counted
+from keptlog.log.words.units import duration, in_words, moment, next_moment
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.iso_time import has_date, iso_time
+from keptlog.log.words.iso_time import has_date, iso_time
 
 NOW_MS = "KEPTLOG_NOW_MS"
 _FIRST_MS = 10**10

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keptlog.log.assessment import Assessment
-from keptlog.log.open_erasures import OpenErasures
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.segment import total_bytes
 from keptlog.log.topic_partition import TopicPartition
 

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Collection, Sequence
 
 from keptlog.errors import UnknownTopic
-from keptlog.log.plain_number import plain_number
+from keptlog.log.given.plain_number import plain_number
 
 _ALIKE = 3
 """So many topics are looked at for a log that may have been meant."""

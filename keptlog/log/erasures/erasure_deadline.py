@@ -19,12 +19,12 @@ from dataclasses import dataclass
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import TopicConfig
-from keptlog.log.erasure import ErasureWay, cleanable_ms
+from keptlog.log.erasures.erasure import ErasureWay, cleanable_ms
 from keptlog.log.holder import ORPHAN_GRACE_MS, PURGE_INTERVAL_MS
-from keptlog.log.iso_time import has_date, iso_time, next_time
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
-from keptlog.log.setting import LONG_MAX
+from keptlog.log.words.iso_time import has_date, iso_time, next_time
+from keptlog.log.words.units import LONG_MAX
 
 
 @dataclass(frozen=True, slots=True)

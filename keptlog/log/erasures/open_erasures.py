@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from keptlog.log.erasure import Erasure, ErasureState, ErasureWay
+from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay
 
 _DEADLINES = 12
 _PARTITIONS = 20

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import sys
 
-from keptlog.log.iso_time import has_date, iso_time
-from keptlog.log.setting import LONG_MAX
+from keptlog.log.words.iso_time import has_date, iso_time
 
+LONG_MAX = 2**63 - 1
+"""Kafka's largest number, and its word for no limit."""
 YEAR_MS = 365 * 24 * 3_600_000
 UNLIMITED_MS = 1000 * YEAR_MS
 """Whoever sets a longer limit wants none."""

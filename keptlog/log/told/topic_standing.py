@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from keptlog.log.assessment import Assessment
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.holder import Holdings
-from keptlog.log.metrics import LastPass, Tally, added_up
-from keptlog.log.open_erasures import OpenErasures
-from keptlog.log.standing import LogStanding, Term, standing_of, term_of
-from keptlog.log.stored_files import FilesOnDisk
+from keptlog.log.told.metrics import LastPass, Tally, added_up
+from keptlog.log.told.standing import LogStanding, Term, standing_of, term_of
+from keptlog.log.told.stored_files import FilesOnDisk
 from keptlog.log.topic_partition import TopicPartition
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 from keptlog.log.drop import DropResult, StagedOutcome
-from keptlog.log.iso_time import iso_time
 from keptlog.log.segment import total_bytes
+from keptlog.log.words.iso_time import iso_time
 
 DELETE_RECORDS = "delete-records"
 """The operation of a commit that has moved a log start, and perhaps nothing else."""

@@ -20,9 +20,9 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from keptlog.log.assessment import Assessment
-from keptlog.log.health import Rank, rank_of
-from keptlog.log.metrics import LastPass, Tally, tally_of
 from keptlog.log.segment import total_bytes
+from keptlog.log.told.health import Rank, rank_of
+from keptlog.log.told.metrics import LastPass, Tally, tally_of
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Uncleanable
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from keptlog.errors import Action, KeptlogError, LogCorrupt
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
-from keptlog.log.conditions import TIMELY_CHECKS, Condition, Level, Matter
-from keptlog.log.counted import counted
 from keptlog.log.holder import Holder, HolderKind
-from keptlog.log.iso_time import iso_time
-from keptlog.log.problem import Problem
 from keptlog.log.segment import Log, total_bytes
-from keptlog.log.stored_files import MENDING, WrongFile
-from keptlog.log.units import size
+from keptlog.log.told.conditions import TIMELY_CHECKS, Condition, Level, Matter
+from keptlog.log.told.problem import Problem
+from keptlog.log.told.stored_files import MENDING, WrongFile
+from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.units import size
 
 _MINUTE_MS = 60_000
 _CLOCKS_DIFFER_MS = _MINUTE_MS

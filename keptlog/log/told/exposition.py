@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from keptlog.log.assessment import Assessment
-from keptlog.log.conditions import Condition, Level, Matter, Sighting
-from keptlog.log.gauges import (
+from keptlog.log.erasures.open_erasures import OpenErasures
+from keptlog.log.holder import Holdings
+from keptlog.log.told.conditions import Condition, Level, Matter, Sighting
+from keptlog.log.told.gauges import (
     Detail,
     Family,
     LogFacts,
@@ -30,9 +32,7 @@ from keptlog.log.gauges import (
     log_families,
     topic_families,
 )
-from keptlog.log.holder import Holdings
-from keptlog.log.metrics import LastPass, cleaner_metrics
-from keptlog.log.open_erasures import OpenErasures
+from keptlog.log.told.metrics import LastPass, cleaner_metrics
 from keptlog.log.topic_partition import TopicPartition
 
 DEFAULT_MAX_SERIES = 1000

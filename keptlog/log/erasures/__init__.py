@@ -1,0 +1,7 @@
+"""Erasures: every value of some keys is to be gone from the storage by a deadline.
+
+what is asked for         ``erasure``
+by when                   ``erasure_deadline`` (what stands in the way, and until when), ``erasure_schedule`` (from when
+on a pass is asked for)
+what is not done yet      ``open_erasures``
+"""

@@ -1,0 +1,6 @@
+"""How numbers, times and names are written for people.
+
+numbers, times            ``counted`` ("1 log, 2 logs"), ``units`` (sizes and spans in people's units), ``iso_time``
+whose reason it is        ``named``
+what is wrong             ``contradiction`` (files and state), ``no_text`` (bytes)
+"""
