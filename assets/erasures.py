@@ -28,7 +28,7 @@ from keptlog.log.told.metrics import Tally, metrics_of
 from keptlog.log.words.counted import counted, first_lines
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.named import unnamed
-from keptlog.passes.erasure_request import ErasureList, ErasureRow
+from keptlog.passes.erasures.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.observer import Overview, observe
 
 DEADLINE_CHECK = "erasure_deadline"

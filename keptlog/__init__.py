@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from keptlog.home import Home, open_home
     from keptlog.log.record import NewRecord, Record
-    from keptlog.passes.erasure_request import ErasureRequest
+    from keptlog.passes.erasures.erasure_request import ErasureRequest
 
 __version__ = "0.1.0"
 
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ErasureRequest": "keptlog.passes.erasure_request",
+    "ErasureRequest": "keptlog.passes.erasures.erasure_request",
     "Home": "keptlog.home",
     "NewRecord": "keptlog.log.record",
     "Record": "keptlog.log.record",

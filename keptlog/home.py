@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from keptlog.passes.apply import Applied, Applier
     from keptlog.passes.check import CheckResult
     from keptlog.passes.clean import Cleaner, Pass
-    from keptlog.passes.erase import Eraser
+    from keptlog.passes.erasures.erase import Eraser
     from keptlog.passes.purge import Purger
     from keptlog.passes.readers import Readers
     from keptlog.passes.receipts import Receipts
@@ -289,7 +289,7 @@ class Home:
     @property
     def eraser(self) -> Eraser:
         """What erases keys from this home's topics, by their deadline."""
-        from keptlog.passes.erase import Eraser, first_secret
+        from keptlog.passes.erasures.erase import Eraser, first_secret
         from keptlog.storage.erasure_secret import load_hasher
 
         make = partial(first_secret, self.store, lambda: secrets.token_bytes(32))
@@ -300,7 +300,7 @@ class Home:
     @property
     def holdings_here(self) -> Holdings:
         """What lies on this machine and may be of any topic: folders of Sparks that are gone, what looks remembered."""
-        from keptlog.passes.this_machine import held_here
+        from keptlog.passes.doctor.this_machine import held_here
         from keptlog.table.chosen import whole
 
         return held_here(self.path, self.broker.keptlog_purge_interval_ms, whole(self.store).metadata_locations())

@@ -25,7 +25,7 @@ from keptlog.log.erasures.erasure import ErasureState
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time, next_time, time_from
 from keptlog.log.words.named import named_lines
-from keptlog.passes.erasure_request import ErasureProposal, ErasureRequest, ErasureResult, ErasureRow
+from keptlog.passes.erasures.erasure_request import ErasureProposal, ErasureRequest, ErasureResult, ErasureRow
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 _TOLD = 5

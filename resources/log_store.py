@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from keptlog.log.broker import BrokerConfig
     from keptlog.log.holder import Holdings
     from keptlog.passes.clean import Cleaner
-    from keptlog.passes.erase import Eraser
+    from keptlog.passes.erasures.erase import Eraser
     from keptlog.passes.purge import Purger
     from keptlog.passes.retain import Retainer
     from keptlog.spark.driver import Spark

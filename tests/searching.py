@@ -1,4 +1,4 @@
-"""One look through a topic for keys: what a verification of erasures (``passes/erase_verify.py``) does in rounds."""
+"""One look through a topic for keys: what a verification of erasures (``erase_verify``) does in rounds."""
 
 from __future__ import annotations
 

@@ -56,6 +56,7 @@ RECEIPTS = "Receipts are checked by whoever has their files, without a home"
 CRYPTOGRAPHY = "Only keptlog.receipts imports cryptography"
 PASSES = "The passes decide, and leave Spark, Iceberg, Dagster and the command line to others"
 LOG = "Inside the rules, imports only go down"
+INSIDE_PASSES = "Inside the passes, imports only go down"
 TABLE = "Inside the table, imports only go down"
 ICEBERG = "Only keptlog.table imports PyIceberg"
 SPARK = "Only keptlog.spark imports PySpark"
@@ -105,6 +106,7 @@ WRONG_IMPORTS = [
     ("keptlog/notify/memory.py", "import keptlog.table.store", DOWN),
     ("keptlog/ingest/kafka_logs.py", "import keptlog.passes.clean", DOWN),
     ("keptlog/passes/clean.py", "import keptlog.ingest.ingest_pass", DOWN),
+    ("keptlog/passes/clean.py", "import keptlog.passes.doctor.this_machine", INSIDE_PASSES),
     ("keptlog/passes/clean.py", "import pyspark", PASSES),
     ("keptlog/passes/clean.py", "import pyiceberg", PASSES),
     ("keptlog/passes/clean.py", "import dagster", PASSES),

@@ -126,7 +126,7 @@ def test_no_folder_that_can_not_be_listed_is_left_out_without_a_word() -> None:
     allowed = {
         "keptlog/folders.py",
         "keptlog/cli/completion.py",
-        "keptlog/passes/this_machine.py",
+        "keptlog/passes/doctor/this_machine.py",
         "keptlog/spark/archive.py",
         "keptlog/spark/archiving.py",
         "keptlog/table/doctor/scratch.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from keptlog.cli.output import print_table
-from keptlog.passes.catalog_doctor import Certificate
+from keptlog.passes.doctor.catalog_doctor import Certificate
 from keptlog.table.doctor.catalog_probe import Answer
 
 _ANSWERS = {Answer.KEPT: "kept", Answer.BROKEN: "BROKEN", Answer.NOT_LOOKED_AT: "not looked at"}

@@ -76,7 +76,7 @@ def _probe(home: Path, now_ms: int, progress: Progress, *, as_json: bool) -> Non
 def _check_ups(home: Path, now_ms: int, progress: Progress, *, is_probed: bool) -> list[CheckUp]:
     try:
         from keptlog.cli.patient import patient  # noqa: PLC0415  # see above
-        from keptlog.passes.home_doctor import examine  # noqa: PLC0415
+        from keptlog.passes.doctor.home_doctor import examine  # noqa: PLC0415
     except InvalidConfig as error:
         cause, todo = "it says something that can't be read", "correct it there, or take it out"
         told = Problem("PyIceberg's configuration", str(error), cause, todo)

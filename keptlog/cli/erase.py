@@ -32,7 +32,7 @@ from keptlog.home import new_id, open_home
 from keptlog.log.erasures.erasure import ErasureWay
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import has_date, iso_time, time_from
-from keptlog.passes.erasure_request import (
+from keptlog.passes.erasures.erasure_request import (
     NOTHING_ASKED,
     ErasureList,
     ErasureProposal,
@@ -194,7 +194,7 @@ def verify(ids: Sequence[str], *, as_json: bool, quiet: bool) -> None:
 
 def _known(topics: Sequence[str], now_ms: int) -> ErasureList:
     """All erasures of these topics that are remembered, the open ones as far as they are now."""
-    from keptlog.passes.ended_erasures import only_ended  # noqa: PLC0415  # who asks for one needs none of it
+    from keptlog.passes.erasures.ended_erasures import only_ended  # noqa: PLC0415  # who asks for one needs none of it
 
     return only_ended(unopened_store(), topics) or open_home().eraser.list(topics, now_ms=now_ms)
 

@@ -13,9 +13,9 @@ from keptlog.errors import InvalidConfig
 from keptlog.home import client_settings, new_id, open_home
 from keptlog.log.told.conditions import Sighting, Thresholds
 from keptlog.notify.settings import PREFIX, notify_settings, notify_thresholds
-from keptlog.passes.home_patient import Patient
+from keptlog.passes.doctor.home_patient import Patient
+from keptlog.passes.doctor.proof_doctor import Proofs
 from keptlog.passes.observer import Overview
-from keptlog.passes.proof_doctor import Proofs
 from keptlog.passes.watch import home_sighting, tick_evidence
 from keptlog.progress import Progress
 from keptlog.receipts.key_files import require_signing_key
@@ -25,12 +25,12 @@ from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.configuration import catalog_settings
 
 if TYPE_CHECKING:
-    from keptlog.passes.catalog_doctor import CatalogDoctor, Certificate
+    from keptlog.passes.doctor.catalog_doctor import CatalogDoctor, Certificate
 
 
 def catalog_doctor(home: Path, progress: Progress) -> CatalogDoctor:
     """Who probes the configured catalog, or the home's."""
-    from keptlog.passes.catalog_doctor import CatalogDoctor  # noqa: PLC0415  # few homes have a catalog to be probed
+    from keptlog.passes.doctor.catalog_doctor import CatalogDoctor  # noqa: PLC0415  # few homes have a catalog to be probed
 
     return CatalogDoctor(lambda: open_catalog(home), new_id, time.sleep, progress)
 

@@ -39,9 +39,9 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.log.words.units import duration, glance, size
 from keptlog.notify.checks import broken_checks, checks_file
+from keptlog.passes.doctor.this_machine import held_here
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.standings import Standings, look_at_standings, wrong_files_on_disk
-from keptlog.passes.this_machine import held_here
 from keptlog.settings import home_path
 from keptlog.table.catalogs.embedded import unfinished_deletion
 

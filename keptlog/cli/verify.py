@@ -26,8 +26,8 @@ from keptlog.cli.unopened import unopened_store
 from keptlog.log.broker import purge_interval_ms
 from keptlog.notify.checks import leave_checks
 from keptlog.passes.check import Outcome
+from keptlog.passes.doctor.this_machine import held_here
 from keptlog.passes.holders import THIS_MACHINE, judged_here
-from keptlog.passes.this_machine import held_here
 from keptlog.passes.verify_pass import by_check, to_verify, verify_logs
 from keptlog.settings import home_path
 

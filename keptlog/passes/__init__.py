@@ -4,10 +4,12 @@ passes            ``clean``, ``retain``, ``purge``, ``drop``, ``repair``, ``appl
 ``restore_to_file``; one log, leg or topic at a time: ``apart``, ``in_legs``, ``landing``; logs that failed: ``marked``
 which logs        ``names``
 how they stand    ``observer`` (the one way to look), ``observable``, ``standings``, ``stored_files``
-what is checked   ``verify_pass``, ``verify``, ``check``, ``holders``, ``this_machine``
-erasures          ``erase``, ``erase_topic``, ``erase_look``, ``erase_verify``, ``erasure_request``,
-``erasure_receipt``, ``ended_erasures``, ``kept_records``; keys: ``key_places``, ``key_text``
+what is checked   ``verify_pass``, ``verify``, ``check``, ``holders``
 readers, proofs   ``readers``, ``receipts``
-who is told       ``watch`` (notify); doctor: ``home_doctor``, ``home_patient``, ``proof_doctor``,
-``catalog_doctor``
+who is told       ``watch`` (notify)
+
+Two folders use these, and imports only go down:
+
+doctor            what is wrong with a home, a catalog, this machine
+erasures          keys that are to be gone, from the request to the proof
 """

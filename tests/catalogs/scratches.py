@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyiceberg.catalog.sql import SqlCatalog
 
-from keptlog.passes.catalog_doctor import PROBES
+from keptlog.passes.doctor.catalog_doctor import PROBES
 from keptlog.table.doctor.catalog_probe import ProbeResult, probed
 from keptlog.table.doctor.scratch import Scratch, scratch_at
 from tests.table.stores import new_id

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from examples.lake.postgres import Postgres
-from keptlog.passes.catalog_doctor import CatalogDoctor, Certificate
+from keptlog.passes.doctor.catalog_doctor import CatalogDoctor, Certificate
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.doctor.catalog_probe import Answer
 from keptlog.table.doctor.scratch import Scratch, left_over

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.passes.catalog_doctor import CatalogDoctor
+from keptlog.passes.doctor.catalog_doctor import CatalogDoctor
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.doctor.scratch import LEFT_AFTER_MS, left_over, sweep
 from keptlog.table.io.files import TableFiles
@@ -58,7 +58,7 @@ def test_whatever_a_killed_one_has_left_goes_with_the_next(tmp_path: Path, line:
 
 def test_who_looks_says_what_it_has_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create(tmp_path)
-    monkeypatch.setattr("keptlog.passes.catalog_doctor.PROBES", ())
+    monkeypatch.setattr("keptlog.passes.doctor.catalog_doctor.PROBES", ())
     catalog = open_catalog(tmp_path)
     for name in ("keptlog_doctor_1000_dead", "keptlog_doctor_9000000_busy", "keptlog_doctor_notes", "other"):
         catalog.create_namespace((name,))

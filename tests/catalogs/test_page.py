@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from keptlog.passes.catalog_doctor import PROBES
+from keptlog.passes.doctor.catalog_doctor import PROBES
 from keptlog.table.doctor.catalog_probe import Probe
 from tests.catalogs.test_wrong_catalogs import DEFECTS
 

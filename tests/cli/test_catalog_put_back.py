@@ -11,7 +11,7 @@ import pytest
 
 from keptlog.errors import StorageUnavailable
 from keptlog.home import open_home
-from keptlog.passes import home_patient
+from keptlog.passes.doctor import home_patient
 from tests.cli.conftest import Run
 from tests.table.stores import COMPACTED, TOPIC, append_each, clean, values
 

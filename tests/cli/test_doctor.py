@@ -9,7 +9,7 @@ import pytest
 
 from keptlog.home import new_id, open_home
 from keptlog.log.record import NewRecord
-from keptlog.passes.home_doctor import CHECKS
+from keptlog.passes.doctor.home_doctor import CHECKS
 from tests.cli.conftest import Run
 from tests.readme.page import ROOT
 

@@ -26,7 +26,7 @@ from keptlog.errors import StalePlan, StorageUnavailable
 from keptlog.home import Home, open_home
 from keptlog.log.erasures.erasure import ErasureState
 from keptlog.log.words.iso_time import iso_time
-from keptlog.passes.erasure_request import ErasureRow
+from keptlog.passes.erasures.erasure_request import ErasureRow
 from keptlog.table.store import LogStore
 from tests.crash.many_kills import Round, run_rounds
 from tests.crash.traffic import Journal, journals_in

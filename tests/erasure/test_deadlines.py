@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keptlog.log.erasures.erasure import ErasureWay
-from keptlog.passes.erasure_request import ErasureRequest, TopicProposal
+from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, VALUE, World
 from tests.table.foreign import table_of
 

@@ -95,7 +95,7 @@ def test_an_outage_without_a_key_in_its_text_is_told_as_it_is(world: World, monk
 
 
 def test_what_a_request_and_its_answers_show_holds_no_key(world: World) -> None:
-    from keptlog.passes.erasure_request import ErasureRequest  # noqa: PLC0415
+    from keptlog.passes.erasures.erasure_request import ErasureRequest  # noqa: PLC0415
 
     world.create()
     request = ErasureRequest("r1", ("users",), (KEY,))

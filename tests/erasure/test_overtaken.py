@@ -10,9 +10,9 @@ from pyiceberg.table import Table
 
 from keptlog.engine.engine import Engine
 from keptlog.log.record import NewRecord
-from keptlog.passes.erase_topic import TopicErasure
-from keptlog.passes.erasure_request import ErasureRequest
-from keptlog.passes.key_places import KeyPlace
+from keptlog.passes.erasures.erase_topic import TopicErasure
+from keptlog.passes.erasures.erasure_request import ErasureRequest
+from keptlog.passes.erasures.key_places import KeyPlace
 from keptlog.table.metadata.references import References, all_references
 from keptlog.table.removal import search
 from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World, new_id

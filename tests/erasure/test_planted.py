@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from keptlog.log.record import Record
-from keptlog.passes.erasure_request import ErasureRow
+from keptlog.passes.erasures.erasure_request import ErasureRow
 from keptlog.passes.purge import Purger
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file

@@ -106,7 +106,7 @@ def test_each_live_segment_is_read_once_for_all_requests_that_wait_for_its_tombs
         opened.append(segment.path)
         return real(files, segment)
 
-    monkeypatch.setattr("keptlog.passes.erase_look.open_segment", counted)
+    monkeypatch.setattr("keptlog.passes.erasures.erase_look.open_segment", counted)
     rows = world.eraser.advance(now_ms=world.now_ms).rows
     assert {row.erasure.state for row in rows} == {ErasureState.COMPACTED}
     assert len(opened) == len(world.store.logs("users")[0].segments) == 1

@@ -14,7 +14,7 @@ import pytest
 from keptlog.cli.receipt_text import lines_of
 from keptlog.errors import StorageUnavailable
 from keptlog.log.erasures.erasure import ErasureState
-from keptlog.passes.erasure_receipt import receipt_id
+from keptlog.passes.erasures.erasure_receipt import receipt_id
 from keptlog.receipts.receipt import Draft
 from keptlog.table.removal.drafts import Seal
 from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World

@@ -12,7 +12,7 @@ from pyiceberg.exceptions import CommitFailedException
 
 from keptlog.errors import CommitStateUnknown, InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.log.record import NewRecord
-from keptlog.passes.erasure_request import ErasureRequest
+from keptlog.passes.erasures.erasure_request import ErasureRequest
 from keptlog.table.store import LogStore
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, VALUE, World, new_id
 from tests.in_process import in_process_engine

@@ -13,7 +13,7 @@ import pytest
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import open_home
-from keptlog.passes.erasure_request import ErasureRequest
+from keptlog.passes.erasures.erasure_request import ErasureRequest
 from keptlog.storage import erasure_secret
 from keptlog.storage.erasure_secret import load_hasher, require_secret
 from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World

@@ -8,7 +8,7 @@ import pytest
 
 from keptlog.log.erasures.erasure import ErasureState
 from keptlog.log.uncleanable import Backoff
-from keptlog.passes.erasure_request import ErasureRequest
+from keptlog.passes.erasures.erasure_request import ErasureRequest
 from keptlog.table.changes.mark import Failure
 from tests.erasure.world import HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
 from tests.storage_errors import unlisted

@@ -8,7 +8,7 @@ import pytest
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.record import NewRecord
-from keptlog.passes.key_places import KeyPlaces
+from keptlog.passes.erasures.key_places import KeyPlaces
 from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World
 
 BY_HEADER = {"compaction.strategy": "header", "compaction.strategy.header": "v"}

@@ -19,8 +19,8 @@ from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageU
 from keptlog.home import Home, new_id, open_home
 from keptlog.log.record import NewRecord
 from keptlog.passes.clean import Cleaner
-from keptlog.passes.erase import Eraser
-from keptlog.passes.erasure_request import ErasureList, ErasureRequest
+from keptlog.passes.erasures.erase import Eraser
+from keptlog.passes.erasures.erasure_request import ErasureList, ErasureRequest
 from keptlog.passes.purge import Purger
 from tests.crash.traffic import GRACE_MS, Journal, journals_in
 from tests.crash.workload import TOPIC, batch, wall_clock_ms

@@ -16,8 +16,8 @@ from keptlog.log.erasures.erasure import Erasure
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.passes.clean import Cleaner
-from keptlog.passes.erase import Eraser
-from keptlog.passes.erasure_request import ErasureRequest, ErasureResult, ErasureRow
+from keptlog.passes.erasures.erase import Eraser
+from keptlog.passes.erasures.erasure_request import ErasureRequest, ErasureResult, ErasureRow
 from keptlog.passes.purge import Purger
 from keptlog.receipts.receipt import Receipt
 from keptlog.storage.erasure_secret import load_hasher

@@ -13,7 +13,7 @@ import pytest
 
 from keptlog.home import Home, open_home
 from keptlog.passes.clean import Cleaner
-from keptlog.passes.erase import Eraser
+from keptlog.passes.erasures.erase import Eraser
 from tests.frozen_homes.archive import unpack
 from tests.frozen_homes.conftest import ARCHIVES, Frozen, name_of
 from tests.frozen_homes.promises import promised, receipts

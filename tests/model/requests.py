@@ -22,8 +22,8 @@ from keptlog.home import new_id
 from keptlog.log.erasures.erasure import Erasure, ErasureState
 from keptlog.log.record import NewRecord, Record
 from keptlog.passes.clean import Cleaner
-from keptlog.passes.erase import Eraser
-from keptlog.passes.erasure_request import ErasureRequest, ErasureRow
+from keptlog.passes.erasures.erase import Eraser
+from keptlog.passes.erasures.erasure_request import ErasureRequest, ErasureRow
 from keptlog.table.store import LogStore
 from tests.logs import ReferenceTwin
 from tests.model.dropping import HASHER

@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from keptlog.passes.erasure_request import ErasureRequest
+from keptlog.passes.erasures.erasure_request import ErasureRequest
 from tests.erasure.world import World as ErasureWorld
 from tests.orchestration.conftest import HOUR_MS, World
 

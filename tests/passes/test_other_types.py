@@ -12,7 +12,7 @@ import pytest
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import Home, open_home
 from keptlog.log.record import NewRecord
-from keptlog.passes.erasure_request import ErasureRequest
+from keptlog.passes.erasures.erasure_request import ErasureRequest
 from keptlog.passes.names import named_logs
 from keptlog.passes.readers import ReaderStanding
 from keptlog.table.reading.readers import PositionFiles, ReaderPosition, Registration

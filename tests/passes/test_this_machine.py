@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from keptlog.log.holder import HolderKind
-from keptlog.passes.this_machine import left_folders
+from keptlog.passes.doctor.this_machine import left_folders
 
 
 def folder(root: Path, name: str = "blockmgr-1", *, age_seconds: int = 0) -> Path:

@@ -22,7 +22,7 @@ import pytest
 from examples.ports import free_ports
 from keptlog.home import open_home, wall_clock_ms
 from keptlog.log.record import NewRecord
-from keptlog.passes.erasure_request import ErasureRequest
+from keptlog.passes.erasures.erasure_request import ErasureRequest
 from tests.processes import open_files
 from tests.security.searching import descendants, found_in, found_in_files
 from tests.table.buckets import new_bucket, s3_server

@@ -13,8 +13,8 @@ from __future__ import annotations
 from keptlog.errors import KeptlogError
 from keptlog.log.erasures.erasure import Erasure, ErasureState
 from keptlog.log.record import Record
-from keptlog.passes.erase import Eraser
-from keptlog.passes.erasure_request import ErasureRequest, ErasureRow
+from keptlog.passes.erasures.erase import Eraser
+from keptlog.passes.erasures.erasure_request import ErasureRequest, ErasureRow
 from keptlog.storage.key_hash import KeyHasher
 from tests.sim.book import Book, Erasing, decoded
 from tests.sim.history import INGESTED, KEYS, History

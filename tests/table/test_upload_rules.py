@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from examples.lake.fault_proxy import Fault, http_proxy
-from keptlog.passes.catalog_doctor import CatalogDoctor
+from keptlog.passes.doctor.catalog_doctor import CatalogDoctor
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.io.files import TableFiles
 from tests.table.buckets import ABucket, new_bucket
@@ -80,7 +80,7 @@ def test_who_may_not_ask_for_the_rules_is_told_that_they_were_not_looked_at(
             monkeypatch.setenv(
                 f"PYICEBERG_CATALOG__KEPTLOG__{name.upper().replace('.', '__').replace('-', '_')}", str(text)
             )
-        monkeypatch.setattr("keptlog.passes.catalog_doctor.PROBES", ())
+        monkeypatch.setattr("keptlog.passes.doctor.catalog_doctor.PROBES", ())
         found = CatalogDoctor(lambda: open_catalog(tmp_path), new_id, time.sleep).examine(NOW_MS)
         assert proxy.injected[Fault.FORBIDDEN] > 0
     [hint] = found.hints

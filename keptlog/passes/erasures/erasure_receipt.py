@@ -20,7 +20,7 @@ from keptlog.storage.object_version import VERSION_IN_PATH
 from keptlog.storage.segment_reader import stored_checksums
 
 if TYPE_CHECKING:
-    from keptlog.passes.erasure_request import ErasureProof
+    from keptlog.passes.erasures.erasure_request import ErasureProof
     from keptlog.table.io.files import TableFiles
 
 ERASURE = "erasure"

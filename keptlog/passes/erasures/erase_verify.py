@@ -21,9 +21,9 @@ from keptlog.log.erasures.erasure import Erasure, ErasureState, reached
 from keptlog.log.search import FileFindings, FileKind, KeyHits, SearchedFile
 from keptlog.log.told.stored_files import MENDING
 from keptlog.log.words.counted import counted
-from keptlog.passes.erasure_receipt import erasure_drafts
-from keptlog.passes.erasure_request import ErasureProof, ErasureRow
-from keptlog.passes.kept_records import KeptRecords
+from keptlog.passes.erasures.erasure_receipt import erasure_drafts
+from keptlog.passes.erasures.erasure_request import ErasureProof, ErasureRow
+from keptlog.passes.erasures.kept_records import KeptRecords
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.removal.drafts import why_not_sealed
 from keptlog.table.removal.erasure_look import snapshot_ids

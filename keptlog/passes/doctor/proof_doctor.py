@@ -19,7 +19,7 @@ from keptlog.log.told.examination import unreadable_problem
 from keptlog.log.told.problem import Problem
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
-from keptlog.passes.home_patient import NotLookedAt, Patient
+from keptlog.passes.doctor.home_patient import NotLookedAt, Patient
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.doctor.topic_exam import TopicExam
 

@@ -32,10 +32,10 @@ from keptlog.log.erasures.erasure import (
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
-from keptlog.passes.erase_topic import first_look
-from keptlog.passes.erasure_request import ErasureRow
-from keptlog.passes.kept_records import KeptRecords
-from keptlog.passes.key_places import KeyPlace, KeyPlaces
+from keptlog.passes.erasures.erase_topic import first_look
+from keptlog.passes.erasures.erasure_request import ErasureRow
+from keptlog.passes.erasures.kept_records import KeptRecords
+from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.segment_reader import open_segment
 from keptlog.table.removal.erasure_look import current_snapshot_of, oldest_sequence_number

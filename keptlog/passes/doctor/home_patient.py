@@ -25,8 +25,8 @@ from keptlog.table.store import LogStore
 from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
-    from keptlog.passes.catalog_doctor import Certificate
-    from keptlog.passes.proof_doctor import Proofs
+    from keptlog.passes.doctor.catalog_doctor import Certificate
+    from keptlog.passes.doctor.proof_doctor import Proofs
 
 NOT_OPENED = "the home can't be opened"
 NO_FILES = "the files of the topics are not where the catalog says"

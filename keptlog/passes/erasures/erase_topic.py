@@ -42,8 +42,8 @@ from keptlog.log.search import SearchedFile
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.strategy import StrategyKind
 from keptlog.log.words.iso_time import iso_time
-from keptlog.passes.erasure_request import ErasureRequest, TopicProposal
-from keptlog.passes.key_places import KeyPlace, KeyPlaces, both
+from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal
+from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.changes.erasures import RegisterChange
 from keptlog.table.removal.erasure_look import keepers, read_register

@@ -23,10 +23,10 @@ from keptlog.log.run_id import valid_run_id
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.drop import Dropper
-from keptlog.passes.erase_look import TopicLook
-from keptlog.passes.erase_topic import TopicErasure
-from keptlog.passes.erase_verify import Verification
-from keptlog.passes.erasure_request import (
+from keptlog.passes.erasures.erase_look import TopicLook
+from keptlog.passes.erasures.erase_topic import TopicErasure
+from keptlog.passes.erasures.erase_verify import Verification
+from keptlog.passes.erasures.erasure_request import (
     NOTHING_ASKED,
     ErasureList,
     ErasureProposal,
@@ -36,7 +36,7 @@ from keptlog.passes.erasure_request import (
     TopicProposal,
     refuse_unknown_ids,
 )
-from keptlog.passes.key_text import names_hashed_key, names_key, quotes
+from keptlog.passes.erasures.key_text import names_hashed_key, names_key, quotes
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
 from keptlog.table.changes.erasures import RegisterChange

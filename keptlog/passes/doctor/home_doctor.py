@@ -30,9 +30,9 @@ from keptlog.log.told.examination import (
 )
 from keptlog.log.told.problem import CheckUp, Problem
 from keptlog.log.words.counted import some_of
-from keptlog.passes.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
-from keptlog.passes.proof_doctor import erasure_problems, receipt_problems
-from keptlog.passes.this_machine import held_here
+from keptlog.passes.doctor.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
+from keptlog.passes.doctor.proof_doctor import erasure_problems, receipt_problems
+from keptlog.passes.doctor.this_machine import held_here
 from keptlog.table.catalogs.embedded import DATABASE, unfinished_deletion
 from keptlog.table.catalogs.home_folder import RESTORE
 from keptlog.table.catalogs.home_location import Elsewhere

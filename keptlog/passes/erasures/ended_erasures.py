@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
-from keptlog.passes.erasure_request import ErasureList, ErasureRow
+from keptlog.passes.erasures.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.names import require_topics
 from keptlog.table.metadata.state import ERASURES, read_open_erasures
 from keptlog.table.removal.erasure_look import read_register

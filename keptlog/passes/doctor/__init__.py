@@ -1,0 +1,6 @@
+"""What doctor asks: ``home_doctor`` has the checks, the others look.
+
+a home            ``home_doctor``, ``home_patient``; its receipts and erasures: ``proof_doctor``
+a catalog         ``catalog_doctor``
+this machine      ``this_machine``
+"""
