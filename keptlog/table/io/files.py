@@ -315,7 +315,7 @@ class TableFiles:
         require_writable(self.properties)
         local = local_path(path)
         if local is None or self._is_durable_later:
-            if local is None and write_remote(self.properties, path, content):
+            if local is None and write_remote(self.properties, path, content, is_whole_now=not self._is_durable_later):
                 return
             # Nobody refers to it before it is durable, so half of it does no harm.
             with self.open_output(path) as sink:

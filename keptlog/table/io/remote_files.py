@@ -78,17 +78,39 @@ def create_remote(properties: Properties, path: str) -> pa.NativeFile:
         return filesystem.open_output_stream(inner)
 
 
-def write_remote(properties: Properties, path: str, content: bytes) -> bool:
-    """Write a small file whole, if its store is one whose answer says that it was written; gives whether it was one.
+def write_remote(properties: Properties, path: str, content: bytes, *, is_whole_now: bool) -> bool:
+    """Write a small file whole; gives whether it was, which of another store than S3 ``is_whole_now`` asks for.
 
     Raises:
         OSError: it may not have been written. What was there before is left there: it may be an earlier one.
     """
     reads = _trusted_reads(path, "written")
-    if not reads:
-        return False
-    reads.put_object(properties, path, content)
-    return True
+    if reads:
+        reads.put_object(properties, path, content)
+    elif is_whole_now:
+        _write_by_arrow(properties, path, content)
+    return bool(reads) or is_whole_now
+
+
+def _write_by_arrow(properties: Properties, path: str, content: bytes) -> None:
+    """Write a small file to another store than S3."""
+    with told_why(path):
+        try:
+            with create_remote(properties, path) as sink:
+                sink.write(content)
+        except BaseException:
+            # Each by itself: where it can't be read, nobody knows what lies there.
+            with contextlib.suppress(OSError):
+                _delete_half(properties, path, content)
+            raise
+
+
+def _delete_half(properties: Properties, path: str, content: bytes) -> None:
+    """Delete what lies there if it is a beginning of the content: who could not write to the end has left it."""
+    with open_remote(properties, path) as source:
+        there = bytes(source.read(len(content) + 1))
+    if len(there) < len(content) and content.startswith(there):
+        delete_remote(properties, path)
 
 
 def delete_remote(properties: Properties, path: str) -> None:
