@@ -105,12 +105,14 @@ class Watch:
             seen = look()
             before = folder.state()
             state = self._after(before, seen)
-            if state != before:
+            adapters = adapters_of(self.settings) if self.adapters is None else self.adapters
+            # What is sent and can't be remembered is sent at each look: so it is tried before, also with nothing new.
+            if state != before or any(to_be_told(state, each.name) for each in adapters):
                 folder.keep(state)
             # Only who tells people forgets: others look, and change nothing.
             forget_checks(self.home, lambda name: all(map(seen.is_gone, possible_topics(name))))
             delivery = Delivery(folder, state, self.name, self.monotonic_ms)
-            delivery.send_all(adapters_of(self.settings) if self.adapters is None else self.adapters, seen.now_ms)
+            delivery.send_all(adapters, seen.now_ms)
             return delivery
 
     def would_tell(self, look: Callable[[], Sighting]) -> tuple[NotifyState, dict[str, list[Message]]]:

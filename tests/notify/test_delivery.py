@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from keptlog.errors import StorageUnavailable
 from keptlog.log.told.conditions import Condition, Matter, Sighting
+from keptlog.notify import memory
 from keptlog.notify.adapters import Adapter, Mail, NotDelivered, Webhook
 from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message
@@ -62,6 +66,27 @@ def test_a_process_that_dies_after_it_has_sent_sends_the_same_message_again(
         watch(tmp_path, way).tell(lambda: bad(1))
     first, again = way.taken
     assert first.id == again.id
+
+
+def test_what_no_way_has_told_yet_is_not_sent_at_each_look_where_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way = Way("way", most=0)
+    watch(tmp_path, way).tell(lambda: bad(1))
+
+    def is_full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    way.most = 1000
+    with monkeypatch.context() as full:
+        full.setattr(memory, "replace_file", is_full)
+        for _ in range(3):
+            with pytest.raises(StorageUnavailable, match="No space left on device"):
+                watch(tmp_path, way).tell(lambda: bad(1))
+    assert way.taken == []
+    for _ in range(3):
+        watch(tmp_path, way).tell(lambda: bad(1))
+    assert len(way.taken) == 1
 
 
 def test_a_way_that_stops_in_the_middle_goes_on_there(tmp_path: Path) -> None:
