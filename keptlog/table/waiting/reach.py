@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import resource
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum, auto
 from http import HTTPStatus
@@ -60,6 +60,8 @@ _REFUSED = (
 _REFUSED_BY_DATABASE = ("authentication failed", "no pg_hba.conf entry", "permission denied", "Access denied")
 _BUSY = {408, 423, 425, 429}
 """HTTP's words for later."""
+_BUSY_BY_DATABASE = ("too many clients", "remaining connection slots", "is starting up")
+_LATER = "it has too much to do: try again in a while"
 _UNSUPPORTED = {HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.NOT_IMPLEMENTED}
 """Iceberg's answer for what a catalog can't do, and HTTP's."""
 _JAVA_S_UNSUPPORTED = {"UnsupportedOperationException", "NotImplementedException", "NotSupportedException"}
@@ -75,6 +77,19 @@ class FailureKind(Enum):
     REFUSED = auto()
     NOT_SENT = auto()
     UNKNOWN = auto()
+
+
+_BY_STATE: Mapping[str, tuple[FailureKind, str]] = {
+    "25006": (FailureKind.NOT_SENT, "its database takes no writes: if it stands by for another one, give that address"),
+    "40001": (FailureKind.NOT_SENT, _LATER),
+    "40P01": (FailureKind.NOT_SENT, _LATER),
+    "53100": (FailureKind.REFUSED, "make room on the disk of its database"),
+    "53200": (FailureKind.NOT_SENT, _LATER),
+    "55P03": (FailureKind.NOT_SENT, _LATER),
+    "57014": (FailureKind.NOT_SENT, _LATER),
+}
+"""PostgreSQL's answers to a statement that it has not carried out: it takes the whole transaction back, also if it says
+so of the COMMIT. Read-only, two that met, a full disk, no memory, a lock or an answer that took too long."""
 
 
 class ToldFailure(OSError):
@@ -107,10 +122,11 @@ def todo_about(error: Exception) -> str:
         return "the catalog's database is damaged: put it back from a backup"
     if is_unsupported(error):
         return "this catalog can't do it: keptlog doctor --catalog says what follows"
-    if _is_locked(error):
-        return HELD
-    if _is_busy(error):
-        return "it has too much to do: try again in a while"
+    by_database = _by_state(error)
+    if by_database:
+        return by_database[1]
+    if _is_locked(error) or _is_busy(error):
+        return HELD if _is_locked(error) else _LATER
     room = ", and that its disk has room for one more file (df -i)" if _is_unopened(error) else ""
     return _ALLOW if failure_of(error) is FailureKind.REFUSED else f"check that it exists and can be reached{room}"
 
@@ -150,6 +166,8 @@ def _of_answer(error: RESTError | HTTPError) -> FailureKind:
 
 def _is_busy(error: BaseException) -> bool:
     """Whether a catalog is there, and says "later"."""
+    if isinstance(error, NotConnected):
+        return any(word in str(error) for word in _BUSY_BY_DATABASE)
     return isinstance(error, TooManyRequestsError) or _status_of(error) in _BUSY
 
 
@@ -195,8 +213,18 @@ def _of_database(error: DBAPIError) -> FailureKind:
     """SQLite says that it is locked, that its file was moved, or that it can't open one: nothing landed."""
     if isinstance(error, NotConnected) and any(word in str(error) for word in _REFUSED_BY_DATABASE):
         return FailureKind.REFUSED
+    by_database = _by_state(error)
+    if by_database:
+        return by_database[0]
     is_unsent = _is_locked(error) or _was_moved(error) or _is_unopened(error) or isinstance(error, NotConnected)
     return FailureKind.NOT_SENT if is_unsent else FailureKind.UNKNOWN
+
+
+def _by_state(error: BaseException) -> tuple[FailureKind, str] | None:
+    """What PostgreSQL's code of an error means, and what to do; null for one that may have come after all was done."""
+    raw = error.orig if isinstance(error, DBAPIError) else None
+    state = getattr(raw, "pgcode", None) or getattr(raw, "sqlstate", None)  # psycopg2's name, and psycopg's
+    return _BY_STATE.get(str(state))
 
 
 def _is_locked(error: BaseException) -> bool:
