@@ -24,9 +24,10 @@ from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
 from keptlog.dagster.assets.outlook import clean_observation, cleaned_by, log_outlook, topic_outlook
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
-from keptlog.dagster.orchestration.first_looks import first_looks
+from keptlog.dagster.orchestration.first_looks import ask_again, first_looks
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
+from keptlog.dagster.orchestration.stored_ticks import LastTick, TellingCursor
 from keptlog.dagster.orchestration.untold_cleans import untold_cleans
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
@@ -44,6 +45,8 @@ from keptlog.passes.observer import Overview
 EVENTS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece; topics of dirty sections come on top."""
 
+_IN_PART = "-"
+"""In the cursor, while some changed sections are still to be told: no digest."""
 _TOLD = 3
 """Of what a tick tells about single topics and logs: there may be thousands."""
 
@@ -148,28 +151,47 @@ def _marked(each: Assessment, mark: Uncleanable, now_ms: int) -> str:
 
 def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterialization | dg.AssetObservation], str]:
     """What a tick tells of assets, and the cursor after it."""
+    observer, last = tick.log_store.observer, tick.log_store.remembered(_LastSections, lambda _: _LastSections())
+    untold = last.untold(tick.context.cursor)
+    observer.mark_untold(untold)
+    if untold is None:
+        ask_again(tick)
     clean = first_looks(tick, seen, EVENTS_PER_TICK)
-    dirty, cursor = _section_events(tick, seen, EVENTS_PER_TICK - len(clean))
+    dirty, told, cursor = _section_events(tick, seen, EVENTS_PER_TICK - len(clean))
+    last.ends(tick.context.cursor, cursor, (each.log.topic_partition for each in told))
     return [*clean, *dirty], cursor
+
+
+class _LastSections(LastTick):
+    """What the last tick has told of dirty sections."""
 
 
 def _section_events(
     tick: Tick, seen: Overview, most: int
-) -> tuple[list[dg.AssetObservation | dg.AssetMaterialization], str]:
-    """Of at most so many changed sections, and the cursor after them: a digest of what has been told in full.
+) -> tuple[list[dg.AssetObservation | dg.AssetMaterialization], Sequence[Assessment], str]:
+    """Of at most so many changed sections, which those are, and the cursor: a digest of what has been told in full.
 
     A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell; it
     can't know before it has read all topics.
     """
-    observer, cursor = tick.log_store.observer, tick.context.cursor
+    observer, cursor = tick.log_store.observer, TellingCursor.of(tick.context.cursor)
     if seen.behind and not observer.has_reported:
-        return [], cursor or ""
+        return [], [], tick.context.cursor or ""
     changed, digest = observer.changed_dirty_sections(seen), _digest(seen.locations)
-    if not observer.has_reported and cursor == digest:
+    if not observer.has_reported and cursor.state == digest:
         observer.mark_reported(changed)
-        return [], digest
+        return [], [], cursor.after(digest, 0)
     told = changed[:most]
+    events = _events_of(tick, seen, told, most)
+    # Not before: making events asks Dagster's database, which may not answer.
     observer.mark_reported(told)
+    return events, told, cursor.after(digest if told == changed else _IN_PART, len(told))
+
+
+def _events_of(
+    tick: Tick, seen: Overview, told: Sequence[Assessment], most: int
+) -> list[dg.AssetObservation | dg.AssetMaterialization]:
+    """Of dirty sections, and of the clean ones beside them."""
     metrics = metrics_by_log(told, seen.last_passes, seen.erasures, seen.now_ms)
     of_topics: dict[str, list[Assessment]] = {each.log.topic_partition.topic: [] for each in told}
     for each in seen.assessments:
@@ -188,7 +210,7 @@ def _section_events(
         dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))
     job = cleaned_by(tick)
     clean = [clean_observation(tick.keys, topic, {**job, **outlook}) for topic, outlook in outlooks.items()]
-    return [*untold_cleans(tick, seen, of_topics, most), *dirty, *clean], digest if told == changed else cursor or ""
+    return [*untold_cleans(tick, seen, of_topics, most), *dirty, *clean]
 
 
 def _digest(locations: Mapping[str, str]) -> str:

@@ -78,6 +78,11 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
     return found
 
 
+def ask_again(tick: Tick) -> None:
+    """Forget what Dagster was told: its database is another one, or was put back, while this process went on."""
+    tick.log_store.remembered(_Known, lambda _: _Known()).told.clear()
+
+
 def _told_of(instance: dg.DagsterInstance, key: dg.AssetKey, topic_id: str | None) -> set[str]:
     """The topic-partitions of which there is a materialization that is not of an earlier topic of the same name."""
     storage = instance.event_log_storage

@@ -319,6 +319,11 @@ class Observer:
         """Remember these dirty sections as told."""
         self._reported.update((each.log.topic_partition, each.dirty_version) for each in assessments)
 
+    def mark_untold(self, logs: Iterable[TopicPartition] | None) -> None:
+        """Forget that the dirty sections of these logs were told; of all if null."""
+        for log in list(self._reported) if logs is None else logs:
+            self._reported.pop(log, None)
+
     @property
     def has_reported(self) -> bool:
         return bool(self._reported)

@@ -1,0 +1,51 @@
+"""Whether Dagster has stored what the last tick of a sensor has told.
+
+A sensor remembers what it has told, to tell it once. But Dagster's daemon stores it after the sensor has ended: then
+its database may be locked, or its disk full. A preview of a tick, in Dagster's pages, is never stored. And a whole
+database may be deleted, or put back from a backup, while this process goes on.
+
+Dagster stores the cursor last. So a tick that tells something gives a new one, and the next tick sees what came back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from keptlog.log.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class TellingCursor:
+    """A cursor that is another one after each tick that tells something."""
+
+    state: str = ""
+    tellings: int = 0
+
+    @classmethod
+    def of(cls, cursor: str | None) -> TellingCursor:
+        state, _, tellings = (cursor or "").partition(" ")
+        return cls(state, int(tellings) if tellings.isdecimal() else 0)
+
+    def after(self, state: str, told: int) -> str:
+        """The cursor of a tick that has told so many things."""
+        return f"{state} {self.tellings + bool(told)}"
+
+
+@dataclass
+class LastTick:
+    """The last tick of a sensor in this process."""
+
+    before: str | None = None
+    after: str | None = None
+    told: tuple[TopicPartition, ...] = ()
+
+    def untold(self, cursor: str | None) -> tuple[TopicPartition, ...] | None:
+        """Of what was told, what Dagster has not stored: that of the last tick, or null for all of it."""
+        if cursor == self.after:
+            return ()
+        return self.told if cursor == self.before else None
+
+    def ends(self, before: str | None, after: str | None, told: Iterable[TopicPartition]) -> None:
+        """Remember a tick: the cursors before and after it, and what it tells of."""
+        self.before, self.after, self.told = before, after, tuple(told)
