@@ -27,6 +27,7 @@ from keptlog.dagster.orchestration.in_flight import InFlight, ingests_in_flight
 from keptlog.dagster.orchestration.ingest_failures import ASKED_AT_TAG, IngestFailures, recent_failures
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
+from keptlog.dagster.orchestration.stored_ticks import LastTick, TellingCursor
 from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import InvalidConfig
 from keptlog.log.topic_partition import TopicPartition
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 INGEST_LAG_SENSOR = "ingest_lag_sensor"
 TRIGGER = "consumer_lag"
+_TELLINGS = "told"
+"""In the cursor, before how many ticks have told of lags."""
 _TOLD = 5
 """Reasons of one kind that a tick tells; there may be thousands."""
 
@@ -85,6 +88,8 @@ def _tick(tick: Tick) -> dg.SensorResult:
         settings, threshold = kafka.settings(log_store), kafka.threshold
     except InvalidConfig as error:
         return dg.SensorResult(skip_reason=f"nothing can be ingested: {error}")
+    last = log_store.remembered(_LastLags, lambda _: _LastLags())
+    memory.news.mark_untold(last.untold(tick.context.cursor))
     scan = memory.scanner.scan(settings, tick.now_ms())
     own = OwnRuns.of_tick(tick)
     failures = recent_failures(own, backoff_of(log_store.broker), scan.now_ms)
@@ -93,11 +98,19 @@ def _tick(tick: Tick) -> dg.SensorResult:
     request = [_request(decision, scan, failures)] if decision.requested and not spark_is_down else []
     for reason in decision.reasons if request else ():
         tick.context.log.info(reason)
+    news = memory.news.of(scan)
+    cursor = TellingCursor.of(tick.context.cursor).after(_TELLINGS, len(news))
+    last.ends(tick.context.cursor, cursor, (name for name, _ in news))
     return dg.SensorResult(
         run_requests=request,
         skip_reason=None if request else "; ".join([*([spark_is_down] if spark_is_down else []), *decision.reasons]),
-        asset_events=[source_observation(tick.keys, name, lag) for name, lag in memory.news.of(scan)],
+        asset_events=[source_observation(tick.keys, name, lag) for name, lag in news],
+        cursor=cursor,
     )
+
+
+class _LastLags(LastTick):
+    """Which lags the last tick has told."""
 
 
 def decide(scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures: IngestFailures) -> LagDecision:

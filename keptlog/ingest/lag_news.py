@@ -7,6 +7,7 @@ one that is merely further on is told every few minutes; one that stopped, or ca
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,12 @@ class LagNews:
             told = changed[:NEWS_PER_SCAN]
             self._told.update((name, (lags[name], scan.now_ms)) for name in told)
             return [(name, lags[name]) for name in told]
+
+    def mark_untold(self, names: Iterable[TopicPartition] | None) -> None:
+        """Forget what was told of these topic-partitions: it has reached nobody. Of all if null."""
+        with self._lock:
+            for name in list(self._told) if names is None else names:
+                self._told.pop(name, None)
 
     def _is_news(self, name: TopicPartition, lag: LogLag, now_ms: int) -> bool:
         if name not in self._told:

@@ -279,6 +279,22 @@ def test_the_lag_of_every_topic_partition_is_observed_when_it_changes(here: Inge
     assert {name: each["consumer_lag"] for name, each in observed(here.tick()).items()} == {"users-0": 0}
 
 
+def test_a_lag_is_observed_again_after_a_tick_that_dagster_did_not_store(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0)
+    here.tick()
+    assert here.ingest().success
+    before = dict(here.world.cursors)
+    assert list(observed(here.tick())) == ["users-0"]
+    here.world.cursors = before
+
+    assert list(observed(here.tick())) == ["users-0"]
+
+    assert observed(here.tick()) == {}
+    here.world.cursors.clear()
+    assert sorted(observed(here.tick())) == ["users-0", "users-1", "users-2", "users-3"], "Dagster knows of nothing"
+
+
 def test_observations_come_a_few_at_a_time_stopped_ones_first_and_dagster_takes_them(
     here: IngestWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
