@@ -56,6 +56,13 @@ def topic_outlook(assessments: Sequence[Assessment], broker: BrokerConfig, now_m
     }
 
 
+def of_dirty_section(outlook: Metadata) -> Metadata:
+    """The same on the page of the dirty section, which is not the table: Dagster is told how large the section is."""
+    names = ("topic_cleanable_bytes", "topic_waiting_bytes")
+    sizes = [size for name in names if isinstance(size := outlook[name], int)]
+    return {**outlook, "dagster/size_bytes": sum(sizes)}
+
+
 def cleaned_by(call: Run | Tick) -> Metadata:
     """A link to the job that cleans, in the repository of this code location; nothing where that is not known."""
     if call.place is None:

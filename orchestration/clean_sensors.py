@@ -21,7 +21,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
-from keptlog.dagster.assets.outlook import clean_observation, cleaned_by, log_outlook, topic_outlook
+from keptlog.dagster.assets.outlook import clean_observation, cleaned_by, log_outlook, of_dirty_section, topic_outlook
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.first_looks import ask_again, first_looks
@@ -204,7 +204,7 @@ def _events_of(
         name = each.log.topic_partition
         holdings = seen.holdings.get(name.topic)
         held = held_numbers(holdings, seen.now_ms) if holdings else {}
-        more = {**log_outlook(each, broker), **outlooks[name.topic], **held}
+        more = {**log_outlook(each, broker), **of_dirty_section(outlooks[name.topic]), **held}
         if each.log.uncleanable:
             more["uncleanable"] = each.log.uncleanable.told(each.now_ms, due_if_off(each, broker))
         dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))

@@ -6,6 +6,7 @@ import dagster as dg
 from dagster._core.remote_representation.external_data import SensorSnap
 
 from keptlog.log.broker import CLEANER_DISABLED
+from keptlog.log.segment import Log
 from keptlog.log.source import SourceIdentity
 from keptlog.passes.marked import Death
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
@@ -140,3 +141,25 @@ def test_a_clean_of_one_log_tells_the_totals_of_the_whole_topic(world: World) ->
     assert (told["records_out"], told["topic_records"], told["topic_logs"]) == (1, 3, 2)
     assert str(told["topic_why"]).startswith("* users-0: left alone: clean")
     assert told["topic_due_at"] == "now", "users-1 is due"
+
+
+def test_a_dirty_section_is_as_large_as_what_is_dirty_and_the_clean_one_as_the_whole_table(world: World) -> None:
+    world.topic("users", 2)
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.append("users", ("b", "1"), ("c", "2"), partition=1)
+    world.more_resources["spark"] = InProcessSpark(spark_config={})
+    assert world.clean("users-0").success
+
+    sizes = {
+        event.asset_key.path[-1]: {name: each.value for name, each in event.metadata.items()}
+        for event in world.tick(dirty_ratio_sensor).asset_events
+    }
+
+    dirty_bytes, clean_bytes = (sum(segment.size_bytes for segment in log.segments) for log in _logs(world, 1, 0))
+    assert sizes["dirty"]["dagster/size_bytes"] == dirty_bytes
+    assert sizes["clean"]["dagster/size_bytes"] == dirty_bytes + clean_bytes
+
+
+def _logs(world: World, *partitions: int) -> list[Log]:
+    logs = world.store.logs("users")
+    return [logs[partition] for partition in partitions]
