@@ -2,7 +2,8 @@
 
 A clean that fails says so itself, in the topic. A run whose process dies can't: its logs would be asked for again at
 once, and kill the next run. So this sensor marks those of them that are still due. A run that an outage has stopped
-marks none. What such a run has cleaned, and could not tell, is told here too (``untold_cleans``).
+marks none. What such a run has cleaned, and could not tell, is told here too (``untold_cleans``); so is what a run of
+assets had cleaned that died, and a run that somebody has ended (``ended_runs``).
 
 A mark may not be taken: the catalog is away, or the storage of one topic. Dagster's own sensors of runs are told of a
 failure once, whatever they make of it. So this one looks at the last failed runs at each tick, and a tag says what it
@@ -24,6 +25,7 @@ from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags, told_outage
 from keptlog.dagster.orchestration.automation import Automation
+from keptlog.dagster.orchestration.ended_runs import tell_of_ended_runs
 from keptlog.dagster.orchestration.in_flight import configured_logs
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
 from keptlog.dagster.orchestration.untold_cleans import tell_untold_cleans
@@ -68,15 +70,16 @@ def failed_run_sensor(automation: Automation) -> dg.SensorDefinition:
         required_resource_keys=mount.needs("log_store", "clock"),
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        told, out_of_reach = _told(MountCall(mount, context))
+        tick, progress = MountCall(mount, context), _Progress()
+        told = [*_told(tick, progress), *tell_of_ended_runs(tick, progress.events_left)]
         reason = "; ".join(first_lines(told, _TOLD)) or "no run has died since the last tick"
-        return dg.SensorResult(skip_reason=reason, cursor=",".join(sorted(out_of_reach)))
+        return dg.SensorResult(skip_reason=reason, cursor=",".join(sorted(progress.out_of_reach)))
 
     return sensor
 
 
-def _told(tick: Tick) -> tuple[list[str], set[str]]:
-    """Mark what is to be marked, and say so, run by run; and the topics that took no mark.
+def _told(tick: Tick, progress: _Progress) -> list[str]:
+    """Mark what is to be marked, and say so, run by run.
 
     The run that failed first comes first, but for those that wait for a topic that took none at the last tick.
 
@@ -86,10 +89,8 @@ def _told(tick: Tick) -> tuple[list[str], set[str]]:
     records = OwnRuns.of_tick(tick).records(dg.DagsterRunStatus.FAILURE, job_name=CLEAN_JOB, limit=_RUNS)
     failed = [each for each in reversed(records) if MARKED_TAG not in each.dagster_run.tags]
     before = set((tick.context.cursor or "").split(",")) - {""}
-    progress = _Progress()
     in_turn = sorted(failed, key=lambda each: not before.isdisjoint(_possible_topics(each)))
-    told = [f"run {each.dagster_run.run_id}: {_settled(tick, each, progress)}" for each in in_turn]
-    return told, progress.out_of_reach
+    return [f"run {each.dagster_run.run_id}: {_settled(tick, each, progress)}" for each in in_turn]
 
 
 def _settled(tick: Tick, record: dg.RunRecord, progress: _Progress) -> str:

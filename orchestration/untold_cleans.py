@@ -26,6 +26,9 @@ from keptlog.dagster.assets.outlook import outlook_of
 from keptlog.log.assessment import Assessment
 from keptlog.passes.observer import Overview
 
+_OVER = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+"""Runs that may have ended before they could tell."""
+
 
 def untold_cleans(tick: Tick, seen: Overview, topics: Iterable[str], most: int) -> list[dg.AssetMaterialization]:
     """Of the logs of these topics that Dagster takes for failed, those that were cleaned since; at most so many."""
@@ -57,9 +60,9 @@ def tell_untold_cleans(tick: Tick, record: dg.RunRecord, most: int) -> list[str]
 
 def _seen_since(tick: Tick, record: dg.RunRecord) -> Overview:
     """A look from after the run: however many have died, a tick waits once for what does not answer."""
-    ended_ms, now_ms = _ended_ms(record), tick.now_ms()
+    over_ms, now_ms = ended_ms(record), tick.now_ms()
     last = tick.log_store.observer.last
-    return last if last is not None and ended_ms <= last.now_ms <= now_ms else tick.log_store.observer.look(now_ms)
+    return last if last is not None and over_ms <= last.now_ms <= now_ms else tick.log_store.observer.look(now_ms)
 
 
 def _planned(instance: dg.DagsterInstance, run_id: str) -> set[dg.AssetKey]:
@@ -70,7 +73,7 @@ def _planned(instance: dg.DagsterInstance, run_id: str) -> set[dg.AssetKey]:
 
 
 def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) -> list[dg.AssetMaterialization]:
-    """One for each log whose last attempt was that of a failed run, and that was cleaned since."""
+    """One for each log whose last attempt was that of a run that failed or was ended, and that was cleaned since."""
     instance = tick.context.instance
     left = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(
         tick.keys.clean(topic)
@@ -78,7 +81,7 @@ def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) ->
     if not left:
         return []
     ids = sorted({run_id for run_id, _ in left.values()})
-    records = instance.get_run_records(dg.RunsFilter(run_ids=ids, statuses=[dg.DagsterRunStatus.FAILURE]))
+    records = instance.get_run_records(dg.RunsFilter(run_ids=ids, statuses=_OVER))
     known_ms = {each.dagster_run.run_id: _knew_all_ms(each) for each in records}
     failed = {name: (run_id, known_ms[run_id]) for name, (run_id, _) in left.items() if run_id in known_ms}
     landed = [
@@ -100,10 +103,11 @@ def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) ->
 def _knew_all_ms(record: dg.RunRecord) -> int:
     """Until when a run that has failed would have told of a clean."""
     has_told = FAILED_TAG in told_of_itself(record.dagster_run)
-    return round(1000 * record.start_time) if record.start_time and not has_told else _ended_ms(record)
+    return round(1000 * record.start_time) if record.start_time and not has_told else ended_ms(record)
 
 
-def _ended_ms(record: dg.RunRecord) -> int:
+def ended_ms(record: dg.RunRecord) -> int:
+    """When a run that is over has ended."""
     return round(1000 * (record.end_time or record.update_timestamp.timestamp()))
 
 

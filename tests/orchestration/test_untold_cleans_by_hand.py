@@ -1,0 +1,90 @@
+"""A clean that has landed is told also where a run of assets died before it could, or somebody has ended its run."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from keptlog.dagster.assets import sections
+from keptlog.dagster.orchestration import clean_job
+from keptlog.dagster.resources.clock import ClockResource
+from tests.orchestration.conftest import World
+from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.shipped import clean_logs, failed_run_sensor
+from tests.orchestration.test_assets import materialize
+from tests.orchestration.test_untold_cleans import USERS, Killed, failed, made
+
+
+@pytest.fixture
+def users(world: World) -> World:
+    world.now_ms = time.time_ns() // 1_000_000
+    # Dagster dates the run's beginning: a clock that stands still would be behind it.
+    world.more_resources |= {"clock": ClockResource(), "spark": InProcessSpark(spark_config={})}
+    world.topic("users", 2)
+    world.append("users", ("a", "1"), ("a", "2"))
+    return world
+
+
+def killed(*_args: object) -> None:
+    raise Killed
+
+
+def last_run(world: World) -> dg.DagsterRun:
+    assert [value for _, _, value in world.records("users")] == [b"2"], "its commit has landed"
+    return world.instance.get_runs(limit=1)[0]
+
+
+def test_a_run_by_hand_that_died_after_its_commit_is_told_at_the_next_tick(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = dg.DagsterInstance.create_run_for_job
+
+    def from_the_pages(*given: Any, **named: Any) -> dg.DagsterRun:
+        return really(*given, **{**named, "asset_selection": frozenset([USERS])})
+
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(dg.DagsterInstance, "create_run_for_job", from_the_pages)
+        patch.setattr(sections, "observe_after", killed)
+        materialize(users, "users", "users-0", "users-1")
+    run = last_run(users)
+    assert run.status is dg.DagsterRunStatus.FAILURE
+    assert failed(users) == {"users-0", "users-1"}
+
+    assert f"run {run.run_id}: it had cleaned users-0" in users.skips(failed_run_sensor)
+
+    assert failed(users) == {"users-1"}, "nothing of it was cleaned, so nobody says that it is as it should be"
+    assert len(made(users)) == 1
+    assert "no run has died" in users.skips(failed_run_sensor)
+    assert len(made(users)) == 1
+
+
+def test_a_run_that_somebody_has_ended_after_its_commit_is_told_at_the_next_tick(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As its log was cleaned before, its last clean was told; this one would be told to nobody."""
+    assert users.clean("users-0").success
+    users.append("users", ("a", "1"), ("a", "2"))
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(clean_job, "observe_after", killed)
+        users.clean("users-0")
+    run = last_run(users)
+    users.instance.report_run_canceled(run)
+
+    assert f"run {run.run_id}: it had cleaned users-0" in users.skips(failed_run_sensor)
+
+    assert len(made(users)) == 2
+    assert "no run has died" in users.skips(failed_run_sensor)
+
+
+def test_a_run_that_was_ended_before_it_cleaned_anything_is_told_nothing_of(users: World) -> None:
+    config = {"ops": {"plan": {"config": {"logs": ["users-0"]}}}}
+    run = users.instance.create_run_for_job(clean_logs, run_config=config, status=dg.DagsterRunStatus.STARTED)
+    users.instance.report_run_canceled(run)
+
+    assert "no run has died" in users.skips(failed_run_sensor)
+
+    assert made(users) == []
