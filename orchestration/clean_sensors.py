@@ -27,7 +27,7 @@ from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.first_looks import ask_again, first_looks
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
-from keptlog.dagster.orchestration.stored_ticks import LastTick, TellingCursor
+from keptlog.dagster.orchestration.stored_ticks import TellingCursor, ToldLast
 from keptlog.dagster.orchestration.untold_cleans import untold_cleans
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
@@ -162,7 +162,7 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
     return [*clean, *dirty], cursor
 
 
-class _LastSections(LastTick):
+class _LastSections(ToldLast):
     """What the last tick has told of dirty sections."""
 
 

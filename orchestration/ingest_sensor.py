@@ -27,7 +27,7 @@ from keptlog.dagster.orchestration.in_flight import InFlight, ingests_in_flight
 from keptlog.dagster.orchestration.ingest_failures import ASKED_AT_TAG, IngestFailures, recent_failures
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
-from keptlog.dagster.orchestration.stored_ticks import LastTick, TellingCursor
+from keptlog.dagster.orchestration.stored_ticks import TellingCursor, ToldLast
 from keptlog.dagster.resources.lag import lag_memory_of
 from keptlog.errors import InvalidConfig
 from keptlog.log.topic_partition import TopicPartition
@@ -109,7 +109,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
     )
 
 
-class _LastLags(LastTick):
+class _LastLags(ToldLast):
     """Which lags the last tick has told."""
 
 

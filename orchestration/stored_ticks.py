@@ -33,8 +33,8 @@ class TellingCursor:
 
 
 @dataclass
-class LastTick:
-    """The last tick of a sensor in this process."""
+class ToldLast:
+    """What the last tick of a sensor in this process has told."""
 
     before: str | None = None
     after: str | None = None
