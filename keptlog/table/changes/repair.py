@@ -41,6 +41,7 @@ from keptlog.table.metadata.lineage import (
     describe_snapshot,
     lineage_of,
     require_columns,
+    require_written_format,
     summary_of,
 )
 from keptlog.table.metadata.live_files import LiveFiles, segments_of
@@ -130,6 +131,7 @@ class Repair:
         committer.commit(Change(self.topic, commit_id=run_id, require_fit=_anything_fits), prepare)
 
     def _make(self, table: Table) -> tuple[RepairPlan, FileChange] | None:
+        require_written_format(table)
         require_columns(table)
         lineage = lineage_of(table)
         if lineage.is_own:

@@ -58,6 +58,7 @@ from keptlog.table.commits.topics import load_topic_table
 from keptlog.table.io.file_io import metadata_read_once
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import Change
+from keptlog.table.metadata.lineage import require_written_format
 from keptlog.table.metadata.runs import LandedChange, expired_since, landed_before
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.waiting.reach import OUT_OF_REACH, FailureKind, disk_refusal_of, failure_of, todo_about, was_silent
@@ -128,6 +129,7 @@ class Committer:
                 where = table.location()
                 if landed or rounds.are_over:
                     return rounds.ended(landed)
+                require_written_format(table)
                 rounds.change.require_fit(table)
                 try:
                     land = self._prepared(rounds, table, prepare)

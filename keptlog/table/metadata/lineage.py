@@ -35,6 +35,7 @@ from keptlog.errors import Action, LogCorrupt
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.table.metadata.state import SNAPSHOT_ID, recorded_snapshot
+from keptlog.table.namespaces import NAMESPACE
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 COMMIT_ID = "keptlog.commit-id"
 """Snapshot summary property: tells a change from any other, also from another one of the same run."""
 _FOREIGN_SHOWN = 3
+_WRITTEN = 2
+"""Iceberg's newest version of its table format that PyIceberg writes; it reads newer ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +138,12 @@ def lineage_of(table: Table) -> Lineage:
 
 
 def require_own(table: Table) -> None:
-    """Refuse to go on from a snapshot that the state does not belong to, or with columns that are others now.
+    """Refuse to go on from a snapshot that the state does not belong to, or with other columns or a newer format.
 
     Raises:
         LogCorrupt: saying what happened, and what to do.
     """
+    require_written_format(table)
     require_columns(table)
     current = table.metadata.current_snapshot_id
     if current is not None and table.properties.get(SNAPSHOT_ID) == str(current):
@@ -150,6 +154,35 @@ def require_own(table: Table) -> None:
             f"topic {lineage.topic} was changed by somebody else, and nothing is written to it: {lineage.told()}; "
             f"keptlog repair {lineage.topic} --dry-run shows what can be done about it"
         ).mended_by(f"keptlog repair {lineage.topic}")
+
+
+def require_written_format(table: Table) -> None:
+    """Refuse a table that another program has raised to a version of Iceberg's format that can't be written here.
+
+    Nobody can take that back at the table. What is in it can still be read.
+
+    Raises:
+        LogCorrupt: saying which version it is, and what to do.
+    """
+    # A bare table has none: it is as we make them.
+    version = getattr(table.metadata, "format_version", _WRITTEN)
+    if version <= _WRITTEN:
+        return
+    *_, namespace, name = table.name()
+    what, todo = f"table {namespace}.{name}", "use a keptlog that writes it"
+    if namespace == NAMESPACE:
+        what = f"topic {name}"
+        todo += f", or take its records to a new topic: keptlog restore {name} --to jsonl FILE writes them to a file"
+        lineage = lineage_of(table)
+        if not lineage.is_own and lineage.recorded:
+            # No repair can be written, and what is there now may have lost records, or can't be read.
+            todo += f"; before that, set its current snapshot back to {lineage.recorded_id} there ({lineage.told()})"
+    error = LogCorrupt(
+        f"{what}: another program has raised its table to version {version} of Iceberg's format, and this keptlog "
+        f"writes version {_WRITTEN} only; nothing is written to it: {todo}"
+    )
+    error.action = Action.FIX_CONFIG  # no file is wrong, and there may be no keptlog to upgrade to
+    raise error
 
 
 def require_columns(table: Table) -> None:
@@ -196,6 +229,7 @@ def blaming(table: Table) -> Iterator[None]:
     except LogCorrupt as error:
         if error.contradiction is None or lineage_of(table).is_own:
             raise
+        require_written_format(table)  # no repair can be written
         topic = table.name()[-1]
         raise LogCorrupt(
             f"{error.contradiction}: another program wrote it; keptlog repair {topic} takes it out again"
