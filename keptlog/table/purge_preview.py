@@ -14,6 +14,7 @@ from pyiceberg.table import Table
 from keptlog.log.words.counted import counted
 from keptlog.log.words.units import size
 from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.references import (
     Manifests,
@@ -66,8 +67,9 @@ def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int
     """What ``LogStore.purge`` would delete of a topic with the same arguments.
 
     Raises:
-        LogCorrupt, InvalidConfig: what a purge would refuse too: the storage knows more than the catalog, a snapshot
-            can't be read, a live file is not there, the folder is not the topic's own, the clock is not plausible.
+        LogCorrupt, InvalidConfig: what a purge would refuse too: another program has changed the table, the storage
+            knows more than the catalog, a snapshot can't be read, a live file is not there, the folder is not the
+            topic's own, the clock is not plausible.
         UnknownTopic, StorageUnavailable: as from a purge.
     """
     delay_ms = store.describe_topic(topic).config.file_delete_delay_ms
@@ -86,7 +88,10 @@ def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int
         require_own_folder(store.committer.catalog, table, paths)
         manifests = Manifests(topic, table.io)
         require_live_files(table, storage, manifests, store.files, lambda: store.load_table(topic))
-        return _preview(table, store.files, storage, manifests, (now_ms - delay_ms, now_ms - orphan_grace_ms))
+        found = _preview(table, store.files, storage, manifests, (now_ms - delay_ms, now_ms - orphan_grace_ms))
+        if found.snapshots or found.orphans:
+            require_own(table)  # as the commits are that a purge needs for these
+        return found
 
     with reaching(f"topic {topic} can't be looked through"):
         return looked_at(load_listed, look)
