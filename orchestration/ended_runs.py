@@ -18,7 +18,7 @@ from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, OwnRuns
 from keptlog.dagster.orchestration.untold_cleans import ended_ms, tell_untold_cleans
-from keptlog.log.counted import some_of
+from keptlog.log.words.counted import some_of
 
 _RUNS = 100
 """So many runs are looked back at."""
