@@ -23,6 +23,7 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 from typing import Any, Protocol
 
+from keptlog.notify.in_time import Clients, MailClient, MailClientOverTls, OpensHttp, OpensHttps, in_time
 from keptlog.notify.messages import Message
 from keptlog.notify.settings import HttpSettings, NotifySettings, SmtpSettings
 
@@ -132,7 +133,8 @@ class Mail:
 
     def send(self, message: Message, now_ms: int) -> NotDelivered | None:
         try:
-            refused = self._taken(self._mail(message, now_ms))
+            letter = self._mail(message, now_ms)
+            refused = in_time(self.timeout_s, lambda clients: self._taken(letter, clients))
         except smtplib.SMTPAuthenticationError as error:
             return NotDelivered(f"{self.place} refuses the login of {self.settings.user} (code {error.smtp_code})")
         except smtplib.SMTPRecipientsRefused as error:
@@ -147,10 +149,10 @@ class Mail:
             _logger.warning("%s refuses some recipients: %s", self.place, ", ".join(sorted(refused)))
         return None
 
-    def _taken(self, mail: EmailMessage) -> Mapping[str, object]:
+    def _taken(self, mail: EmailMessage, clients: Clients) -> Mapping[str, object]:
         """Hand the mail over; gives the recipients that were refused, if others were not."""
         settings = self.settings
-        server = self._connected()
+        server = self._connected(clients)
         try:
             if settings.tls == "starttls":
                 server.starttls(context=self._trusted)
@@ -158,17 +160,17 @@ class Mail:
                 server.login(settings.user, settings.password)
             return server.send_message(mail, settings.sender, settings.recipients)
         finally:
-            # The server has the mail, or not, whatever it says to a goodbye.
+            # The server has the mail, or not, whatever it says to a goodbye: that is not waited for.
             with contextlib.suppress(smtplib.SMTPException, OSError):
-                server.quit()
+                server.putcmd("quit")
             server.close()
 
-    def _connected(self) -> smtplib.SMTP:
-        # Without our own name smtplib asks for it, and a name server that is gone is waited for without a limit.
+    def _connected(self, clients: Clients) -> smtplib.SMTP:
+        # Without our own name smtplib asks for it, and a name server that is gone would take all the time.
         host, port, own_name = self.settings.host, self.settings.port, socket.gethostname()
         if self.settings.tls == "tls":
-            return smtplib.SMTP_SSL(host, port, own_name, timeout=self.timeout_s, context=self._trusted)
-        return smtplib.SMTP(host, port, own_name, timeout=self.timeout_s)
+            return MailClientOverTls(clients, host, port, own_name, timeout=self.timeout_s, context=self._trusted)
+        return MailClient(clients, host, port, own_name, timeout=self.timeout_s)
 
     @property
     def _trusted(self) -> ssl.SSLContext:
@@ -193,9 +195,6 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_opener = urllib.request.build_opener(_NoRedirect)
-
-
 def _posted(settings: HttpSettings, body: dict[str, Any], timeout_s: float, message_id: str) -> NotDelivered | None:
     headers = {"Content-Type": "application/json; charset=utf-8", "Idempotency-Key": message_id}
     if settings.token:
@@ -203,9 +202,15 @@ def _posted(settings: HttpSettings, body: dict[str, Any], timeout_s: float, mess
     content = json.dumps(body).encode()
     # Settings allow http and https alone.
     request = urllib.request.Request(settings.url, content, headers, method="POST")  # noqa: S310
+
+    def status(clients: Clients) -> int:
+        opener = urllib.request.build_opener(_NoRedirect, OpensHttp(clients), OpensHttps(clients))
+        with opener.open(request, timeout=timeout_s) as answer:
+            return int(answer.status)
+
     try:
-        with _opener.open(request, timeout=timeout_s) as answer:
-            return None if 200 <= answer.status < 300 else NotDelivered(f"{settings.place} answers {answer.status}")
+        answered = in_time(timeout_s, status)
+        return None if 200 <= answered < 300 else NotDelivered(f"{settings.place} answers {answered}")
     except urllib.error.HTTPError as error:
         with error:
             moved = ": it sends elsewhere, give the address that it leads to" if 300 <= error.code < 400 else ""

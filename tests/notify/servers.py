@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import email
 import email.policy
+import itertools
 import json
+import socket
 import socketserver
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 LOOPBACK = "127.0.0.1"
+DRIP_SECONDS = 0.05
 
 
 @dataclass
@@ -86,6 +90,8 @@ class MailInbox:
     refused_content: bytes | None = None
     """What is in a mail that it answers with 554."""
     hangs_up_after_data: bool = False
+    is_silent_at_the_end: bool = False
+    """Whether a goodbye is left without an answer."""
     port: int = 0
     logins: list[str] = field(default_factory=list)
 
@@ -143,6 +149,8 @@ class _Session:
             case "DATA":
                 return self.take_mail()
             case "QUIT":
+                if self.inbox.is_silent_at_the_end:
+                    return True
                 self.say("221 bye")
                 return False
             case _:
@@ -154,11 +162,9 @@ class _Session:
         return self.inbox.certificate is not None and not self.is_secure
 
     def secure(self) -> bool:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         assert self.inbox.certificate
-        context.load_cert_chain(self.inbox.certificate, self.inbox.certificate.with_name("key.pem"))
         try:
-            self.connection = context.wrap_socket(self.connection, server_side=True)
+            self.connection = behind_tls(self.connection, self.inbox.certificate)
         except ssl.SSLError:
             return False  # it does not trust us
         self.lines = self.connection.makefile("rb")
@@ -197,6 +203,13 @@ class _Session:
         self.connection.sendall(text.encode() + b"\r\n")
 
 
+def behind_tls(connection: socket.socket, certificate: Path) -> ssl.SSLSocket:
+    """A server's connection once it has shaken hands."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate.with_name("key.pem"))
+    return context.wrap_socket(connection, server_side=True)
+
+
 @contextmanager
 def _serving(server: socketserver.BaseServer) -> Iterator[None]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
@@ -206,3 +219,36 @@ def _serving(server: socketserver.BaseServer) -> Iterator[None]:
     finally:
         server.shutdown()
         thread.join()
+
+
+@dataclass
+class Dripping:
+    """A server that answers a byte now and then, each before a client loses its patience with that one."""
+
+    port: int = 0
+    left: list[float] = field(default_factory=list)
+    """When those hung up that it has answered."""
+
+
+@contextmanager
+def dripping_server(answer: bytes, certificate: Path | None = None, *, is_greeting: bool = False) -> Iterator[Dripping]:
+    """One that drips the beginning of an answer and then its last byte for ever; with a certificate behind TLS."""
+    made = Dripping()
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            try:
+                connection = behind_tls(self.request, certificate) if certificate else self.request
+                if not is_greeting:
+                    connection.recv(1 << 16)
+                for each in itertools.chain(answer, itertools.repeat(answer[-1])):
+                    connection.sendall(bytes([each]))
+                    time.sleep(DRIP_SECONDS)
+            except OSError:
+                made.left.append(time.monotonic())
+
+    with socketserver.ThreadingTCPServer((LOOPBACK, 0), Handler) as server:
+        server.daemon_threads = True
+        made.port = server.server_address[1]
+        with _serving(server):
+            yield made
