@@ -43,6 +43,7 @@ from keptlog.table.catalogs.home_folder import RESTORE, lost_since, require_cata
 from keptlog.table.catalogs.home_location import REMEMBER, remembered, why_elsewhere
 from keptlog.table.catalogs.loaded import loaded
 from keptlog.table.catalogs.one_at_a_time import is_rest, one_at_a_time
+from keptlog.table.catalogs.sql import PatientSqlCatalog, failures_told
 from keptlog.table.io.files import READ_ONLY, TableFiles, make_folder
 from keptlog.table.io.vending import VENDED
 from keptlog.table.metadata.forward_in_time import ForwardInTime, forward_in_time
@@ -57,6 +58,7 @@ _FILE_IO = "keptlog.table.io.file_io.DurableFileIO"
 _OWN = {
     "rest": "keptlog.table.catalogs.rest.PatientRestCatalog",
     "glue": "keptlog.table.catalogs.glue.PatientGlueCatalog",
+    "sql": "keptlog.table.catalogs.sql.PatientSqlCatalog",
 }
 """Types of PyIceberg's for which keptlog has a class of its own."""
 _BY_LIBPQ = ("postgresql://", "postgresql+psycopg2://", "postgresql+psycopg://")
@@ -99,7 +101,8 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
         follow_file(self.engine, self._database)
         self._schema_version = "v1"
         if not self.is_empty:
-            super()._init_catalog()
+            with failures_told(self.engine):
+                super()._init_catalog()
 
     @property
     def is_empty(self) -> bool:
@@ -269,7 +272,7 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
                 # PyIceberg's name for it has underscores, which a variable of the environment can't say.
                 catalog.properties.setdefault(_PRE_PING, properties.get(_PRE_PING.replace("_", "-"), "true"))
             catalog = forward_in_time(catalog, now_ms)
-            if isinstance(catalog, SqlCatalog):
+            if isinstance(catalog, SqlCatalog) and not isinstance(catalog, PatientSqlCatalog):
                 tell_connections(catalog.engine)
                 answer_in_time(catalog.engine)
             return one_at_a_time(catalog, fit=(TellsLocations,))

@@ -28,7 +28,8 @@ _NO_PORT = re.compile(r"[^/?@:\[\]]+:(?!\d*([/?]|$))[^/?@]*([/?][^@]*)?$")
 """An address without a user, and what it has in the place of a port; SQLAlchemy tells that."""
 _WEB = ("http://", "https://")
 _DATABASES = ("sqlite", "postgresql")
-_TELL_KIND = ("http", "thrift", *_DATABASES)
+_KINDS = {"http": "rest"} | dict.fromkeys(_DATABASES, "sql")
+_TELL_KIND = ("thrift", *_KINDS)
 """How an address begins by which PyIceberg knows the kind of a catalog that names none; another one it tells."""
 
 
@@ -81,7 +82,9 @@ def kind_of(properties: Mapping[str, Any]) -> str:
     """Which of PyIceberg's catalogs these settings mean, such as ``rest``; empty where they name none, or a class."""
     if "py-catalog-impl" in properties:
         return ""
-    return str(properties.get("type") or ("rest" if str(properties.get("uri", "")).startswith("http") else "")).lower()
+    uri = str(properties.get("uri", ""))
+    told = next((kind for begin, kind in _KINDS.items() if uri.startswith(begin)), "")
+    return str(properties.get("type") or told).lower()
 
 
 def require_no_password_told(properties: Mapping[str, Any]) -> None:
