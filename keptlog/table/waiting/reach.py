@@ -69,6 +69,13 @@ _JAVA_S_UNSUPPORTED = {"UnsupportedOperationException", "NotImplementedException
 _READ_ONLY = DiskRefusal("can't be written to", "let this user write there, or mount it for writing")
 """SQLite tells no right that is missing from a disk that is read-only."""
 _ALLOW = "see to its permissions and credentials"
+_OF_TLS = {
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted: let this machine trust who signed it, and name the "
+    "file of that authority in REQUESTS_CA_BUNDLE for a catalog, in AWS_CA_BUNDLE for a store",
+    "WRONG_VERSION_NUMBER": "it speaks no TLS at this port: correct the port, or write http:// if it is to be reached "
+    "without TLS",
+}
+"""OpenSSL's words, which every client quotes, and what to do."""
 
 
 class FailureKind(Enum):
@@ -123,12 +130,17 @@ def todo_about(error: Exception) -> str:
     if is_unsupported(error):
         return "this catalog can't do it: keptlog doctor --catalog says what follows"
     by_database = _by_state(error)
-    if by_database:
-        return by_database[1]
+    told = by_database[1] if by_database else _todo_about_tls(error)
+    if told:
+        return told
     if _is_locked(error) or _is_busy(error):
         return HELD if _is_locked(error) else _LATER
     room = ", and that its disk has room for one more file (df -i)" if _is_unopened(error) else ""
     return _ALLOW if failure_of(error) is FailureKind.REFUSED else f"check that it exists and can be reached{room}"
+
+
+def _todo_about_tls(error: Exception) -> str | None:
+    return next((todo for words, todo in _OF_TLS.items() if words in str(error)), None)
 
 
 def failure_of(error: Exception) -> FailureKind:
