@@ -94,11 +94,13 @@ def test_two_attempts_of_a_task_at_once_double_nothing_and_a_purge_sweeps_what_t
     home = ClusterHome(tmp_path, speculating, slowly, times=10)
     done = home.clean()
     assert done.returncode == 0, done.stderr
-    started = [task["Task Info"] for task in home.events("SparkListenerTaskStart")]
-    again = [task for task in started if task["Speculative"]]
-    assert again
-    firsts = [task for task in started if task["Index"] == again[-1]["Index"] and not task["Speculative"]]
-    assert firsts[-1]["Host"] != again[-1]["Host"]
+    hosts: dict[tuple[int, int], dict[bool, str]] = {}
+    for task in home.events("SparkListenerTaskStart"):
+        info = task["Task Info"]
+        hosts.setdefault((task["Stage ID"], info["Index"]), {})[info["Speculative"]] = info["Host"]
+    twice = [each for each in hosts.values() if len(each) == 2]
+    assert twice
+    assert all(each[True] != each[False] for each in twice)
     assert home.offsets("a") == list(range(3900, 4000))
     assert [home.offsets(topic) for topic in ("b", "c")] == [list(range(300, 400))] * 2
     assert home.marks() == [None, None, None]
