@@ -10,6 +10,8 @@ folder it names is told by what lies in it, by what it lies in, and by where the
     s3://lake/keptlog/users     the catalog names it for a second table too, as ``register_table`` brings about
 
 Earlier metadata is believed until no snapshot is left from before the move: as long as nothing is deleted, none goes.
+Where another program has put the metadata elsewhere (``write.metadata.path``), its place says nothing of the table's:
+then what is written in it says where the table lay (``metadata_elsewhere``), and so it does of a second table's.
 
 What a second table needs looks like orphans from the first. A database tells all of its tables in one query, so each
 purge asks. Other catalogs are asked for each table, which only a deletion of the topic is worth.
@@ -26,13 +28,11 @@ from keptlog.table.io.files import local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.references import below, comparable, comparable_forms
 from keptlog.table.namespaces import DELETING, NAMESPACE
+from keptlog.table.removal.metadata_elsewhere import lay_elsewhere, lies_below, places_of_metadata
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
-
-_METADATA_PATH = "write.metadata.path"
-"""Iceberg's property for where a table's metadata is written, if not in its own folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +91,26 @@ def told_not_own(table: Table, paths: Iterable[str]) -> NotOwn | None:
 
 
 def _registered_too(catalog: Catalog, table: Table) -> str | None:
-    """Another table whose current metadata lies in the folder, of whatever name; null if the catalog is no database."""
+    """Another table whose files lie in the folder, of whatever name; null if the catalog is no database."""
     from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415  # as above
 
     from keptlog.table.catalogs.catalog import tables_like  # noqa: PLC0415  # as above
 
     if not isinstance(catalog, SqlCatalog):
         return None
-    location = table.location()
     # Its deletion may have begun since it was loaded.
     own = {(catalog.name, *table.name()), (catalog.name, DELETING, table.name()[-1])}
-    is_below = below(location)
-    # However a path leads there, the folder is called the same.
-    forms = comparable_forms(located := tables_like(catalog, location.rstrip("/").rpartition("/")[2]))
-    there = (name for path, names in located.items() if is_below(forms[path]) for name in names if name not in own)
-    # A table of another catalog in the database is told with that catalog's name.
-    return next((".".join(name[1:] if name[0] == catalog.name else name) for name in there), None)
+    for place in places_of_metadata(table):
+        is_below = below(place)
+        # However a path leads there, the folder is called the same.
+        forms = comparable_forms(located := tables_like(catalog, place.rstrip("/").rpartition("/")[2]))
+        for path, names in located.items():
+            others = [name for name in names if name not in own]
+            # Many tables may share a folder for their metadata: then it is read which of them this is.
+            if others and is_below(forms[path]) and (place == table.location() or lies_below(table, path)):
+                # A table of another catalog in the database is told with that catalog's name.
+                return ".".join(others[0][1:] if others[0][0] == catalog.name else others[0])
+    return None
 
 
 def _shared(other: str) -> NotOwn:
@@ -133,10 +137,10 @@ def table_in(catalog: Catalog, location: str, besides: tuple[str, ...] = ()) -> 
             if identifier == besides:
                 continue
             try:
-                place = catalog.load_table(identifier).metadata_location
+                other = catalog.load_table(identifier)
             except Exception:  # noqa: BLE001,S112  # it may not be read, or be no table that PyIceberg knows
                 continue
-            if is_below(comparable(place)):
+            if is_below(comparable(other.metadata_location)) or is_below(comparable(f"{other.location()}/x")):
                 return ".".join(identifier)
     return None
 
@@ -160,12 +164,10 @@ def _other_table(location: str, paths: Iterable[str]) -> str | None:
 
 
 def _elsewhere_before(table: Table) -> str | None:
-    own = [f"{table.location()}/metadata", table.properties.get(_METADATA_PATH)]
-    places = [below(folder) for folder in own if folder]
-    for path, form in comparable_forms(_earlier(table)).items():
-        if not any(is_below(form) for is_below in places):
-            return f"is not where the topic lay before ({path})"
-    return None
+    is_below = below(f"{table.location()}/metadata")
+    outside = [path for path, form in comparable_forms(_earlier(table)).items() if not is_below(form)]
+    moved = lay_elsewhere(table, outside)
+    return f"is not where the topic lay before ({moved})" if moved else None
 
 
 def _earlier(table: Table) -> list[str]:

@@ -1,0 +1,89 @@
+"""A topic whose metadata another program has put elsewhere: its folder is told its own, or not, as any topic's is."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import LogCorrupt
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.namespaces import NAMESPACE
+from keptlog.table.store import LogStore
+from tests.table.foreign import set_location, set_properties, table_of
+from tests.table.stores import NOW_MS, TOPIC, append_each, create, store_at, values
+
+OTHER = "lake-copy"
+
+
+def put_elsewhere(home: Path, folder: str | None, topic: str = TOPIC) -> None:
+    set_properties(home, {"write.metadata.path": folder and f"file://{home}/{folder}"}, topic)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LogStore:
+    store = create(tmp_path, config={"file.delete.delay.ms": "0"})
+    append_each(store, [("a", "1")])
+    put_elsewhere(tmp_path, "beside")
+    append_each(store, [("a", "2")])
+    assert "/beside/" in table_of(tmp_path).metadata_location
+    return store
+
+
+@pytest.fixture
+def later_ms() -> int:
+    return time.time_ns() // 1_000_000 + 7 * 24 * 3_600_000
+
+
+@pytest.mark.parametrize("folder", ["beside", None])
+def test_neither_a_purge_nor_a_deletion_takes_the_files_of_a_second_table(
+    store: LogStore, tmp_path: Path, later_ms: int, folder: str | None
+) -> None:
+    open_catalog(tmp_path).register_table((NAMESPACE, OTHER), table_of(tmp_path).metadata_location)
+    if folder is None:
+        put_elsewhere(tmp_path, None)
+    append_each(store, [("a", "3")])
+    before = len(values(store, OTHER))
+    for topic in (TOPIC, OTHER):
+        with pytest.raises(LogCorrupt, match="too, and nothing was deleted: take one of the two out of its catalog"):
+            store.purge(topic, later_ms)
+        with pytest.raises(LogCorrupt, match="too, and nothing was deleted: take one of the two out of its catalog"):
+            store.delete_topic(topic, NOW_MS)
+    assert (len(values(store, OTHER)), len(values(store))) == (before, before + 1)
+
+
+def test_another_topic_with_its_metadata_in_the_same_folder_is_no_second_table(
+    store: LogStore, tmp_path: Path, later_ms: int
+) -> None:
+    store.create_topic("other", 1, {})
+    put_elsewhere(tmp_path, "beside", "other")
+    store.purge(TOPIC, later_ms)
+    store.purge("other", later_ms)
+
+
+@pytest.mark.parametrize("folder", [None, "third"])
+def test_a_purge_goes_on_when_the_metadata_is_put_somewhere_else_again(
+    store: LogStore, tmp_path: Path, later_ms: int, folder: str | None
+) -> None:
+    put_elsewhere(tmp_path, folder)
+    append_each(store, [("a", "3")])
+    store.purge(TOPIC, later_ms)
+    assert len(values(store_at(tmp_path))) == 3
+
+
+def test_a_table_that_is_moved_to_the_folder_of_something_else_is_told_although_its_metadata_stays_where_it_is(
+    store: LogStore, tmp_path: Path, later_ms: int
+) -> None:
+    photo = tmp_path / "photos" / "cat.jpg"
+    photo.parent.mkdir()
+    photo.write_bytes(b"cat")
+    set_properties(tmp_path, {"write.metadata.previous-versions-max": "2"})
+    append_each(store, [("a", "3")], [("a", "4")])
+    store.purge(TOPIC, later_ms)
+    set_location(tmp_path, photo.parent)
+    with pytest.raises(LogCorrupt, match="is not where the topic lay before"):
+        store.purge(TOPIC, later_ms + 1)
+    with pytest.raises(LogCorrupt, match="is not where the topic lay before"):
+        store.delete_topic(TOPIC, NOW_MS)
+    assert photo.exists()
