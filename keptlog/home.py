@@ -216,15 +216,15 @@ class Home:
     def repair(self, topic: str, *, adopt: bool = False, now_ms: int | None = None) -> RepairProposal | None:
         """Bring a topic's state and snapshot together again, after a rollback or a commit of another program.
 
-        Forward, to the records that were acknowledged; or, with ``adopt``, to the table as it is now, where records
-        that were acknowledged may be lost: ``lost`` has their offsets by topic-partition. Null if they belong together:
-        then what can't be read of its notes beside the logs is written anew. ``repairer`` proposes before it does.
+        Forward, to what was acknowledged; or, with ``adopt``, to the table as it is, where some of that may be lost:
+        ``lost`` has its offsets. Null if they belong together. Notes that can't be read are written anew.
 
         Raises:
             LogCorrupt: it can't be done this way, and nothing was changed; says why, and what can be done.
             StalePlan: somebody committed meanwhile; nothing was repaired.
         """
         now_ms = now_ms if now_ms is not None else wall_clock_ms()
+        self.repairer.mend_snapshot_id(topic)
         proposal = self.repairer.propose(topic, is_adoption=adopt, now_ms=now_ms)
         if proposal:
             self.repairer.repair(proposal, new_id(), now_ms=now_ms)

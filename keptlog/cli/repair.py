@@ -6,7 +6,8 @@ What happened and what would be done is told before it is done; what can't be un
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -42,13 +43,17 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
     """
     home, now_ms = home_with(topic), clock_ms()
     home.store.describe_topic(topic)
+    if dry_run and (notes := home.repairer.damaged_notes_first(topic)):
+        _tell_notes(topic, notes, (), is_dry=True, as_json=as_json)
+        return
+    mended = () if dry_run else home.repairer.mend_snapshot_id(topic)
     proposal = home.repairer.propose(topic, is_adoption=adopt, now_ms=now_ms)
     if proposal is None:
-        _mend_notes(home.repairer, topic, now_ms, is_dry=dry_run, as_json=as_json)
+        mend = None if dry_run else partial(home.repairer.mend_notes, topic, new_id(), now_ms=now_ms)
+        _mend_notes(home.repairer, topic, mended, mend, as_json=as_json)
         return
     if not as_json:
-        for line in _lines(proposal):
-            click.echo(line)
+        _print_proposal(proposal, mended)
     checks: dict[str, list[CheckResult]] = {}
     if not dry_run:
         if adopt and not yes:
@@ -66,12 +71,21 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
         sys.exit(EXIT_FAILED)
 
 
-def _mend_notes(repairer: Repairer, topic: str, now_ms: int, *, is_dry: bool, as_json: bool) -> None:
-    """Where state and files belong together, what stands beside them may be damaged."""
-    if is_dry and (notes := repairer.damaged_notes(topic)):
+def _print_proposal(proposal: RepairProposal, mended: Sequence[str]) -> None:
+    for name in mended:
+        click.echo(f"{proposal.plan.topic}: written anew: property {name}")
+    for line in _lines(proposal):
+        click.echo(line)
+
+
+def _mend_notes(
+    repairer: Repairer, topic: str, mended: Sequence[str], mend: Callable[[], Sequence[str]] | None, *, as_json: bool
+) -> None:
+    """Where state and files belong together, what stands beside them may be damaged; null mends nothing."""
+    if mend is None and (notes := repairer.damaged_notes(topic)):
         _tell_notes(topic, notes, (), is_dry=True, as_json=as_json)
         return
-    notes = () if is_dry else repairer.mend_notes(topic, new_id(), now_ms=now_ms)
+    notes = (*mended, *mend()) if mend else ()
     damage = repairer.damage(topic)
     if notes:
         _tell_notes(topic, notes, damage, is_dry=False, as_json=as_json)

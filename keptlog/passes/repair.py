@@ -29,7 +29,7 @@ from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
 from keptlog.table.changes.notes import NotesRepair
 from keptlog.table.doctor.topic_exam import examined
-from keptlog.table.metadata.state import damaged_notes
+from keptlog.table.metadata.state import SNAPSHOT_ID, damaged_notes
 from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
@@ -84,6 +84,22 @@ class Repairer:
     def damaged_notes(self, topic: str) -> tuple[str, ...]:
         """The properties beside the logs of a topic that say nothing that can be read."""
         return tuple(sorted(damaged_notes(topic, self.store.load_table(topic).properties)))
+
+    def damaged_notes_first(self, topic: str) -> tuple[str, ...]:
+        """The same, if nothing can be proposed before they are written anew; else none."""
+        notes = self.damaged_notes(topic)
+        return notes if SNAPSHOT_ID in notes else ()
+
+    def mend_snapshot_id(self, topic: str) -> tuple[str, ...]:
+        """Write anew what tells whether there is anything to propose, if it says nothing; tells which that was.
+
+        Raises:
+            StalePlan: others kept committing first.
+        """
+        if not self.damaged_notes_first(topic):
+            return ()
+        with reaching(f"topic {topic} can't be read"):
+            return NotesRepair(topic, self.store.committer, self.store.files).mend_snapshot_id()
 
     def mend_notes(self, topic: str, run_id: str, *, now_ms: int) -> tuple[str, ...]:
         """Write these anew, and tell which they were: what was a number of erasures is counted again, others go.

@@ -64,6 +64,8 @@ CONFIG_PREFIX = "kafka."
 DEFAULT_PREFIX = "log.default."
 READER_PREFIX = "log.reader."
 _T = TypeVar("_T")
+_LAST_OFFSET = 2**63 - 1
+_LONGEST_SHOWN = 100
 COMMENT = "comment"
 OWNERS = "keptlog.owners"
 
@@ -161,8 +163,11 @@ class ReachedTime:
     as_of_ms: int
 
 
-_EPOCH = _Property(ReachedEpoch, "leader epoch", "remove it, and the source is believed to be whole")
-_TIME = _Property(ReachedTime, "time of a position", "remove it, and it is not known whether deletions were missed")
+_EPOCH = _Property(ReachedEpoch, "leader epoch", "remove it, and the source is believed to be whole", is_note=True)
+_TIME = _Property(
+    ReachedTime, "time of a position", "remove it, and it is not known whether deletions were missed", is_note=True
+)
+_CONDEMNED = _Property(tuple[str, ...], "list of journals", "write it anew", is_note=True)
 _TRUNCATIONS = _Property(Truncations, "list of truncations", SET_IT_BACK)
 _MARK = _Property(Uncleanable, "mark of a failed clean", "remove it, and the log is tried again", is_note=True)
 _LAST_PASS = _Property(LastPass, "record of a clean", "remove it", is_note=True)
@@ -230,6 +235,15 @@ def read_open_erasures(topic: str, properties: Mapping[str, str]) -> OpenErasure
     return _OPEN_ERASURES.read(topic, properties, OPEN_ERASURES) or OpenErasures()
 
 
+def read_condemned(topic: str, properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The file names of the journals that a table calls condemned; some of them may be gone.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    return _CONDEMNED.read(topic, properties, CONDEMNED) or ()
+
+
 def damaged_notes(topic: str, properties: Mapping[str, str]) -> dict[str, LogCorrupt]:
     """Which properties that are no part of the log say nothing that can be read, and why.
 
@@ -237,10 +251,15 @@ def damaged_notes(topic: str, properties: Mapping[str, str]) -> dict[str, LogCor
         LogCorrupt: nobody can tell how many logs there are.
     """
     numbers = range(partition_count(topic, properties))
-    notes: list[tuple[str, _Property[Any]]] = [(OPEN_ERASURES, _OPEN_ERASURES)]
-    notes += [(last_pass(number), _LAST_PASS) for number in numbers]
-    notes += [(uncleanable(number), _MARK) for number in numbers]
+    notes: list[tuple[str, _Property[Any]]] = [(OPEN_ERASURES, _OPEN_ERASURES), (CONDEMNED, _CONDEMNED)]
+    for number in numbers:
+        notes += [(last_pass(number), _LAST_PASS), (uncleanable(number), _MARK)]
+        notes += [(leader_epoch(number), _EPOCH), (as_of(number), _TIME)]
     found: dict[str, LogCorrupt] = {}
+    try:
+        recorded_snapshot(topic, properties)
+    except LogCorrupt as error:
+        found[SNAPSHOT_ID] = error
     for name, note in notes:
         try:
             note.read(topic, properties, name)
@@ -312,11 +331,13 @@ def recorded_snapshot(topic: str, properties: Mapping[str, str]) -> int | None:
     text = properties.get(SNAPSHOT_ID)
     if text is None:
         return None
-    if not text.isdecimal():
-        raise LogCorrupt(
-            f"topic {topic}: property {SNAPSHOT_ID}={text!r} is no snapshot's id; remove it, and the newest snapshot "
-            "that keptlog has made takes its place"
-        ).of_property()
+    if not _is_long(text):
+        command = f"keptlog repair {topic}"
+        told = f"remove it, and the newest snapshot that keptlog has made takes its place ({command} does that)"
+        error = LogCorrupt(
+            f"topic {topic}: property {SNAPSHOT_ID}={text[:_LONGEST_SHOWN]!r} is no snapshot's id; {told}"
+        )
+        raise error.of_property().mended_by(command)
     return int(text)
 
 
@@ -349,6 +370,12 @@ def _number(topic: str, properties: Mapping[str, str], name: str) -> int | None:
     text = properties.get(name)
     if text is None:
         return None
-    if not text.isdecimal():
-        raise LogCorrupt(f"topic {topic}: property {name}={text!r} is no offset; {SET_IT_BACK}").of_property()
+    if not _is_long(text):
+        shown = repr(text[:_LONGEST_SHOWN])
+        raise LogCorrupt(f"topic {topic}: property {name}={shown} is no offset; {SET_IT_BACK}").of_property()
     return int(text)
+
+
+def _is_long(text: str) -> bool:
+    """Whether it is a number that Kafka and Iceberg can have as an offset or an id."""
+    return text.isdecimal() and len(text) <= _LONGEST_SHOWN and int(text) <= _LAST_OFFSET

@@ -54,6 +54,7 @@ from keptlog.table.metadata.references import (
     live_references,
     named_references,
 )
+from keptlog.table.metadata.state import read_condemned
 from keptlog.table.purging import expired
 from keptlog.table.purging.ahead import spared_references
 from keptlog.table.purging.purge_receipt import Account, PurgeReceipt
@@ -74,7 +75,6 @@ from keptlog.table.removal.held import FoundThere, HeldFile, held_files, held_no
 from keptlog.table.removal.hidden import HiddenFiles, hidden_below
 from keptlog.table.removal.journal import (
     Journal,
-    condemned_names,
     id_of,
     is_sweep,
     journal_folder,
@@ -189,7 +189,7 @@ class Purge:
 
     def _read_journals(self, table: Table) -> None:
         """Journals of purges that were killed, or are still under way; carrying those out too does no harm."""
-        condemned = condemned_names(self.topic.name, table.properties)
+        condemned = read_condemned(self.topic.name, table.properties)
         by_path = {file.path: file for file in self._stored.values()}
         self._removal.journals, unreadable = read_journals(self.files, self.topic.location, by_path)
         for path, why in unreadable.items():

@@ -40,9 +40,9 @@ from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
 from keptlog.table.metadata.lineage import COMMIT_ID
 from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.references import comparable
-from keptlog.table.metadata.state import CONDEMNED
+from keptlog.table.metadata.state import CONDEMNED, read_condemned
 from keptlog.table.removal.erasure_register import named_file, register_folder
-from keptlog.table.removal.journal import SWEEP, DeletedFile, Journal, condemned_names, journal_folder, write_journal
+from keptlog.table.removal.journal import SWEEP, DeletedFile, Journal, journal_folder, write_journal
 
 PURGE_AGAIN = "purge again, which finishes what was begun"
 """What to do about a commit of a purge that got no answer."""
@@ -85,7 +85,7 @@ class Fence:
 
     def lifted(self, table: Table) -> tuple[TableUpdate, ...]:
         """What takes journals that are gone off the list, to be committed with whatever is committed anyhow."""
-        named = condemned_names(self.topic.name, table.properties)
+        named = read_condemned(self.topic.name, table.properties)
         left = self._still_there(table)
         if len(left) == len(named):
             return ()
@@ -94,7 +94,7 @@ class Fence:
         return (RemovePropertiesUpdate(removals=[CONDEMNED]),)
 
     def _still_there(self, table: Table) -> list[str]:
-        named = condemned_names(self.topic.name, table.properties)
+        named = read_condemned(self.topic.name, table.properties)
         folder = journal_folder(self.topic.location)
         return [name for name in named if self.files.exists(folder + name)]
 

@@ -14,15 +14,15 @@ looks there first (``condemned_paths``). Why, is told in ``keptlog.table.purging
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import comparable_forms
-from keptlog.table.metadata.state import CONDEMNED
-from keptlog.table.metadata.stored_json import from_json, from_property, to_json
+from keptlog.table.metadata.state import read_condemned
+from keptlog.table.metadata.stored_json import from_json, to_json
 from keptlog.whole_file import is_unfinished
 
 if TYPE_CHECKING:
@@ -148,18 +148,6 @@ def read_journals(files: TableFiles, location: str, paths: Iterable[str]) -> tup
     return journals, unreadable
 
 
-def condemned_names(topic: str, properties: Mapping[str, str]) -> tuple[str, ...]:
-    """The file names of the journals that a table calls condemned; some of them may be gone.
-
-    Raises:
-        LogCorrupt: what is stored is something else.
-    """
-    text = properties.get(CONDEMNED)
-    if not text:
-        return ()
-    return from_property(tuple[str, ...], text, f"topic {topic}: property {CONDEMNED}", "list of journals", "remove it")
-
-
 def condemned_paths(files: TableFiles, table: Table) -> set[str]:
     """The files, in comparable form, that no commit may bring into a table any more: a purge is deleting them.
 
@@ -169,7 +157,7 @@ def condemned_paths(files: TableFiles, table: Table) -> set[str]:
         LogCorrupt: a journal can't be read.
     """
     found: set[str] = set()
-    for name in condemned_names(table.name()[-1], table.properties):
+    for name in read_condemned(table.name()[-1], table.properties):
         try:
             journal = read_journal(files, journal_folder(table.location()) + name)
         except FileNotFoundError:
