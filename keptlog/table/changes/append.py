@@ -34,6 +34,7 @@ from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.runs import APPEND, APPENDED, LandedChange
 from keptlog.table.metadata.state import LogState, log_end_offset, read_source
 from keptlog.table.metadata.stored_json import from_json
+from keptlog.table.removal.own_folder import require_not_inside
 from keptlog.table.waiting.reaching import reaching
 
 _logger = logging.getLogger(__name__)
@@ -111,6 +112,7 @@ class Append:
             _logger.info("topic %s, run %s: it was appended before", self.topic.name, self.paths.run_id)
             return self._repeated(earlier)
         require_own(table)
+        require_not_inside(self.committer.catalog, table)  # before anything is staged there
         _require_no_source(self.topic.name, table.properties)
         staged = self._stage(records, log_end_offsets(self.topic, table.properties))
         if not staged:

@@ -61,6 +61,7 @@ from keptlog.table.metadata.change import Change
 from keptlog.table.metadata.lineage import require_written_format
 from keptlog.table.metadata.runs import LandedChange, expired_since, landed_before
 from keptlog.table.namespaces import DELETING, NAMESPACE
+from keptlog.table.removal.own_folder import require_not_inside
 from keptlog.table.waiting.reach import OUT_OF_REACH, FailureKind, disk_refusal_of, failure_of, todo_about, was_silent
 from keptlog.table.waiting.reaching import one_line
 
@@ -131,6 +132,7 @@ class Committer:
                     return rounds.ended(landed)
                 require_written_format(table)
                 rounds.change.require_fit(table)
+                require_not_inside(self.catalog, table)
                 try:
                     land = self._prepared(rounds, table, prepare)
                 except StalePlan:

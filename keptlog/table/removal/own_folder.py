@@ -72,6 +72,45 @@ def require_alone(catalog: Catalog, table: Table) -> None:
         raise _shared(other).error(table, "nothing was deleted")
 
 
+def require_not_inside(catalog: Catalog, table: Table) -> None:
+    """Refuse to write into the folder of another topic: what is written there would go with that topic.
+
+    A table comes there only if another program moves it, so only of one that was moved the others are asked.
+
+    Raises:
+        LogCorrupt: names that topic.
+    """
+    location, topic = table.location(), table.name()[-1]
+    # As text first: each commit asks, and what was never moved is called the same everywhere.
+    if all(path.startswith(f"{location}/metadata/") for path in _earlier(table)) or not _elsewhere_before(table):
+        return
+    form = comparable(f"{location}/x")
+    for other, place in _places_around(catalog, location):
+        if other != topic and below(place.rpartition("/metadata/")[0])(form):
+            why = f"lies in that of topic {other}, for another program has moved it"
+            raise NotOwn(why).error(table, "nothing is written to it")
+
+
+def _places_around(catalog: Catalog, location: str) -> Iterable[tuple[str, str]]:
+    """Topics that a folder may lie in, and where their metadata is."""
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415  # who only looks asks no catalog
+
+    from keptlog.table.catalogs.catalog import metadata_locations  # noqa: PLC0415  # as above
+
+    if isinstance(catalog, SqlCatalog):
+        yield from metadata_locations(catalog).items()
+        return
+    # Others are asked for each table, and a topic's folder is called as the topic is, or has more behind a hyphen.
+    parts = location.split("/")
+    for identifier in catalog.list_tables(NAMESPACE):
+        name = identifier[-1]
+        if any(part == name or part.startswith(f"{name}-") for part in parts):
+            try:
+                yield name, catalog.load_table(identifier).metadata_location
+            except Exception:  # noqa: BLE001,S112  # it may not be read, or be no table that PyIceberg knows
+                continue
+
+
 def not_own(catalog: Catalog, table: Table, paths: Iterable[str]) -> NotOwn | None:
     """Why a topic's folder is not its alone; null if it is. ``paths`` are all files in it."""
     location = table.location()
