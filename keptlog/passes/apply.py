@@ -7,7 +7,8 @@
 A plan is refused whole: where one entry can't be accepted, nothing is done for the others. Else each topic stands
 alone: one that can't be read, or that fails, stops no other, and applying the file again does what is left, because
 what is done is no difference any more. Only when catalog or storage don't answer nothing further is tried. A file of
-one topic that a disk does not give is no such outage: then another topic can be read.
+one topic that a disk does not give is no such outage: then another topic can be read. Nor is one of which the disk
+takes no file, unless it is so with the next ones too.
 
 A topic that is in the home and not in the file is left alone. To be deleted it has to be named.
 """
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 NOT_COMPACTED = "cleanup.policy is delete: it will not be compacted"
 _OTHERS_ASKED = 2
 """Whether storage is down for all: each may take as long as a storage that does not answer is waited for."""
+_IN_A_ROW = 3
+"""So many that fail like that one after the other, and what is left would too, though others can be read."""
 OTHER_PARTITIONS = "a key may go to another partition from then on; its older records stay where they are"
 
 
@@ -145,7 +148,7 @@ class Applier:
             if outage.is_set():
                 return None
             planned = self._planned(entries[name], topics, going)
-            if isinstance(planned, KeptlogError) and _is_outage(planned) and self._are_down(topics - {name}):
+            if isinstance(planned, KeptlogError) and _is_outage(planned) and _are_down(self.store, topics - {name}):
                 outage.set()
             return planned
 
@@ -247,17 +250,6 @@ class Applier:
             if each.setting.name in change.unset
         }
 
-    def _are_down(self, others: Collection[str]) -> bool:
-        """Whether the first of some other topics can be read no more than one that failed."""
-        for name in sorted(others)[:_OTHERS_ASKED]:
-            try:
-                self.store.load_table(name)
-            except KeptlogError as error:
-                if _is_outage(error):
-                    continue
-            return False
-        return True
-
     def _require_free_name(self, name: str, topics: set[str], going: set[str]) -> None:
         if name in going:
             raise InvalidConfig(str(unfinished_deletion(name)))
@@ -287,6 +279,8 @@ class _Run:
     not_tried: set[str] = field(default_factory=set)
     is_outage: bool = False
     """Whether catalog or storage did not answer; what is left of one topic stops no other."""
+    in_a_row: int = 0
+    """So many did not get theirs because of that, since one did."""
 
     def attempt(self, name: str, do: Callable[[], None]) -> None:
         """Do it for a topic, unless it would fail as the one before did."""
@@ -297,7 +291,18 @@ class _Run:
             do()
         except KeptlogError as error:
             self.failed[name] = error
-            self.is_outage |= _is_outage(error)
+            if _is_outage(error):
+                self.in_a_row += 1
+                self.is_outage |= self.in_a_row >= _IN_A_ROW or self._are_others_down(name)
+        else:
+            self.in_a_row = 0
+
+    def _are_others_down(self, name: str) -> bool:
+        try:
+            others = {*self.store.topics()} - {name}
+        except KeptlogError:
+            return True
+        return bool(others) and _are_down(self.store, others)
 
     def change(self, planned: PlannedChange) -> None:
         committer, change = self.store.committer, planned.change
@@ -312,6 +317,18 @@ class _Run:
         deletion = self.deletions[name] = self.store.delete_topic(name, self.now_ms)
         if deletion.unfinished:
             self.failed[name] = deletion.unfinished
+
+
+def _are_down(store: LogStore, others: Collection[str]) -> bool:
+    """Whether the first of some other topics can be read no more than one that failed."""
+    for name in sorted(others)[:_OTHERS_ASKED]:
+        try:
+            store.load_table(name)
+        except KeptlogError as error:
+            if _is_outage(error):
+                continue
+        return False
+    return True
 
 
 def _is_outage(error: KeptlogError) -> bool:
