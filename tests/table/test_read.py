@@ -220,6 +220,9 @@ def test_what_lies_before_the_log_start_is_not_read(tmp_path: Path) -> None:
     [
         ({"log.p0.log-end-offset": "1"}, "ends at 1"),
         ({"log.p0.log-end-offset": "many"}, "is no offset"),
+        ({"log.p0.log-end-offset": "9" * 40}, "is no offset"),
+        ({"log.p0.log-end-offset": "9" * 5000}, "is no offset"),
+        ({"log.p0.log-start-offset": "99"}, "log-start-offset=99 lies behind the end of the log, 2; set it back"),
         ({"log.partitions": "1"}, "is in partition 1"),
     ],
 )

@@ -191,11 +191,18 @@ class LogState:
         """Read it from a table's properties; a new partition is empty and starts at 0.
 
         Raises:
-            LogCorrupt: a value is no number, no mark, or no list of truncations.
+            LogCorrupt: a value is no number, no mark, or no list of truncations; or the log ends before it starts.
         """
+        start = _number(topic, properties, log_start_offset(partition)) or 0
+        end = _number(topic, properties, log_end_offset(partition)) or 0
+        if start > end:
+            # All that is there would be taken for deleted, and go.
+            name = log_start_offset(partition)
+            told = f"topic {topic}: property {name}={start} lies behind the end of the log, {end}; {SET_IT_BACK}"
+            raise LogCorrupt(told).of_property()
         return cls(
-            _number(topic, properties, log_start_offset(partition)) or 0,
-            _number(topic, properties, log_end_offset(partition)) or 0,
+            start,
+            end,
             _number(topic, properties, first_dirty_offset(partition)),
             properties.get(watermarks(partition)) or None,
             _MARK.read(topic, properties, uncleanable(partition)),
