@@ -33,7 +33,7 @@ def only_ended(store: UnopenedStore, names: Iterable[str] = ()) -> ErasureList |
             properties = store.load_table(topic).properties
             if read_open_erasures(topic, properties).count:
                 return None
-            if properties.get(ERASURES):
+            if ERASURES in properties:
                 remembered = read_register(store.files, partial(store.load_table, topic))
                 rows += [ErasureRow(topic, each) for each in remembered]
     except (KeptlogError, OSError):

@@ -233,7 +233,7 @@ class Eraser:
         self, topic: str, now_ms: int, failed: dict[str, KeptlogError], *, with_ended: bool
     ) -> Sequence[ErasureRow]:
         properties = self.store.load_table(topic).properties
-        if not properties.get(ERASURES) or not (with_ended or read_open_erasures(topic, properties).count):
+        if ERASURES not in properties or not (with_ended or read_open_erasures(topic, properties).count):
             return ()
         known = read_register(self.store.files, lambda: self.store.load_table(topic))
         still_open = [each for each in known if each.is_open]

@@ -220,7 +220,7 @@ class Truncation:
                 f"into another topic (--into {topic}-again), or delete the one here first (keptlog topic delete "
                 f"{topic})"
             )
-        if table.properties.get(ERASURES):
+        if ERASURES in table.properties:
             raise self._refused(
                 "keys were erased in its topic, and would come back with what is read again: ingest it into another "
                 f"topic (--into {topic}-again)"

@@ -78,7 +78,7 @@ def named_file(table: Table) -> NamedFile | None:
     text = table.properties.get(ERASURES)
     where = f"topic {table.name()[-1]}: property {ERASURES}"
     remedy = "set it back to the value in the table's metadata file before that change (metadata/*.metadata.json)"
-    return from_property(NamedFile, text, where, "name of a file", remedy) if text else None
+    return None if text is None else from_property(NamedFile, text, where, "name of a file", remedy)
 
 
 def register_folder(table: Table) -> str:
