@@ -108,8 +108,8 @@ class Setting:
     def _parse_number(self, shown: str, text: str) -> int | float:
         is_float = isinstance(self.default, float)
         try:
-            # Python's underscores between digits are not Kafka's.
-            number = float(text.replace("_", "?")) if is_float else int(text.replace("_", "?"))
+            # Python's underscores between digits are not Kafka's, and Java's letters behind a fraction not Python's.
+            number = float(_of_java(text)) if is_float else int(text.replace("_", "?"))
         except ValueError:
             unit = _UNITS.get(shown.rpartition(".")[2])
             wanted = "a number" if is_float else f"a whole number of {unit}" if unit else "a whole number"
@@ -136,6 +136,11 @@ class Setting:
         wrong = [value for value in values if value not in self.choices]
         if wrong:
             raise InvalidConfig(f"{shown}={','.join(wrong)!r} is not known: use {' or '.join(self.choices)}")
+
+
+def _of_java(text: str) -> str:
+    text = text.replace("_", "?").strip()
+    return text[:-1] if text[-1:] in "fFdD" and text[-2:-1] in "0123456789." else text
 
 
 def _parse_boolean(shown: str, text: str) -> bool:

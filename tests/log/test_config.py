@@ -254,3 +254,14 @@ def test_versions_in_a_header_need_the_name_of_the_header() -> None:
         TopicConfig.of({}, {"log.cleaner.compaction.strategy": "header"})
     named = TopicConfig.of({"compaction.strategy": "header"}, {"log.cleaner.compaction.strategy.header": "v"})
     assert named.strategy == Strategy(StrategyKind.HEADER, "v")
+
+
+@pytest.mark.parametrize("text", ["0.5f", "5e-1d", " 0.5D ", ".5F", "0.5"])
+def test_a_ratio_is_what_java_reads(text: str) -> None:
+    assert TopicConfig.of({"min.cleanable.dirty.ratio": text}, {}).min_cleanable_dirty_ratio == 0.5
+
+
+@pytest.mark.parametrize("text", ["f", "0.5ff", "0.5fd", "NaNf", "0_5f"])
+def test_what_java_reads_as_no_ratio_is_refused(text: str) -> None:
+    with pytest.raises(InvalidConfig, match="is not a number"):
+        TopicConfig.of({"min.cleanable.dirty.ratio": text}, {})
