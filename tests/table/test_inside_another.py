@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
 from keptlog.home import open_home
@@ -42,7 +43,9 @@ def test_nothing_is_written_there(tmp_path: Path, below: str) -> None:
     assert home.append("odd", [NewRecord(b"k", b"w", NOW_MS, 0)], now_ms=NOW_MS).records == 1
 
 
-def test_a_catalog_that_is_no_database_is_asked_for_topics_that_the_folder_may_be_of(tmp_path: Path) -> None:
+def test_a_catalog_that_is_no_database_is_asked_for_topics_that_the_folder_may_be_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = create(tmp_path)
     store.create_topic("odd", 1, {})
     store.create_topic("others", 1, {})
@@ -50,8 +53,12 @@ def test_a_catalog_that_is_no_database_is_asked_for_topics_that_the_folder_may_b
     server = FaultyCatalog(open_catalog(tmp_path))
     asked: list[str] = []
     server.list_tables = server.real.list_tables  # type: ignore[method-assign]
-    load = server.real.load_table
-    server.load_table = lambda each: asked.append(each[-1]) or load(each)  # type: ignore[func-returns-value]
+
+    def load_table(identifier: tuple[str, ...]) -> Table:
+        asked.append(identifier[-1])
+        return server.real.load_table(identifier)
+
+    monkeypatch.setattr(server, "load_table", load_table)
 
     with pytest.raises(LogCorrupt, match=f"lies in that of topic {TOPIC}"):
         require_not_inside(server, table_of(tmp_path, "odd"))
