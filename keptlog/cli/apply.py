@@ -22,6 +22,7 @@ from keptlog.cli.output import (
     json_option,
     print_json,
     print_json_errors,
+    require_stdout,
     require_topics_here,
     tell_wrong,
 )
@@ -90,6 +91,7 @@ def export(names: Sequence[str], *, as_json: bool) -> None:
     \b
     keptlog topic export > topics.yaml
     """
+    require_stdout("declarations")
     require_topics_here()
     topics, unreadable = open_home().applier.export(names)
     if as_json:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import click
 
 from keptlog.cli.arguments import topic_or_log_argument
-from keptlog.cli.output import json_option, print_json
+from keptlog.cli.output import json_option, print_json, require_stdout
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
 from keptlog.log.segment import Log, Segment
@@ -51,6 +51,7 @@ def files(topic: str, *, duckdb: bool, as_json: bool) -> None:
     """
     if duckdb and as_json:
         raise InvalidConfig("--duckdb prints SQL and --json prints JSON: choose one")
+    require_stdout("paths")
     store = unopened_store()
     name, partition = topic_and_partition(store, topic)
     logs = store.readable_logs(name, partition)

@@ -88,14 +88,14 @@ def answer_is_no_document() -> None:
     _has_answered.set(True)
 
 
-def require_stdout() -> None:
-    """For commands whose records go to standard output: who has closed it would take them for written.
+def require_stdout(what: str = "records") -> None:
+    """For commands of which something goes to standard output: who has closed it would take that for written.
 
     Raises:
         InvalidConfig: it is closed.
     """
     if "stdout" in closed_streams():
-        raise InvalidConfig("records go to standard output, and that is closed: open it")
+        raise InvalidConfig(f"{what} go to standard output, and that is closed: open it")
 
 
 def begin_answer() -> None:

@@ -95,3 +95,14 @@ def test_records_that_would_go_to_a_closed_stdout_are_refused_and_no_position_mo
     assert done.returncode == 2
     assert done.stderr == "keptlog: records go to standard output, and that is closed: open it\n"
     assert keptlog("reader", "list", "--json").json["readers"][0]["position"] is None
+
+
+@pytest.mark.parametrize(("line", "what"), [("files users", "paths"), ("topic export", "declarations")])
+def test_what_a_program_would_read_is_not_said_to_be_printed_to_a_closed_stdout(
+    users: Path, line: str, what: str
+) -> None:
+    command = f"{sys.executable} -m keptlog {line} >&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert done.stderr == f"keptlog: {what} go to standard output, and that is closed: open it\n"
