@@ -38,6 +38,7 @@ from benchmarks.machine import described
 from benchmarks.many_topics import Shape, add_segments, make_topics, topic_name
 from benchmarks.report import FULL_ROUNDS, keep
 from keptlog.dagster.orchestration.definitions import build_defs
+from keptlog.dagster.orchestration.told_sections import ToldSections
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.dagster.resources.spark import spark_resource
@@ -119,8 +120,9 @@ def tick(folder: Path, arguments: Arguments) -> dict[str, object]:
             _restart()
             with times.of("restarted"):
                 one(None)
-            observer = log_store.observer
-            observer.mark_reported(observer.look(now_ms).assessments)
+            sections = log_store.remembered(ToldSections, lambda _: ToldSections())
+            sections.remember(log_store.observer.look(now_ms).assessments)
+            sections.ends(None, None, ())
             with times.of("nothing changed"):
                 cursor = one(None)
             cursor_bytes = max(cursor_bytes, len(cursor or ""))

@@ -27,7 +27,8 @@ from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.first_looks import ask_again, first_looks
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
-from keptlog.dagster.orchestration.stored_ticks import TellingCursor, ToldLast
+from keptlog.dagster.orchestration.stored_ticks import TellingCursor
+from keptlog.dagster.orchestration.told_sections import ToldSections
 from keptlog.dagster.orchestration.untold_cleans import untold_cleans
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
@@ -151,41 +152,36 @@ def _marked(each: Assessment, mark: Uncleanable, now_ms: int) -> str:
 
 def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterialization | dg.AssetObservation], str]:
     """What a tick tells of assets, and the cursor after it."""
-    observer, last = tick.log_store.observer, tick.log_store.remembered(_LastSections, lambda _: _LastSections())
-    untold = last.untold(tick.context.cursor)
-    observer.mark_untold(untold)
+    sections = ToldSections.of(tick)
+    untold = sections.untold(tick.context.cursor)
+    sections.forget(untold)
     if untold is None:
         ask_again(tick)
     clean = first_looks(tick, seen, EVENTS_PER_TICK)
-    dirty, told, cursor = _section_events(tick, seen, EVENTS_PER_TICK - len(clean))
-    last.ends(tick.context.cursor, cursor, (each.log.topic_partition for each in told))
+    told, cursor = _to_be_told(tick, sections, seen, EVENTS_PER_TICK - len(clean))
+    dirty = _events_of(tick, seen, told, EVENTS_PER_TICK - len(clean))
+    # Not before: making events asks Dagster's database, which may not answer.
+    sections.remember(told)
+    sections.ends(tick.context.cursor, cursor, (each.log.topic_partition for each in told))
     return [*clean, *dirty], cursor
 
 
-class _LastSections(ToldLast):
-    """What the last tick has told of dirty sections."""
-
-
-def _section_events(
-    tick: Tick, seen: Overview, most: int
-) -> tuple[list[dg.AssetObservation | dg.AssetMaterialization], Sequence[Assessment], str]:
-    """Of at most so many changed sections, which those are, and the cursor: a digest of what has been told in full.
+def _to_be_told(tick: Tick, sections: ToldSections, seen: Overview, most: int) -> tuple[Sequence[Assessment], str]:
+    """At most so many changed sections, and the cursor after them: a digest of what has been told in full.
 
     A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell; it
     can't know before it has read all topics.
     """
-    observer, cursor = tick.log_store.observer, TellingCursor.of(tick.context.cursor)
-    if seen.behind and not observer.has_reported:
-        return [], [], tick.context.cursor or ""
-    changed, digest = observer.changed_dirty_sections(seen), _digest(seen.locations)
-    if not observer.has_reported and cursor.state == digest:
-        observer.mark_reported(changed)
-        return [], [], cursor.after(digest, 0)
+    cursor = TellingCursor.of(tick.context.cursor)
+    if seen.behind and sections.is_none:
+        return [], tick.context.cursor or ""
+    digest = _digest(seen.locations)
+    if sections.is_none and cursor.state == digest:
+        sections.remember(seen.assessments)
+        return [], cursor.after(digest, 0)
+    changed = sections.changed_in(seen)
     told = changed[:most]
-    events = _events_of(tick, seen, told, most)
-    # Not before: making events asks Dagster's database, which may not answer.
-    observer.mark_reported(told)
-    return events, told, cursor.after(digest if told == changed else _IN_PART, len(told))
+    return told, cursor.after(digest if told == changed else _IN_PART, len(told))
 
 
 def _events_of(

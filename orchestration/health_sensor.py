@@ -26,7 +26,7 @@ from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import due_logs
 from keptlog.dagster.orchestration.retention_sensor import RETENTION_SENSOR
 from keptlog.dagster.orchestration.sensor_states import SensorState, sensor_states
-from keptlog.dagster.resources.lag import lag_memory_of
+from keptlog.dagster.resources.lag import lag_scanner_of
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.assessment import in_order_of_urgency
 from keptlog.log.given.past import was_within
@@ -120,7 +120,7 @@ def _consumer_lag(tick: Tick, seen: Overview, now_ms: int) -> tuple[int | None, 
     """How many offsets are to be ingested, and what is not known of that."""
     if not seen.sources:
         return None, []
-    last = lag_memory_of(tick.log_store).scanner.recent(now_ms)
+    last = lag_scanner_of(tick.log_store).recent(now_ms)
     if last is None:
         ingested = counted(len(seen.sources), "ingested topic")
         return None, [f"the consumer lag of {ingested}: {INGEST_LAG_SENSOR} has not asked lately"]

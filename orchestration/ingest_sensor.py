@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -28,8 +28,9 @@ from keptlog.dagster.orchestration.ingest_failures import ASKED_AT_TAG, IngestFa
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.dagster.orchestration.stored_ticks import TellingCursor, ToldLast
-from keptlog.dagster.resources.lag import lag_memory_of
+from keptlog.dagster.resources.lag import lag_scanner_of
 from keptlog.errors import InvalidConfig
+from keptlog.ingest.lag_news import LagNews
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted, first_lines, some_of
 from keptlog.log.words.iso_time import next_time
@@ -81,16 +82,16 @@ def ingest_lag_sensor(automation: Automation) -> dg.SensorDefinition:
 
 def _tick(tick: Tick) -> dg.SensorResult:
     kafka, log_store = tick.kafka, tick.log_store
-    memory = lag_memory_of(log_store)
-    if not memory.scanner.sources():
+    scanner = lag_scanner_of(log_store)
+    if not scanner.sources():
         return dg.SensorResult(skip_reason=NO_SOURCE)
     try:
         settings, threshold = kafka.settings(log_store), kafka.threshold
     except InvalidConfig as error:
         return dg.SensorResult(skip_reason=f"nothing can be ingested: {error}")
-    last = log_store.remembered(_LastLags, lambda _: _LastLags())
-    memory.news.mark_untold(last.untold(tick.context.cursor))
-    scan = memory.scanner.scan(settings, tick.now_ms())
+    lags = log_store.remembered(_ToldLags, lambda _: _ToldLags(), tick.mount.name_prefix)
+    lags.news.mark_untold(lags.untold(tick.context.cursor))
+    scan = scanner.scan(settings, tick.now_ms())
     own = OwnRuns.of_tick(tick)
     failures = recent_failures(own, backoff_of(log_store.broker), scan.now_ms)
     decision = decide(scan, threshold, ingests_in_flight(own), failures)
@@ -98,9 +99,9 @@ def _tick(tick: Tick) -> dg.SensorResult:
     request = [_request(decision, scan, failures)] if decision.requested and not spark_is_down else []
     for reason in decision.reasons if request else ():
         tick.context.log.info(reason)
-    news = memory.news.of(scan)
+    news = lags.news.of(scan)
     cursor = TellingCursor.of(tick.context.cursor).after(_TELLINGS, len(news))
-    last.ends(tick.context.cursor, cursor, (name for name, _ in news))
+    lags.ends(tick.context.cursor, cursor, (name for name, _ in news))
     return dg.SensorResult(
         run_requests=request,
         skip_reason=None if request else "; ".join([*([spark_is_down] if spark_is_down else []), *decision.reasons]),
@@ -109,8 +110,11 @@ def _tick(tick: Tick) -> dg.SensorResult:
     )
 
 
-class _LastLags(ToldLast):
-    """Which lags the last tick has told."""
+@dataclass
+class _ToldLags(ToldLast):
+    """Which lags a mount has told Dagster of."""
+
+    news: LagNews = field(default_factory=LagNews)
 
 
 def decide(scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures: IngestFailures) -> LagDecision:

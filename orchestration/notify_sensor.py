@@ -13,7 +13,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.automation import Automation
-from keptlog.dagster.resources.lag import lag_memory_of
+from keptlog.dagster.resources.lag import lag_scanner_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import monotonic_ms
 from keptlog.log.told.conditions import Evidence, Sighting, Thresholds
@@ -93,5 +93,5 @@ def _meant(patterns: list[str]) -> Callable[[str], bool]:
 
 def _stopped(tick: Tick, now_ms: int) -> Evidence:
     """What ingests have stopped at, as far as the ingest sensor has lately asked."""
-    scan = lag_memory_of(tick.log_store).scanner.recent(now_ms)
+    scan = lag_scanner_of(tick.log_store).recent(now_ms)
     return ingest_evidence(scan) if scan else Evidence()

@@ -74,7 +74,8 @@ class _Opened:
     observer: Observer
     place: _Place
     """Where it was opened."""
-    memories: dict[type, object] = field(default_factory=dict)
+    memories: dict[tuple[type, str], object] = field(default_factory=dict)
+    """By what they are, and whose."""
 
 
 _opened: dict[tuple[Path, tuple[str, ...]], _Opened] = {}
@@ -169,13 +170,16 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """An ingest into the home's topics; ``spark`` is called when there is something to read, not before."""
         return self._open().home.ingest(spark)
 
-    def remembered(self, kind: type[Memory], begin: Callable[[LogStore], Memory]) -> Memory:
-        """What this process remembers of these topics; ``begin`` makes it. A home that is opened anew begins anew."""
+    def remembered(self, kind: type[Memory], begin: Callable[[LogStore], Memory], mount: str = "") -> Memory:
+        """What this process remembers of these topics; ``begin`` makes it. A home that is opened anew begins anew.
+
+        ``mount`` is the name prefix of who remembers it, where two mounts of the home don't remember the same.
+        """
         opened = self._open()
         with _opening:
-            memory = opened.memories.get(kind)
+            memory = opened.memories.get((kind, mount))
             if not isinstance(memory, kind):
-                memory = opened.memories[kind] = begin(opened.home.store)
+                memory = opened.memories[kind, mount] = begin(opened.home.store)
             return memory
 
     def _open(self) -> _Opened:

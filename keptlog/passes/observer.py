@@ -272,7 +272,6 @@ class Observer:
     last: Overview | None = None
     """What the last look saw, for whoever need not look again."""
     _seen: dict[str, _Topic] = field(default_factory=dict)
-    _reported: dict[TopicPartition, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self, now_ms: int) -> Overview:
@@ -287,7 +286,6 @@ class Observer:
             began_ms = self.monotonic_ms()
             locations = self.store.metadata_locations(Patience(self.monotonic_ms, began_ms + LOCATING_MS))
             self._seen = {topic: seen for topic, seen in self._seen.items() if topic in locations}
-            self._reported = {log: told for log, told in self._reported.items() if log.topic in locations}
             for seen in self._seen.values():
                 seen.judge_again(now_ms)
             changed = [topic for topic, location in locations.items() if self._location(topic) != location]
@@ -309,24 +307,6 @@ class Observer:
             behind = locations.to_be_asked + sum(topic not in read for topic in changed)
             self.last = replace(overview, behind=behind, asked_ago_ms=locations.asked_ago_ms)
             return self.last
-
-    def changed_dirty_sections(self, overview: Overview) -> list[Assessment]:
-        """Logs whose dirty section is not the one that ``mark_reported`` last heard of."""
-        told = self._reported
-        return [each for each in overview.assessments if told.get(each.log.topic_partition) != each.dirty_version]
-
-    def mark_reported(self, assessments: Iterable[Assessment]) -> None:
-        """Remember these dirty sections as told."""
-        self._reported.update((each.log.topic_partition, each.dirty_version) for each in assessments)
-
-    def mark_untold(self, logs: Iterable[TopicPartition] | None) -> None:
-        """Forget that the dirty sections of these logs were told; of all if null."""
-        for log in list(self._reported) if logs is None else logs:
-            self._reported.pop(log, None)
-
-    @property
-    def has_reported(self) -> bool:
-        return bool(self._reported)
 
     def _damaged(self) -> list[str]:
         """Topics whose files are not as they were when they were read, among those that were asked for longest ago."""

@@ -29,7 +29,7 @@ from keptlog.table.table_look import TableLook
 from keptlog.table.unopened import UnopenedStore
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
-from tests.passes.conftest import DAY_MS, NOW_MS, make_topic
+from tests.passes.conftest import DAY_MS, NOW_MS
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 
@@ -146,15 +146,6 @@ def test_a_log_in_which_the_clock_changes_nothing_is_not_judged_again(store: Log
     assert observer.look(NOW_MS + DAY_MS).assessments[0] is first
     assert observer.look(NOW_MS + DAY_MS + 1).assessments[0] is not first
     assert observer.look(NOW_MS - 1).assessments[0].now_ms == NOW_MS - 1
-
-
-def test_of_a_topic_that_is_gone_nothing_was_told_when_its_name_comes_back(store: LogStore) -> None:
-    observer = Observer(store, lambda: 0)
-    observer.mark_reported(observer.look(NOW_MS).assessments)
-    store.delete_topic("c", NOW_MS)
-    assert observer.changed_dirty_sections(observer.look(NOW_MS)) == []
-    make_topic(store, "c")
-    assert [str(each.log.topic_partition) for each in observer.changed_dirty_sections(observer.look(NOW_MS))] == ["c-0"]
 
 
 def test_an_observer_whose_time_is_up_says_how_many_topics_it_is_behind(store: LogStore) -> None:

@@ -1,0 +1,69 @@
+"""A dirty section that has changed is told once to each who shows it: mount by mount, and topic by topic."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from keptlog.dagster.orchestration.clean_sensors import EVENTS_PER_TICK
+from keptlog.dagster.orchestration.definitions import build_defs
+from tests.orchestration.conftest import World
+from tests.orchestration.shipped import KEYS, dirty_ratio_sensor
+
+LOGS = 2 * EVENTS_PER_TICK
+
+
+def told(world: World) -> list[str]:
+    """The topic-partitions of dirty sections that a tick tells of."""
+    events = [each for each in world.tick(dirty_ratio_sensor).asset_events if isinstance(each, dg.AssetMaterialization)]
+    return [each.partition or "" for each in events if each.asset_key == KEYS.dirty("users")]
+
+
+def test_two_mounts_of_one_home_in_one_process_are_each_told_all_of_it(world: World) -> None:
+    world.topic("users", LOGS)
+    mounts = {name: build_defs(world.path, world.resources, name_prefix=name, key_prefix=name) for name in ("a", "b")}
+    cursors: dict[str, str | None] = {}
+
+    def tick(name: str) -> int:
+        """One of a mount: of how many sections it tells."""
+        sensor = mounts[name].get_repository_def().get_sensor_def(f"{name}_dirty_ratio_sensor")
+        with dg.build_sensor_context(
+            world.instance, cursor=cursors.get(name), resources=mounts[name].resources, sensor_name=sensor.name
+        ) as context:
+            data = sensor.evaluate_tick(context)
+        cursors[name] = data.cursor
+        for each in data.asset_events:
+            world.instance.report_runless_asset_event(each)
+        return sum(each.asset_key == dg.AssetKey([name, "users", "dirty"]) for each in data.asset_events)
+
+    for _ in range(6):
+        tick("a")
+        tick("a")  # it ticks more often
+        tick("b")
+    for name in mounts:
+        key = dg.AssetKey([name, "users", "dirty"])
+        assert len(world.instance.get_materialized_partitions(key)) == LOGS
+    assert [tick(name) for name in ("a", "b", "a", "b")] == [0, 0, 0, 0]
+    world.append("users", ("a", "1"))
+    assert [tick(name) for name in ("a", "b", "a", "b")] == [1, 1, 0, 0]
+
+
+def test_of_a_topic_that_is_gone_nothing_was_told_when_its_name_comes_back(world: World) -> None:
+    world.topic("users")
+    assert told(world) == ["users-0"]
+    world.store.delete_topic("users", world.now_ms)
+    assert told(world) == []
+    world.topic("users")
+
+    assert told(world) == ["users-0"]
+    assert told(world) == []
+
+
+def test_of_a_topic_that_was_made_anew_between_two_ticks_nothing_was_told(world: World) -> None:
+    """The new one may be as the old one was."""
+    world.topic("users")
+    assert told(world) == ["users-0"]
+    world.store.delete_topic("users", world.now_ms)
+    world.topic("users")
+
+    assert told(world) == ["users-0"]
+    assert told(world) == []
