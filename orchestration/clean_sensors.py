@@ -155,8 +155,10 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
     sections = ToldSections.of(tick)
     untold = sections.untold(tick.context.cursor)
     sections.forget(untold)
-    if untold is None:
-        ask_again(tick)
+    # Of a topic that is gone nothing was told if its name comes back; what somebody has wiped was told to nobody.
+    stored = set(tick.context.instance.get_asset_keys())
+    sections.forget_all_but({topic for topic in seen.locations if tick.keys.dirty(topic) in stored})
+    ask_again(tick, set() if untold is None else stored)
     clean = first_looks(tick, seen, EVENTS_PER_TICK)
     told, cursor = _to_be_told(tick, sections, seen, EVENTS_PER_TICK - len(clean))
     dirty = _events_of(tick, seen, told, EVENTS_PER_TICK - len(clean))

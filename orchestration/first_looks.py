@@ -19,6 +19,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -78,9 +79,11 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
     return found
 
 
-def ask_again(tick: Tick) -> None:
-    """Forget what Dagster was told: its database is another one, or was put back, while this process went on."""
-    tick.log_store.remembered(_Known, lambda _: _Known()).told.clear()
+def ask_again(tick: Tick, stored: AbstractSet[dg.AssetKey]) -> None:
+    """Forget what Dagster was told of others than these: somebody has wiped them, or its database is another one."""
+    told = tick.log_store.remembered(_Known, lambda _: _Known()).told
+    for section in [each for each in told if each[0] not in stored]:
+        del told[section]
 
 
 def _told_of(instance: dg.DagsterInstance, key: dg.AssetKey, topic_id: str | None) -> set[str]:

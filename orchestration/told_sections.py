@@ -5,7 +5,7 @@ One home may be mounted twice, each time with assets of its own. So it is rememb
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from keptlog.dagster.assets.mount import Tick
@@ -36,8 +36,6 @@ class ToldSections(ToldLast):
 
     def changed_in(self, seen: Overview) -> list[Assessment]:
         """Logs whose dirty section is not the one that was told last."""
-        # Of a topic that is gone nothing was told if its name comes back.
-        self._versions = {log: told for log, told in self._versions.items() if log.topic in seen.locations}
         return [each for each in seen.assessments if self._versions.get(each.log.topic_partition) != _version(each)]
 
     def remember(self, sections: Iterable[Assessment]) -> None:
@@ -48,6 +46,10 @@ class ToldSections(ToldLast):
         """Take the dirty sections of these logs for told to nobody; all of them if null."""
         for log in list(self._versions) if logs is None else logs:
             self._versions.pop(log, None)
+
+    def forget_all_but(self, topics: Collection[str]) -> None:
+        """Take the dirty sections of other topics than these for told to nobody."""
+        self._versions = {log: told for log, told in self._versions.items() if log.topic in topics}
 
 
 def _version(each: Assessment) -> _Version:

@@ -18,6 +18,26 @@ def told(world: World) -> list[str]:
     return [each.partition or "" for each in events if each.asset_key == KEYS.dirty("users")]
 
 
+def until_nothing_is_told(world: World) -> None:
+    while world.tick(dirty_ratio_sensor).asset_events:
+        pass
+
+
+def test_what_was_wiped_in_dagster_is_told_again_once(world: World) -> None:
+    """The button is called "Wipe materializations"."""
+    world.topic("users", 2)
+    world.topic("orders")
+    until_nothing_is_told(world)
+    for key in (KEYS.dirty("users"), KEYS.clean("users")):
+        world.instance.wipe_assets([key])
+        assert not world.instance.get_materialized_partitions(key)
+
+        until_nothing_is_told(world)
+
+        assert world.instance.get_materialized_partitions(key) == {"users-0", "users-1"}
+    assert len(world.instance.fetch_materializations(KEYS.dirty("orders"), limit=10).records) == 1
+
+
 def test_two_mounts_of_one_home_in_one_process_are_each_told_all_of_it(world: World) -> None:
     world.topic("users", LOGS)
     mounts = {name: build_defs(world.path, world.resources, name_prefix=name, key_prefix=name) for name in ("a", "b")}
