@@ -45,6 +45,11 @@ def run_id_of(context: Context) -> str:
     return f"{context.run.run_id}-{context.retry_number}"
 
 
+def is_of_run(run_id: str | None, dagster_id: str) -> bool:
+    """Whether a pass was committed by a step of this run of Dagster's."""
+    return run_id is not None and run_id.rpartition("-")[0] == dagster_id
+
+
 def observe_after(run: Run, cleaned: Pass, names: Sequence[str]) -> tuple[Pass, Overview]:
     """The logs ``names`` as the pass left them; one that can't be read any more counts as failed.
 

@@ -5,9 +5,10 @@ cleaned it and died before it could say so, nothing is wrong with it any more. B
 is cleaned again: a log that nobody appends to, for ever. What is downstream hears nothing of the clean either. A run
 that is started again does not help: it finds nothing left to be done.
 
-That a clean has landed is seen in the topic: it was cleaned since the run began, and has no mark. A run that has named
-what failed has said all that it knows: of such a log only a clean after its end tells more. A log that was found broken
-stays as it is, because nobody has read this one back.
+That a clean has landed is seen in the topic: it has no mark, and its last clean is of that run, or one since the run
+began. A run that has named what failed has said all that it knows: of such a log only a clean after its end tells more.
+Dagster's clock and that of who cleaned may differ. So a clean section that is as Dagster was told last tells nothing. A
+log that was found broken stays as it is, because nobody has read this one back.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import dagster as dg
 
 from keptlog.dagster.assets.checks import broken_before
 from keptlog.dagster.assets.mount import Tick
-from keptlog.dagster.assets.numbers import unchanged_materialization
+from keptlog.dagster.assets.numbers import DATA_VERSION_TAG, clean_version, unchanged_materialization
 from keptlog.dagster.assets.outage import FAILED_TAG, told_of_itself
 from keptlog.dagster.assets.outlook import outlook_of
+from keptlog.dagster.assets.report import is_of_run
 from keptlog.log.assessment import Assessment
 from keptlog.passes.observer import Overview
 
@@ -87,8 +89,9 @@ def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) ->
     landed = [
         each
         for each in logs
-        if (told := failed.get(str(each.log.topic_partition))) and _was_cleaned_since(told[1], each, seen)
+        if (tried := failed.get(str(each.log.topic_partition))) and _was_cleaned_since(*tried, each, seen)
     ]
+    landed = _other_than_told(tick, topic, landed) if landed else []
     broken = broken_before(tick, topic, landed[0].log.topic_id) if landed else set()
     of_topic = outlook_of(tick, logs, seen.now_ms) if landed else {}
     found = []
@@ -111,6 +114,21 @@ def ended_ms(record: dg.RunRecord) -> int:
     return round(1000 * (record.end_time or record.update_timestamp.timestamp()))
 
 
-def _was_cleaned_since(at_ms: int, each: Assessment, seen: Overview) -> bool:
+def _was_cleaned_since(run_id: str, at_ms: int, each: Assessment, seen: Overview) -> bool:
+    """Whether the last clean of a log is that of a run, or one since then."""
     last = seen.last_passes.get(each.log.topic_partition)
-    return last is not None and at_ms <= last.ended_ms and not each.log.uncleanable
+    if last is None or each.log.uncleanable:
+        return False
+    return is_of_run(last.run_id, run_id) or at_ms <= last.ended_ms
+
+
+def _other_than_told(tick: Tick, topic: str, logs: list[Assessment]) -> list[Assessment]:
+    """Those whose clean section is another one than Dagster was told of last."""
+    told = tick.context.instance.event_log_storage.get_latest_tags_by_partition(
+        tick.keys.clean(topic),
+        dg.DagsterEventType.ASSET_MATERIALIZATION,
+        [DATA_VERSION_TAG],
+        [str(each.log.topic_partition) for each in logs],
+    )
+    versions = {name: tags.get(DATA_VERSION_TAG) for name, tags in told.items()}
+    return [each for each in logs if versions.get(str(each.log.topic_partition)) != clean_version(each)]

@@ -353,6 +353,7 @@ class Cleaner:
             bytes_written=outcome.bytes_written,
             map_keys=outcome.map_keys,
             map_slots=slots_in(self.broker.map_bytes, slot_bytes_for(step.strategy)),
+            run_id=staged.run_id,
         )
 
     def _mark(self, done: Pass, before: Collection[str]) -> None:

@@ -142,7 +142,7 @@ def _topic(home: Path, topic: str) -> dict[str, Any]:
                 "log_end_offset": log.log_end_offset,
                 "checkpoint": log.checkpoint,
                 "uncleanable": _mark(dataclasses.asdict(log.uncleanable) if log.uncleanable else None),
-                "last_pass": last_pass and dataclasses.asdict(last_pass),
+                "last_pass": _last_pass(dataclasses.asdict(last_pass) if last_pass else None),
                 "watermarks": _watermarks(log.watermarks_path),
                 "segments": [dataclasses.asdict(segment) for segment in log.segments],
                 "records": _records(home, topic, log.topic_partition.partition),
@@ -156,6 +156,11 @@ def _topic(home: Path, topic: str) -> dict[str, Any]:
         "positions": source.positions,
         "logs": logs,
     }
+
+
+def _last_pass(last: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Without what an older keptlog did not store."""
+    return last and {name: value for name, value in last.items() if (name, value) != ("run_id", None)}
 
 
 def _mark(mark: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -32,6 +32,8 @@ class LastPass:
     map_keys: int
     map_slots: int
     """How many keys there was memory for."""
+    run_id: str | None = None
+    """Of whom it was; null of one by an older keptlog."""
 
 
 @dataclass(frozen=True, slots=True)
