@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.references import below, comparable
-from keptlog.table.waiting.reach import OUT_OF_REACH
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -59,6 +58,8 @@ def lay_elsewhere(table: Table, outside: Sequence[str]) -> str | None:
 def _read(table: Table, path: str) -> TableMetadata | None:
     """A metadata file; null if it is gone or damaged."""
     from pyiceberg.serializers import FromInputFile  # noqa: PLC0415  # hardly any table has its metadata elsewhere
+
+    from keptlog.table.waiting.reach import OUT_OF_REACH  # noqa: PLC0415  # as above
 
     try:
         return FromInputFile.table_metadata(table.io.new_input(path))
