@@ -161,9 +161,7 @@ def test_a_topic_that_cant_be_read_is_one_line_and_code_1_and_the_others_are_don
     assert (exported.code, exported.err.count("\n")) == (1, 1)
 
 
-def test_a_topic_that_fails_stops_no_other_and_the_same_again_does_it(
-    keptlog: Run, topics: Path, home: Path
-) -> None:
+def test_a_topic_that_fails_stops_no_other_and_the_same_again_does_it(keptlog: Run, topics: Path, home: Path) -> None:
     keptlog("topic", "create", "old")
     in_the_way = home / "warehouse" / "keptlog" / "users"
     in_the_way.write_text("no folder can be made here")
