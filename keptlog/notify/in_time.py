@@ -2,7 +2,8 @@
 
 A time limit of a socket is for one read. A server that answers a byte at a time keeps each of them, and would never be
 given up, while whoever tells people holds the home's lock. A name server has no such limit at all. So a thread asks,
-and is waited for until the deadline. Then its connection is ended, so that it does not go on by itself.
+and is waited for until the deadline. Then its connection is ended, so that it does not go on by itself; one that comes
+only then, because a name server was slow, is ended before anything is said.
 
 A message that was given up may have arrived. It is sent again, under the same id.
 """
@@ -29,9 +30,11 @@ class Clients:
     """Those that are at work for one message."""
 
     at_work: list[_Named] = field(default_factory=list)
+    are_ended: bool = False
 
     def end(self) -> None:
         """End their connections under them. One that shakes hands has a deadline of its own for the whole of that."""
+        self.are_ended = True  # first, so that what connects meanwhile is ended here or by itself
         for each in self.at_work:
             with contextlib.suppress(OSError):  # closed just now
                 if each.sock is not None:
@@ -62,13 +65,27 @@ def in_time(seconds: float, ask: Callable[[Clients], Answer]) -> Answer:
 
 
 class _Named:
-    """A client that is known from before it connects."""
+    """A client that is known from before it connects, and says nothing if it was given up by then."""
 
-    sock: socket.socket | None = None
+    _clients: Clients
+    _sock: socket.socket | None = None
 
     def __init__(self, clients: Clients, *given: Any, **named: Any) -> None:
+        self._clients = clients
         clients.at_work.append(self)
         super().__init__(*given, **named)
+
+    @property
+    def sock(self) -> socket.socket | None:
+        """Its connection, which its base class sets."""
+        return self._sock
+
+    @sock.setter
+    def sock(self, connected: socket.socket | None) -> None:
+        self._sock = connected
+        if connected is not None and self._clients.are_ended:
+            connected.close()
+            raise TimeoutError
 
 
 class MailClient(_Named, smtplib.SMTP):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from keptlog.notify.adapters import Mail, Webhook
 from keptlog.notify.messages import trial_message
 from keptlog.notify.settings import HttpSettings, SmtpSettings
-from tests.notify.servers import LOOPBACK, MailInbox, dripping_server, mail_server
+from tests.notify.servers import LOOPBACK, MailInbox, dripping_server, mail_server, web_server
 from tests.spark.tls import write_certificate
 
 NOW_MS = 1_800_000_000_000
@@ -67,6 +70,28 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytes
         begun = time.monotonic()
         assert "no answer in time" in str(adapter.send(trial_message("crm", NOW_MS), NOW_MS))
         assert time.monotonic() - begun < 4 * PATIENCE_SECONDS
+
+
+def _asks(thread: threading.Thread) -> bool:
+    return thread.name == "keptlog-notify"
+
+
+def test_what_was_given_up_is_not_sent_once_the_name_server_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_answer, ask = threading.Event(), socket.getaddrinfo
+
+    def slow(*arguments: Any, **named: Any) -> Any:
+        may_answer.wait(30)
+        return ask(*arguments, **named)
+
+    monkeypatch.setattr("socket.getaddrinfo", slow)
+    others = {*threading.enumerate()}
+    with web_server() as web, mail_server() as inbox:
+        for adapter in (webhook(web.port), mail(inbox.port)):
+            may_answer.clear()
+            assert "no answer in time" in str(adapter.send(trial_message("crm", NOW_MS), NOW_MS))
+            may_answer.set()
+            assert until(lambda: not any(_asks(each) for each in {*threading.enumerate()} - others))
+    assert (web.posts, inbox.mails) == ([], [])
 
 
 def test_a_mail_that_was_taken_is_delivered_if_the_goodbye_has_no_answer() -> None:
