@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.table import Table
+from sqlalchemy.exc import OperationalError
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.removal.own_folder import require_not_inside
-from tests.table.foreign import set_location, table_of
+from tests.table.foreign import set_location, set_properties, table_of
 from tests.table.stores import TOPIC, FaultyCatalog, create
 
 _COMPACTED = {"cleanup.policy": "compact"}
@@ -71,3 +72,27 @@ def test_a_table_that_was_set_to_a_folder_of_its_own_is_written_to(tmp_path: Pat
         home.create_topic(name, 1, _COMPACTED)
     set_location(home.path, home.path / "warehouse/keptlog/users-2", "odd")
     assert home.append("odd", [NewRecord(b"k", b"w", NOW_MS, 0)], now_ms=NOW_MS).records == 1
+
+
+def test_so_is_one_beside_a_topic_that_has_its_metadata_in_the_warehouse_itself(tmp_path: Path) -> None:
+    home = open_home(tmp_path / "home", {})
+    for name in ("odd", "users"):
+        home.create_topic(name, 1, _COMPACTED)
+    set_properties(home.path, {"write.metadata.path": f"file://{home.path}/warehouse/metadata"}, "users")
+    home.append("users", [NewRecord(b"k", b"w", NOW_MS, 0)], now_ms=NOW_MS)
+    assert table_of(home.path, "users").metadata_location.startswith(f"file://{home.path}/warehouse/metadata/")
+    set_location(home.path, home.path / "warehouse/keptlog/odd-2", "odd")
+    assert home.append("odd", [NewRecord(b"k", b"w", NOW_MS, 0)], now_ms=NOW_MS).records == 1
+
+
+def test_a_database_that_does_not_tell_the_others_is_an_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = open_home(tmp_path / "home", {})
+    home.create_topic("odd", 1, _COMPACTED)
+    set_location(home.path, home.path / "warehouse/keptlog/odd-2", "odd")
+
+    def lost(*_arguments: object) -> dict[str, str]:
+        raise OperationalError("SELECT 1", None, Exception("server closed the connection"))
+
+    monkeypatch.setattr("keptlog.table.catalogs.catalog.metadata_locations", lost)
+    with pytest.raises(StorageUnavailable, match="topic odd can't be read"):
+        home.append("odd", [NewRecord(b"k", b"w", NOW_MS, 0)], now_ms=NOW_MS)

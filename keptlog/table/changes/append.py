@@ -112,7 +112,8 @@ class Append:
             _logger.info("topic %s, run %s: it was appended before", self.topic.name, self.paths.run_id)
             return self._repeated(earlier)
         require_own(table)
-        require_not_inside(self.committer.catalog, table)  # before anything is staged there
+        with reaching(f"topic {self.topic.name} can't be read"):
+            require_not_inside(self.committer.catalog, table)  # before anything is staged there
         _require_no_source(self.topic.name, table.properties)
         staged = self._stage(records, log_end_offsets(self.topic, table.properties))
         if not staged:

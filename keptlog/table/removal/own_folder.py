@@ -85,30 +85,38 @@ def require_not_inside(catalog: Catalog, table: Table) -> None:
     if all(path.startswith(f"{location}/metadata/") for path in _earlier(table)) or not _elsewhere_before(table):
         return
     form = comparable(f"{location}/x")
-    for other, place in _places_around(catalog, location):
-        if other != topic and below(place.rpartition("/metadata/")[0])(form):
+    for other in _topics_around(catalog, location, form):
+        if other != topic and _lies_around(catalog, other, form):
             why = f"lies in that of topic {other}, for another program has moved it"
             raise NotOwn(why).error(table, "nothing is written to it")
 
 
-def _places_around(catalog: Catalog, location: str) -> Iterable[tuple[str, str]]:
-    """Topics that a folder may lie in, and where their metadata is."""
+def _topics_around(catalog: Catalog, location: str, form: str) -> Iterable[str]:
+    """Topics that a folder may lie in."""
     from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415  # who only looks asks no catalog
 
     from keptlog.table.catalogs.catalog import metadata_locations  # noqa: PLC0415  # as above
 
     if isinstance(catalog, SqlCatalog):
-        yield from metadata_locations(catalog).items()
+        for topic, path in metadata_locations(catalog).items():
+            if below(path.rpartition("/metadata/")[0])(form):
+                yield topic
         return
     # Others are asked for each table, and a topic's folder is called as the topic is, or has more behind a hyphen.
     parts = location.split("/")
     for identifier in catalog.list_tables(NAMESPACE):
         name = identifier[-1]
         if any(part == name or part.startswith(f"{name}-") for part in parts):
-            try:
-                yield name, catalog.load_table(identifier).metadata_location
-            except Exception:  # noqa: BLE001,S112  # it may not be read, or be no table that PyIceberg knows
-                continue
+            yield name
+
+
+def _lies_around(catalog: Catalog, topic: str, form: str) -> bool:
+    """Whether a path lies in a topic's folder; its metadata may lie in another (``write.metadata.path``)."""
+    try:
+        location = catalog.load_table((NAMESPACE, topic)).location()
+    except Exception:  # noqa: BLE001  # it may not be read, or be no table that PyIceberg knows
+        return False
+    return below(location)(form)
 
 
 def not_own(catalog: Catalog, table: Table, paths: Iterable[str]) -> NotOwn | None:
