@@ -15,7 +15,7 @@ to expect, and the clean ones that Dagster was never told of (``first_looks``, `
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import dagster as dg
 
@@ -157,10 +157,11 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
     sections.forget(untold)
     # Of a topic that is gone nothing was told if its name comes back; what somebody has wiped was told to nobody.
     stored = set(tick.context.instance.get_asset_keys())
-    sections.forget_all_but({topic for topic in seen.locations if tick.keys.dirty(topic) in stored})
+    shown = {topic for topic in seen.locations if tick.keys.dirty(topic) in stored}
+    sections.forget_all_but(shown)
     ask_again(tick, set() if untold is None else stored)
     clean = first_looks(tick, seen, EVENTS_PER_TICK)
-    told, cursor = _to_be_told(tick, sections, seen, EVENTS_PER_TICK - len(clean))
+    told, cursor = _to_be_told(tick, sections, seen, shown, EVENTS_PER_TICK - len(clean))
     dirty = _events_of(tick, seen, told, EVENTS_PER_TICK - len(clean))
     # Not before: making events asks Dagster's database, which may not answer.
     sections.remember(told)
@@ -168,19 +169,20 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
     return [*clean, *dirty], cursor
 
 
-def _to_be_told(tick: Tick, sections: ToldSections, seen: Overview, most: int) -> tuple[Sequence[Assessment], str]:
+def _to_be_told(
+    tick: Tick, sections: ToldSections, seen: Overview, shown: Collection[str], most: int
+) -> tuple[Sequence[Assessment], str]:
     """At most so many changed sections, and the cursor after them: a digest of what has been told in full.
 
-    A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell; it
-    can't know before it has read all topics.
+    A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell of
+    the topics that are shown; it can't know before it has read all topics.
     """
     cursor = TellingCursor.of(tick.context.cursor)
     if seen.behind and sections.is_none:
         return [], tick.context.cursor or ""
     digest = _digest(seen.locations)
     if sections.is_none and cursor.state == digest:
-        sections.remember(seen.assessments)
-        return [], cursor.after(digest, 0)
+        sections.remember(each for each in seen.assessments if each.log.topic_partition.topic in shown)
     changed = sections.changed_in(seen)
     told = changed[:most]
     return told, cursor.after(digest if told == changed else _IN_PART, len(told))

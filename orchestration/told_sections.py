@@ -22,6 +22,8 @@ _Version = tuple[str | None, str]
 class ToldSections(ToldLast):
     """Of one mount."""
 
+    is_none: bool = True
+    """Whether nothing was told yet that this process knows of."""
     _versions: dict[TopicPartition, _Version] = field(default_factory=dict)
 
     @classmethod
@@ -29,22 +31,22 @@ class ToldSections(ToldLast):
         """Those of the mount whose sensor ticks."""
         return tick.log_store.remembered(cls, lambda _: cls(), tick.mount.name_prefix)
 
-    @property
-    def is_none(self) -> bool:
-        """Whether this process has told nothing yet."""
-        return not self._versions
-
     def changed_in(self, seen: Overview) -> list[Assessment]:
         """Logs whose dirty section is not the one that was told last."""
         return [each for each in seen.assessments if self._versions.get(each.log.topic_partition) != _version(each)]
 
     def remember(self, sections: Iterable[Assessment]) -> None:
         """Take these dirty sections for told."""
-        self._versions.update((each.log.topic_partition, _version(each)) for each in sections)
+        told = {each.log.topic_partition: _version(each) for each in sections}
+        self._versions.update(told)
+        self.is_none &= not told
 
     def forget(self, logs: Iterable[TopicPartition] | None) -> None:
         """Take the dirty sections of these logs for told to nobody; all of them if null."""
-        for log in list(self._versions) if logs is None else logs:
+        if logs is None:
+            self._versions.clear()
+            self.is_none = True
+        for log in logs or ():
             self._versions.pop(log, None)
 
     def forget_all_but(self, topics: Collection[str]) -> None:

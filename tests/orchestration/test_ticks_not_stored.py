@@ -10,7 +10,7 @@ import pytest
 
 from keptlog.dagster.orchestration import clean_sensors
 from keptlog.dagster.orchestration.clean_sensors import EVENTS_PER_TICK
-from tests.orchestration.conftest import World
+from tests.orchestration.conftest import HOUR_MS, World
 from tests.orchestration.instance import fresh_instance
 from tests.orchestration.shipped import KEYS, dirty_ratio_sensor
 
@@ -40,6 +40,19 @@ def test_a_dirty_section_is_told_again_after_a_tick_that_was_not_stored(world: W
     assert sorted(told(tick_that_is_not_stored(world))) == ["users-0", "users-1"]
 
     assert sorted(told(world.tick(dirty_ratio_sensor))) == ["users-0", "users-1"]
+
+    assert told(world.tick(dirty_ratio_sensor)) == []
+
+
+def test_so_is_the_only_one_that_has_changed_by_time_alone(world: World) -> None:
+    world.topic("users", min_compaction_lag_ms=str(HOUR_MS))
+    world.append("users", ("a", "1"), age_ms=0)
+    while world.tick(dirty_ratio_sensor).asset_events:
+        pass
+    world.now_ms += 2 * HOUR_MS
+    assert told(tick_that_is_not_stored(world)) == ["users-0"]
+
+    assert told(world.tick(dirty_ratio_sensor)) == ["users-0"]
 
     assert told(world.tick(dirty_ratio_sensor)) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dagster as dg
+import pytest
 
 from keptlog.dagster.orchestration.clean_sensors import EVENTS_PER_TICK
 from keptlog.dagster.orchestration.definitions import build_defs
@@ -36,6 +37,19 @@ def test_what_was_wiped_in_dagster_is_told_again_once(world: World) -> None:
 
         assert world.instance.get_materialized_partitions(key) == {"users-0", "users-1"}
     assert len(world.instance.fetch_materializations(KEYS.dirty("orders"), limit=10).records) == 1
+
+
+@pytest.mark.parametrize("is_new_process", [False, True])
+def test_so_it_is_where_all_sections_were_wiped(world: World, *, is_new_process: bool) -> None:
+    world.topic("users", 2)
+    until_nothing_is_told(world)
+    world.instance.wipe_assets([KEYS.dirty("users")])
+    if is_new_process:
+        world.reopen()
+
+    until_nothing_is_told(world)
+
+    assert world.instance.get_materialized_partitions(KEYS.dirty("users")) == {"users-0", "users-1"}
 
 
 def test_two_mounts_of_one_home_in_one_process_are_each_told_all_of_it(world: World) -> None:
