@@ -156,7 +156,7 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
     untold = sections.untold(tick.context.cursor)
     sections.forget(untold)
     # Of a topic that is gone nothing was told if its name comes back; what somebody has wiped was told to nobody.
-    stored = set(tick.context.instance.get_asset_keys())
+    stored = set(tick.context.instance.get_asset_keys(prefix=tick.keys.prefix or None))
     shown = {topic for topic in seen.locations if tick.keys.dirty(topic) in stored}
     sections.forget_all_but(shown)
     ask_again(tick, set() if untold is None else stored)

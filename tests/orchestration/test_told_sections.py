@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import dagster as dg
 import pytest
 
@@ -79,6 +81,20 @@ def test_two_mounts_of_one_home_in_one_process_are_each_told_all_of_it(world: Wo
     assert [tick(name) for name in ("a", "b", "a", "b")] == [0, 0, 0, 0]
     world.append("users", ("a", "1"))
     assert [tick(name) for name in ("a", "b", "a", "b")] == [1, 1, 0, 0]
+
+
+def test_a_mount_asks_dagster_for_keys_below_its_own_prefix_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Dagster may have very many assets of others."""
+    world.topic("users")
+    keys = Mock(wraps=world.instance.get_asset_keys)
+    monkeypatch.setattr(world.instance, "get_asset_keys", keys)
+    mount = build_defs(world.path, world.resources, name_prefix="a", key_prefix="a")
+    sensor = mount.get_repository_def().get_sensor_def("a_dirty_ratio_sensor")
+    with dg.build_sensor_context(world.instance, resources=mount.resources, sensor_name=sensor.name) as context:
+        sensor.evaluate_tick(context)
+    assert [call.kwargs for call in keys.call_args_list] == [{"prefix": ("a",)}]
 
 
 def test_of_a_topic_that_is_gone_nothing_was_told_when_its_name_comes_back(world: World) -> None:
