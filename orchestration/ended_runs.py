@@ -4,7 +4,8 @@ Whoever materializes a clean section by hand sees the run die, and no sensor ask
 ends a run meant to. But either may have cleaned logs before, and be reading them back when it ends, which takes long.
 Dagster would hear of that clean when the topic changes next. What is downstream would wait for it, for ever maybe.
 
-A tag says of which runs that was looked at. One that ended a day ago tells nothing: Dagster keeps runs for ever.
+A tag says of which runs that was looked at; it waits for topics that can't be read. One that ended a day ago tells
+nothing: Dagster keeps runs for ever.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, OwnRuns
-from keptlog.dagster.orchestration.untold_cleans import ended_ms, tell_untold_cleans
+from keptlog.dagster.orchestration.untold_cleans import ended_ms, is_unread, tell_untold_cleans
 from keptlog.log.words.counted import some_of
 
 _RUNS = 100
@@ -50,7 +51,7 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
         left -= len(untold)
         if untold:
             told.append(f"run {run.run_id}: it had cleaned {some_of(untold, _TOLD)}")
-        if left:
+        if left and not is_unread(tick, record):
             tell_in_tags(tick.context.instance, run.run_id, {MARKED_TAG: _NO_MARK})
     return told
 

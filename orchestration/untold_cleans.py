@@ -60,6 +60,16 @@ def tell_untold_cleans(tick: Tick, record: dg.RunRecord, most: int) -> list[str]
     return [each.partition or "" for each in untold]
 
 
+def is_unread(tick: Tick, record: dg.RunRecord) -> bool:
+    """Whether the last look could not read all that a run was about to clean: a later one may tell more."""
+    last = tick.log_store.observer.last
+    if last is None or not (last.behind or last.unreadable):
+        return False
+    planned = _planned(tick.context.instance, record.dagster_run.run_id)
+    unread = {tick.keys.clean(topic) for topic in last.unreadable}
+    return bool(planned) and (last.behind > 0 or not unread.isdisjoint(planned))
+
+
 def _seen_since(tick: Tick, record: dg.RunRecord) -> Overview:
     """A look from after the run: however many have died, a tick waits once for what does not answer."""
     over_ms, now_ms = ended_ms(record), tick.now_ms()

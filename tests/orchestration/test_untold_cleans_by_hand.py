@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -77,6 +78,26 @@ def test_a_run_that_somebody_has_ended_after_its_commit_is_told_at_the_next_tick
     assert f"run {run.run_id}: it had cleaned users-0" in users.skips(failed_run_sensor)
 
     assert len(made(users)) == 2
+    assert "no run has died" in users.skips(failed_run_sensor)
+
+
+def test_it_is_told_later_where_its_topic_could_not_be_read_then(users: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    users.topic("orders")
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(clean_job, "observe_after", killed)
+        users.clean("users-0")
+    run = last_run(users)
+    users.instance.report_run_canceled(run)
+    metadata = Path(users.store.load_table("users").metadata_location.removeprefix("file://"))
+    content = metadata.read_bytes()
+    metadata.write_bytes(b"this is no metadata")
+    users.reopen()
+    assert "no run has died" in users.skips(failed_run_sensor)
+    metadata.write_bytes(content)
+    assert not users.log_store.observer.look(time.time_ns() // 1_000_000).unreadable
+
+    assert f"run {run.run_id}: it had cleaned users-0" in users.skips(failed_run_sensor)
+
     assert "no run has died" in users.skips(failed_run_sensor)
 
 
