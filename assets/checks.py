@@ -1,6 +1,6 @@
 """The checks of a clean section: the guarantees, on the stored log, and whether its last clean landed.
 
-Specs and results both come from ``passes.verify.CHECKS`` and ``passes.holders``. A run looks at some topic-partitions;
+Specs and results both come from ``passes.check.CHECKS`` and ``passes.holders``. A run looks at some topic-partitions;
 an evaluation tells of all of them what was found last (``last_results``), and fails while one of them is broken. A
 check of which a run has learnt nothing is not evaluated: what was not looked at is neither broken nor fine.
 """
