@@ -1,8 +1,8 @@
 """The ``keptlog`` command: topics, records and cleaning passes from a terminal or a script.
 
 Every command that has an answer takes ``--json`` (``answers.WITHOUT_JSON`` has the others). Exit codes: 0 fine; 1
-something was found or failed; 2 the input can't be accepted, and nothing was changed; 130 somebody stopped it. An error is one line on stderr that says what to do; progress goes to
-stderr too, so that stdout is only ever the answer.
+something was found or failed; 2 the input can't be accepted, and nothing was changed; 130 somebody stopped it. An
+error is one line on stderr that says what to do; progress goes to stderr too, so that stdout is only ever the answer.
 
 Commands are imported when they are called: ``keptlog --help`` starts no Spark.
 """

@@ -1,8 +1,8 @@
 """Opens the catalog that holds the topics: the embedded one, or the one that PyIceberg's configuration names.
 
 Without configuration, ``<home>/catalog.db`` is a SQLite catalog and ``<home>/warehouse`` holds the files. A catalog
-named ``keptlog`` in ``.pyiceberg.yaml`` or in ``PYICEBERG_CATALOG__KEPTLOG__…`` takes its place; then the home has settings, keys and
-what is remembered, and no files of topics.
+named ``keptlog`` in ``.pyiceberg.yaml`` or in ``PYICEBERG_CATALOG__KEPTLOG__…`` takes its place. Then the home has
+settings, keys and what is remembered, and no files of topics.
 
 A home that is not there reads as one without topics, and is made with the first of them.
 """
