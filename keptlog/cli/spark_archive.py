@@ -20,8 +20,8 @@ def spark_archive(*, remove: bool, as_json: bool) -> None:
 
     It saves a small clean two to three CPU seconds, wherever keptlog starts Spark on this machine. It takes 70 MB
     in XDG_CACHE_HOME, or ~/.cache, and some twenty seconds to make. It fits this Java and this PySpark. After an
-    update it is left aside, and nothing else changes, until you make a new one. Java's options of yours go before
-    it (-XX:SharedArchiveFile, -Xshare). There is nothing of any topic in it.
+    update it is not used, and nothing else changes, until you make a new one. It is not used either where you have
+    set one of Java's own options for this (-XX:SharedArchiveFile, -Xshare). There is nothing of any topic in it.
     """
     # Spark's library comes with it.
     from keptlog.spark.archiving import make_archive, remove_archives  # noqa: PLC0415
