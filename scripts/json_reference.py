@@ -34,7 +34,7 @@ def _reference() -> Iterator[str]:
     yield "## Commands with another form\n"
     yield "| command | what `--json` prints |\n|---|---|"
     yield from (f"| `keptlog {command}` | {told} |" for command, told in NO_DOCUMENT.items())
-    yield "\n## Commands without `--json`\n"
+    yield "\n## Commands that print no JSON\n"
     yield "| command | |\n|---|---|"
     yield from (f"| `keptlog {command}` | {why} |" for command, why in WITHOUT_JSON.items())
 
