@@ -280,6 +280,11 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
     except (ValueError, NoSuchPropertyException, NotInstalledError) as error:
         why = missing_extra(error.__cause__) or one_line(error)
         raise InvalidConfig(f"{CONFIGURED} is not usable: {why}") from error
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        raise InvalidConfig(f"{CONFIGURED} is not usable: {missing}") from error
     except (TypeError, AttributeError) as error:
         if "auth" not in properties:
             raise
