@@ -4,7 +4,14 @@ Every command that has an answer takes ``--json`` (``answers.WITHOUT_JSON`` has 
 something was found or failed; 2 the input can't be accepted, and nothing was changed; 130 somebody stopped it. An
 error is one line on stderr that says what to do; progress goes to stderr too, so that stdout is only ever the answer.
 
-Commands are imported when they are called: ``keptlog --help`` starts no Spark.
+Commands are imported when they are called: ``keptlog --help`` starts no Spark. Which module has which is said below.
+What they share:
+
+the home          ``unopened`` (who looks), ``opening`` (who changes), ``home_look``, ``patient`` (doctor)
+what is typed     ``arguments``, ``groups``, ``completion``, ``erase_keys``; before what can't be undone: ``asking``
+what is told      ``output``, ``answers`` (JSON), ``colour``, ``log_lines``, ``holders``, ``obstacles``, ``purged``,
+                  ``receipt_text``, ``ingest_result``
+the process       ``own_process``, ``resident``, ``warm_up``
 """
 
 from __future__ import annotations
