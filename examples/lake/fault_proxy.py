@@ -209,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
         if body or self.command in {"PUT", "POST"}:
             headers["Content-Length"] = str(len(body))
-        if self._behind and select.select([self._behind.sock], [], [], 0)[0]:
+        if self._behind and _has_news(self._behind.sock):
             # The server has closed what was idle for long; a client of its own would have seen that, and asked anew.
             self._behind.close()
             self._behind = None
@@ -366,6 +366,13 @@ def tcp_proxy(upstream_port: int) -> Iterator[TcpProxy]:
                 listener.shutdown(socket.SHUT_RDWR)
             thread.join()
             proxy.cut()
+
+
+def _has_news(connection: socket.socket) -> bool:
+    """Whether something has come that nobody asked for, the end for one."""
+    waiting = select.poll()  # select takes no file above 1,023
+    waiting.register(connection, select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 def _reset(connection: socket.socket) -> None:

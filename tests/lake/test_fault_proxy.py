@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -185,3 +188,35 @@ def test_a_database_can_be_slow_cut_off_and_gone(database: Postgres, tcp: TcpPro
     tcp.refuses = True
     with pytest.raises(sqlalchemy.exc.OperationalError):
         engine.connect()
+
+
+def test_it_serves_a_process_that_has_very_many_files_open(tmp_path: Path) -> None:
+    """``select`` knows none above 1,023: each later request of a connection was cut off."""
+
+    class Patient(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as opened, ThreadingHTTPServer(("127.0.0.1", 0), Patient) as server:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(most, 2_000), hard))
+        opened.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (most, hard))
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        opened.callback(server.shutdown)
+        for _ in range(1_100):
+            opened.enter_context((tmp_path / "file").open("w"))
+        with http_proxy(f"http://127.0.0.1:{server.server_address[1]}") as proxy:
+            client = HTTPConnection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
+            for _ in range(3):
+                client.request("GET", "/")
+                answer = client.getresponse()
+                answer.read()
+                assert answer.status == 200
+            client.close()
