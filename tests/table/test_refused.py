@@ -17,7 +17,7 @@ from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.rest import PatientRestCatalog
 from keptlog.table.commits.commit import MAX_OUTAGES
 from keptlog.table.store import LogStore
-from keptlog.table.waiting.reach import FailureKind, NotConnected, failure_of, tell_connections
+from keptlog.table.waiting.reach import FailureKind, NotConnected, failure_of, tell_connections, unavailable
 from tests.table.rest_server import Answer, RestServer
 from tests.table.stores import (
     NOW_MS,
@@ -152,7 +152,7 @@ def test_a_catalog_that_is_too_busy_is_asked_again(store: LogStore, server: Rest
 
 def test_a_catalog_that_is_too_busy_is_there_and_wants_patience(store: LogStore, server: RestServer) -> None:
     server.answers["load"] = [Answer(429)] * 50
-    with pytest.raises(StorageUnavailable, match=r"TooManyRequests.*; it has too much to do: try again in a while"):
+    with pytest.raises(StorageUnavailable, match=r"TooManyRequests.*; it can't do that now: try again in a while"):
         store.load_table(TOPIC)
 
 
@@ -219,3 +219,18 @@ def test_a_database_that_is_not_there_was_not_asked() -> None:
         engine.connect()
     assert failure_of(told.value) is FailureKind.NOT_SENT
     assert isinstance(told.value, DBAPIError)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sorry, too many clients already",
+        "remaining connection slots are reserved for roles with the SUPERUSER attribute",
+        "the database system is starting up",
+        "the database system is in recovery mode",
+        "the database system is shutting down",
+    ],
+)
+def test_a_database_that_takes_no_connection_now_is_to_be_asked_in_a_while(words: str) -> None:
+    error = NotConnected(None, None, Exception(f'connection to server at "db", port 5432 failed: FATAL:  {words}'))
+    assert str(unavailable("append", error)).endswith("; it can't do that now: try again in a while")

@@ -60,8 +60,14 @@ _REFUSED = (
 _REFUSED_BY_DATABASE = ("authentication failed", "no pg_hba.conf entry", "permission denied", "Access denied")
 _BUSY = {408, 423, 425, 429}
 """HTTP's words for later."""
-_BUSY_BY_DATABASE = ("too many clients", "remaining connection slots", "is starting up")
-_LATER = "it has too much to do: try again in a while"
+_BUSY_BY_DATABASE = (
+    "too many clients",
+    "remaining connection slots",
+    "is starting up",
+    "is in recovery mode",
+    "is shutting down",
+)
+_LATER = "it can't do that now: try again in a while"
 _UNSUPPORTED = {HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.NOT_IMPLEMENTED}
 """Iceberg's answer for what a catalog can't do, and HTTP's."""
 _JAVA_S_UNSUPPORTED = {"UnsupportedOperationException", "NotImplementedException", "NotSupportedException"}
