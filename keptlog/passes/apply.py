@@ -281,6 +281,7 @@ class _Run:
     """Whether catalog or storage did not answer; what is left of one topic stops no other."""
     in_a_row: int = 0
     """So many did not get theirs because of that, since one did."""
+    _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def attempt(self, name: str, do: Callable[[], None]) -> None:
         """Do it for a topic, unless it would fail as the one before did."""
@@ -291,11 +292,16 @@ class _Run:
             do()
         except KeptlogError as error:
             self.failed[name] = error
-            if _is_outage(error):
-                self.in_a_row += 1
-                self.is_outage |= self.in_a_row >= _IN_A_ROW or self._are_others_down(name)
+            # Others fail meanwhile: what one of them has found out stays.
+            if _is_outage(error) and (self._counts() >= _IN_A_ROW or self._are_others_down(name)):
+                self.is_outage = True
         else:
             self.in_a_row = 0
+
+    def _counts(self) -> int:
+        with self._counting:
+            self.in_a_row += 1
+            return self.in_a_row
 
     def _are_others_down(self, name: str) -> bool:
         try:

@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
-from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan, StorageUnavailable, UnknownTopic, UnsupportedFormat
-from keptlog.home import new_id
+from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan, UnknownTopic, UnsupportedFormat
 from keptlog.log.declared import About
 from keptlog.log.record import NewRecord
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.apply import Applied, Applier
 from keptlog.passes.observer import Observer, observe
-from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.format import FORMAT_VERSION
 from keptlog.table.metadata.state import COMMENT, OWNERS
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.store import LogStore
-from keptlog.topics_file.reading import TopicsFile, read_topics
+from keptlog.topics_file.reading import read_topics
 from keptlog.topics_file.writing import as_yaml
 from tests.logs import open_store
+from tests.passes.applying import applied, applier, file
 from tests.passes.conftest import NOW_MS
 
 A = "  a: {config: {cleanup.policy: compact}}\n"
-
-
-def file(*lines: str) -> TopicsFile:
-    return read_topics("".join(["topics:\n", *lines]).encode(), "topics.yaml")
-
-
-def applier(store: LogStore, at_once: int = 1) -> Applier:
-    return Applier(store, new_id, at_once)
-
-
-def applied(store: LogStore, *lines: str, delete: tuple[str, ...] = ()) -> Applied:
-    each = applier(store)
-    return each.carry_out(each.plan(file(*lines), delete), NOW_MS)
 
 
 def refused(store: LogStore, *lines: str, delete: tuple[str, ...] = ()) -> list[str]:
@@ -205,99 +187,6 @@ def test_a_topic_that_was_made_anew_since_is_another_one(store: LogStore) -> Non
     store.delete_topic("a", NOW_MS)
     store.create_topic("a", 1, {"cleanup.policy": "compact"})
     assert isinstance(applier(store).carry_out(plan, NOW_MS).failed["a"], StalePlan)
-
-
-@pytest.mark.parametrize("at_once", [1, 4])
-def test_a_topic_of_which_the_disk_takes_no_file_stops_no_other(store: LogStore, tmp_path: Path, at_once: int) -> None:
-    in_the_way = next(tmp_path.rglob("warehouse/keptlog")) / "n2"
-    in_the_way.write_text("no folder can be made here")
-    lines = [f"  n{number}: {{}}\n" for number in range(1, 10)]
-    each = applier(store, at_once)
-    done = each.carry_out(each.plan(file(*lines), ("c",)), NOW_MS)
-    assert {name: type(error) for name, error in done.failed.items()} == {"n2": StorageUnavailable}
-    assert (done.not_tried, list(done.deletions), len(done.done)) == ((), ["c"], 8)
-    in_the_way.unlink()
-    again = each.carry_out(each.plan(file(*lines)), NOW_MS)
-    assert (again.failed, again.not_tried, again.done) == ({}, (), ("n2",))
-
-
-@pytest.mark.parametrize("at_once", [1, 4])
-def test_after_an_outage_nothing_further_is_tried_and_the_same_again_does_the_rest(
-    store: LogStore, tmp_path: Path, at_once: int
-) -> None:
-    """What is there can be read, and nothing is taken from the second topic on."""
-    folder = next(tmp_path.rglob("warehouse/keptlog"))
-    in_the_way = [folder / f"n{number:02}" for number in range(2, 30)]
-    for path in in_the_way:
-        path.write_text("no folder can be made here")
-    lines = [f"  n{number:02}: {{}}\n" for number in range(1, 30)]
-    each = applier(store, at_once)
-    done = each.carry_out(each.plan(file(*lines), ("c",)), NOW_MS)
-    assert {type(error) for error in done.failed.values()} == {StorageUnavailable}
-    assert done.done == ("n01",)
-    assert 3 <= len(done.failed) < 3 + 2 * at_once
-    assert {*done.done, *done.failed, *done.not_tried} == {f"n{n:02}" for n in range(1, 30)} | {"c"}
-    assert done.not_tried[-1] == "c"
-    for path in in_the_way:
-        path.unlink()
-    again = each.carry_out(each.plan(file(*lines), ("c",)), NOW_MS)
-    assert (again.failed, again.not_tried, list(again.deletions)) == ({}, (), ["c"])
-    assert len(store.topics()) == 31
-
-
-@pytest.mark.parametrize("at_once", [1, 4])
-def test_where_the_storage_does_not_answer_the_comparison_nothing_is_done(
-    store: LogStore, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
-    def load_table(_: LogStore, name: str) -> NoReturn:
-        raise StorageUnavailable(f"topic {name} can't be read: no answer")
-
-    with monkeypatch.context() as outage:
-        outage.setattr(LogStore, "load_table", load_table)
-        each = applier(store, at_once)
-        plan = each.plan(file("  a: {}\n", "  b: {}\n", "  new: {}\n"), ("c",))
-    done = each.carry_out(plan, NOW_MS)
-    assert {type(error) for error in done.failed.values()} == {StorageUnavailable}
-    assert {*done.failed, *done.not_tried} == {"a", "b", "new", "c"}
-    assert (done.done, store.topics()) == ((), ["a", "b", "c"])
-
-
-@pytest.mark.parametrize("at_once", [1, 4])
-def test_a_topic_whose_file_the_disk_does_not_give_stops_no_other(
-    store: LogStore, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
-    real = LogStore.load_table
-
-    def load_table(self: LogStore, name: str) -> Table:
-        if name == "a":
-            raise StorageUnavailable(f"topic {name} can't be loaded: OSError: [Errno 5] Input/output error")
-        return real(self, name)
-
-    monkeypatch.setattr(LogStore, "load_table", load_table)
-    each = applier(store, at_once)
-    lines = ("  a: {}\n", "  b: {config: {segment.ms: 5000}}\n", "  new: {}\n")
-    done = each.carry_out(each.plan(file(*lines), ("c",)), NOW_MS)
-    assert (list(done.failed), done.not_tried) == (["a"], ())
-    assert (set(done.done), list(done.deletions)) == ({"b", "new"}, ["c"])
-
-
-def test_a_deletion_that_a_file_keeps_from_ending_stops_no_other(
-    store: LogStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.append("a", [NewRecord(b"k", b"1", NOW_MS, 0)], None, NOW_MS)
-    stuck = min(file.path for file in store.files.list(store.data_location("a")))
-    real = TableFiles.delete
-
-    def delete(files: TableFiles, path: str) -> None:
-        if path == stuck:
-            raise PermissionError(errno.EACCES, "Permission denied", path)
-        real(files, path)
-
-    monkeypatch.setattr(TableFiles, "delete", delete)
-    done = applied(store, "  new: {}\n", delete=("a", "b", "c"))
-    assert (list(done.failed), done.not_tried, list(done.deletions)) == (["a"], (), ["a", "b", "c"])
-    assert stuck in str(done.failed["a"])
-    assert (store.topics(), store.being_deleted()) == (["new"], ["a"])
 
 
 def test_a_source_can_be_declared_before_anything_was_ingested(store: LogStore) -> None:
