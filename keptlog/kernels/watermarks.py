@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from keptlog.kernels.gone import input_gone
 from keptlog.log.steps import CleanStep
+from keptlog.log.words.units import LONG_MAX
 from keptlog.storage.files import Files
 from keptlog.storage.keys import are_among
 from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.versions import with_versions
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_watermark_file, write_watermark_file
 
-_LONG_MAX = 2**63 - 1
 NO_KEYS = pa.chunked_array([], pa.binary())
 
 
@@ -55,7 +55,7 @@ def watermarks_of(tombstones: pa.Table, step: CleanStep) -> pa.Table:
         pc.field("version").is_valid() & pc.field("key").is_valid()
     )
     horizons_us = tombstones["delete_horizon"].cast(pa.int64()).to_numpy()
-    latest_horizon_ms = _LONG_MAX - step.watermark_retention_ms
+    latest_horizon_ms = LONG_MAX - step.watermark_retention_ms
     # Horizon and retention may both mean "never": their sum must not go round.
     horizons_ms = pc.min_element_wise(pa.array(horizons_us // US_PER_MS), latest_horizon_ms)
     expires_ms = pc.add(horizons_ms, step.watermark_retention_ms)

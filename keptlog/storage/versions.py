@@ -25,12 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.log.strategy import Strategy, StrategyKind
+from keptlog.log.words.units import LONG_MAX
 from keptlog.storage import keys
 from keptlog.storage.keys import grouped_by_key, key_bytes, without_fixed_length
 from keptlog.storage.schema import US_PER_MS
 
 _LONG_BYTES = 8
-_LONG_MAX = 2**63 - 1
 _END_BYTES = 4
 """Of the number that says where a value ends, in Arrow's ``binary``."""
 _NO_LENGTH = -1
@@ -193,7 +193,7 @@ class _Packing:
         else:
             lowest, levels = versions["min"], versions["max"] - versions["min"] + 2
         width = (offsets["max"] or 0) - (offsets["min"] or 0) + 1
-        return cls(lowest, offsets["min"] or 0, width) if levels * width <= _LONG_MAX else None
+        return cls(lowest, offsets["min"] or 0, width) if levels * width <= LONG_MAX else None
 
     def packed(self, records: pa.Table) -> _Numbers:
         """A number for each of these records, of which this is the packing."""

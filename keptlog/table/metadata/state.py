@@ -50,6 +50,7 @@ from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.log.told.metrics import LastPass
 from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
 from keptlog.log.uncleanable import Uncleanable
+from keptlog.log.words.units import LONG_MAX
 from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.stored_json import from_property, to_json
 
@@ -64,7 +65,6 @@ CONFIG_PREFIX = "kafka."
 DEFAULT_PREFIX = "log.default."
 READER_PREFIX = "log.reader."
 _T = TypeVar("_T")
-_LAST_OFFSET = 2**63 - 1
 _LONGEST_SHOWN = 100
 COMMENT = "comment"
 OWNERS = "keptlog.owners"
@@ -385,4 +385,4 @@ def _number(topic: str, properties: Mapping[str, str], name: str) -> int | None:
 
 def _is_long(text: str) -> bool:
     """Whether it is a number that Kafka and Iceberg can have as an offset or an id."""
-    return text.isdecimal() and len(text) <= _LONGEST_SHOWN and int(text) <= _LAST_OFFSET
+    return text.isdecimal() and len(text) <= _LONGEST_SHOWN and int(text) <= LONG_MAX
