@@ -135,18 +135,24 @@ def todo_about(error: Exception) -> str:
         return "the catalog's database is damaged: put it back from a backup"
     if is_unsupported(error):
         return "this catalog can't do it: keptlog doctor --catalog says what follows"
-    by_database = _by_state(error)
-    told = by_database[1] if by_database else _todo_about_tls(error)
+    told = _told_todo(error)
     if told:
         return told
-    if _is_locked(error) or _is_busy(error):
-        return HELD if _is_locked(error) else _LATER
     room = ", and that its disk has room for one more file (df -i)" if _is_unopened(error) else ""
     return _ALLOW if failure_of(error) is FailureKind.REFUSED else f"check that it exists and can be reached{room}"
 
 
-def _todo_about_tls(error: Exception) -> str | None:
-    return next((todo for words, todo in _OF_TLS.items() if words in str(error)), None)
+def _told_todo(error: Exception) -> str | None:
+    """What to do where a database, a catalog or TLS says itself what is in the way."""
+    by_database = _by_state(error)
+    if by_database:
+        return by_database[1]
+    of_tls = next((todo for words, todo in _OF_TLS.items() if words in str(error)), None)
+    if of_tls:
+        return of_tls
+    if _is_locked(error):
+        return HELD
+    return _LATER if _is_busy(error) else None
 
 
 def failure_of(error: Exception) -> FailureKind:
