@@ -37,13 +37,16 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
     """
     own, now_ms = OwnRuns.of_tick(tick), tick.now_ms()
     statuses = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-    lately = [each for each in own.records(*statuses, limit=_RUNS) if now_ms - ended_ms(each) < _REMEMBERED_MS]
-    silent = [each.dagster_run.run_id for each in lately if not {MARKED_TAG, FAILED_TAG} & each.dagster_run.tags.keys()]
+    silent = [
+        each
+        for each in own.records(*statuses, limit=_RUNS)
+        if now_ms - ended_ms(each) < _REMEMBERED_MS and not {MARKED_TAG, FAILED_TAG} & each.dagster_run.tags.keys()
+    ]
     if not silent:
         return []
     seen, left, told = tick.log_store.observer.last or tick.log_store.observer.look(now_ms), most, []
     sections = {tick.keys.clean(topic) for topic in seen.locations}
-    for record in reversed([each for each in lately if each.dagster_run.run_id in silent]):
+    for record in reversed(silent):
         run = record.dagster_run
         if not left or not _is_meant(own, run, sections):
             continue
