@@ -109,16 +109,33 @@ def test_a_lost_answer_was_carried_out_and_a_reset_request_was_not(
     assert ("Contents" in impatient(proxy).list_objects_v2(Bucket=name)) == is_there
 
 
+class _Patient(BaseHTTPRequestHandler):
+    """Answers each request with nothing, and keeps the connection."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def _asked(client: HTTPConnection) -> int:
+    """The status of one answer, read to its end."""
+    client.request("GET", "/")
+    answer = client.getresponse()
+    answer.read()
+    return answer.status
+
+
 def test_a_server_that_closes_what_is_idle_is_asked_anew() -> None:
     closed = threading.Event()
 
-    class Impatient(BaseHTTPRequestHandler):
-        protocol_version, timeout = "HTTP/1.1", 0.05
-
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    class Impatient(_Patient):
+        timeout = 0.05
 
         def finish(self) -> None:
             super().finish()
@@ -130,10 +147,7 @@ def test_a_server_that_closes_what_is_idle_is_asked_anew() -> None:
         with http_proxy(f"http://127.0.0.1:{server.server_address[1]}") as proxy:
             client = HTTPConnection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
             for _ in range(2):
-                client.request("GET", "/")
-                answer = client.getresponse()
-                answer.read()
-                assert answer.status == 200
+                assert _asked(client) == 200
                 assert closed.wait(30)
             client.close()
         server.shutdown()
@@ -193,19 +207,8 @@ def test_a_database_can_be_slow_cut_off_and_gone(database: Postgres, tcp: TcpPro
 def test_it_serves_a_process_that_has_very_many_files_open(tmp_path: Path) -> None:
     """``select`` knows none above 1,023: each later request of a connection was cut off."""
 
-    class Patient(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
     most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with ExitStack() as opened, ThreadingHTTPServer(("127.0.0.1", 0), Patient) as server:
+    with ExitStack() as opened, ThreadingHTTPServer(("127.0.0.1", 0), _Patient) as server:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(most, 2_000), hard))
         opened.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (most, hard))
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
@@ -215,8 +218,5 @@ def test_it_serves_a_process_that_has_very_many_files_open(tmp_path: Path) -> No
         with http_proxy(f"http://127.0.0.1:{server.server_address[1]}") as proxy:
             client = HTTPConnection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
             for _ in range(3):
-                client.request("GET", "/")
-                answer = client.getresponse()
-                answer.read()
-                assert answer.status == 200
+                assert _asked(client) == 200
             client.close()
