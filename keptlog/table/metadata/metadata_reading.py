@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestEntry, ManifestFile
     from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
     from pyiceberg.table.snapshots import Snapshot
 
 Seen = TypeVar("Seen")
@@ -60,6 +61,20 @@ def loaded_now(catalog: Catalog, namespace: str, name: str) -> Table:
         return catalog.load_table((namespace, name))
     except FileNotFoundError:
         return catalog.load_table((namespace, name))
+
+
+def whole_metadata(io: FileIO, path: str) -> TableMetadata | None:
+    """A metadata file; null if it is gone, or can't be read whatever is wrong with it."""
+    from pyiceberg.serializers import FromInputFile  # noqa: PLC0415  # who only looks at a table needs no other's file
+
+    try:
+        return FromInputFile.table_metadata(io.new_input(path))
+    except FileNotFoundError:
+        return None
+    except Exception as error:
+        if is_out_of_reach(error):
+            raise
+        return None
 
 
 def looked_at(load: Callable[[], Table], look: Callable[[Table], Seen]) -> Seen:

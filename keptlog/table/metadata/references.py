@@ -257,10 +257,15 @@ def by_comparable_form(files: Collection[StoredFile]) -> dict[str, StoredFile]:
     return {forms[file.path]: file for file in files}
 
 
+def inside(folder: str) -> str:
+    """The comparable form of something in a folder, which need not be there: alike for each name of the folder."""
+    return comparable(f"{folder}/x")
+
+
 def below(folder: str) -> Callable[[str], bool]:
     """Tells of paths in their comparable form whether they lie below a folder.
 
     An object store takes two dots for a name, but what is between here and there may not.
     """
-    place = comparable(f"{folder}/x").removesuffix("x")
+    place = inside(folder).removesuffix("x")
     return lambda form: form.startswith(place) and ".." not in form.removeprefix(place).split("/")

@@ -23,13 +23,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 
 from keptlog.errors import LogCorrupt
+from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import Manifests, References, comparable, comparable_forms, references_of
-from keptlog.table.waiting.reach import OUT_OF_REACH
 
 _METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
 
@@ -59,7 +58,7 @@ def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tup
     for path, form in comparable_forms(path for path in stored if (_number(path) or -1) >= min(numbers)).items():
         if form in known:
             continue
-        number, metadata = _number(path) or 0, _read(table, path)
+        number, metadata = _number(path) or 0, whole_metadata(table.io, path)
         if metadata is not None and metadata.table_uuid != table.metadata.table_uuid:
             continue
         if number > current + 1 or (metadata and _is_built_elsewhere(metadata, known, min(numbers))):
@@ -119,18 +118,6 @@ def _new_references(table: Table, attempt: TableMetadata, manifests: Manifests) 
             except LogCorrupt:  # What landed is whole, so this did not.
                 continue
     return found
-
-
-def _read(table: Table, path: str) -> TableMetadata | None:
-    """A metadata file, or null if it is gone or half written: none that has landed is."""
-    try:
-        return FromInputFile.table_metadata(table.io.new_input(path))
-    except FileNotFoundError:
-        return None
-    except OUT_OF_REACH:
-        raise
-    except Exception:  # noqa: BLE001  # whatever is wrong with it
-        return None
 
 
 def _number(path: str) -> int | None:

@@ -41,6 +41,7 @@ from keptlog.table.metadata.references import (
     by_comparable_form,
     comparable,
     comparable_forms,
+    inside,
     named_references,
 )
 from keptlog.table.metadata.state import LogState, watermarks_paths
@@ -153,7 +154,7 @@ def _and_hidden(
 def _held_listed(
     table: Table, snapshots: ShownFiles, stored: Mapping[str, StoredFile], terms: Terms, now_ms: int
 ) -> list[Held]:
-    below = comparable(f"{table.location()}/x").removesuffix("x")
+    below = inside(table.location()).removesuffix("x")
     # What is not in the list any more holds nothing; what lies elsewhere is not in it.
     found = [*snapshots.segments.items(), *snapshots.bounds.items()]
     held = [each for form, shown in found if form in stored or not form.startswith(below) for each in shown.held()]

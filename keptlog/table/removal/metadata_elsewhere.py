@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
-from keptlog.table.metadata.references import below, comparable
+from keptlog.table.metadata.metadata_reading import whole_metadata
+from keptlog.table.metadata.references import below, comparable, inside
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
-    from pyiceberg.table.metadata import TableMetadata
 
 _METADATA_PATH = "write.metadata.path"
 """Iceberg's property for where a table's metadata is written, if not in its own folder."""
@@ -30,8 +30,8 @@ def places_of_metadata(table: Table) -> list[str]:
 
 def lies_below(table: Table, path: str) -> bool:
     """Whether the table of a metadata file has its files in the folder of this one; one that can't be read has none."""
-    metadata = _read(table, path)
-    return metadata is not None and below(table.location())(comparable(f"{metadata.location}/x"))
+    metadata = whole_metadata(table.io, path)
+    return metadata is not None and below(table.location())(inside(metadata.location))
 
 
 def lay_elsewhere(table: Table, outside: Sequence[str]) -> str | None:
@@ -46,26 +46,10 @@ def lay_elsewhere(table: Table, outside: Sequence[str]) -> str | None:
     for path in outside:
         by_folder.setdefault(comparable(path.rpartition("/")[0]), []).append(path)
     for paths in by_folder.values():
-        read = (_read(table, path) for path in paths if path.endswith(METADATA_ENDINGS))
+        read = (whole_metadata(table.io, path) for path in paths if path.endswith(METADATA_ENDINGS))
         oldest = next((metadata for metadata in read if metadata), None)
         if oldest is None and is_named and is_named(comparable(paths[0])):
             continue
-        if oldest is None or comparable(f"{oldest.location}/x") != comparable(f"{table.location()}/x"):
+        if oldest is None or inside(oldest.location) != inside(table.location()):
             return paths[0]
     return None
-
-
-def _read(table: Table, path: str) -> TableMetadata | None:
-    """A metadata file; null if it is gone or damaged."""
-    from pyiceberg.serializers import FromInputFile  # noqa: PLC0415  # hardly any table has its metadata elsewhere
-
-    from keptlog.table.waiting.reach import OUT_OF_REACH  # noqa: PLC0415  # as above
-
-    try:
-        return FromInputFile.table_metadata(table.io.new_input(path))
-    except FileNotFoundError:
-        return None
-    except OUT_OF_REACH:
-        raise
-    except Exception:  # noqa: BLE001  # whatever is wrong with it
-        return None

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import LogCorrupt
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
-from keptlog.table.metadata.references import below, comparable, comparable_forms
+from keptlog.table.metadata.references import below, comparable, comparable_forms, inside
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.metadata_elsewhere import lay_elsewhere, lies_below, places_of_metadata
 
@@ -84,7 +84,7 @@ def require_not_inside(catalog: Catalog, table: Table) -> None:
     # As text first: each commit asks, and what was never moved is called the same everywhere.
     if all(path.startswith(f"{location}/metadata/") for path in _earlier(table)) or not _elsewhere_before(table):
         return
-    form = comparable(f"{location}/x")
+    form = inside(location)
     for other in _topics_around(catalog, location, form):
         if other != topic and _lies_around(catalog, other, form):
             why = f"lies in that of topic {other}, for another program has moved it"
@@ -187,18 +187,18 @@ def table_in(catalog: Catalog, location: str, besides: tuple[str, ...] = ()) -> 
                 other = catalog.load_table(identifier)
             except Exception:  # noqa: BLE001,S112  # it may not be read, or be no table that PyIceberg knows
                 continue
-            if is_below(comparable(other.metadata_location)) or is_below(comparable(f"{other.location()}/x")):
+            if is_below(comparable(other.metadata_location)) or is_below(inside(other.location())):
                 return ".".join(identifier)
     return None
 
 
 def _whose(warehouse: str, location: str) -> str | None:
-    form = comparable(f"{location}/x").removesuffix("/x")
+    form = inside(location).removesuffix("/x")
     if not form.strip("/") or (local_path(location) is None and "/" not in form.rstrip("/")):
         return "is no folder"
     # Some catalogs only name their warehouse.
     is_place = "://" in warehouse or warehouse.startswith(("/", "file:"))
-    return f"holds the warehouse {warehouse}" if is_place and below(location)(comparable(f"{warehouse}/x")) else None
+    return f"holds the warehouse {warehouse}" if is_place and below(location)(inside(warehouse)) else None
 
 
 def _other_table(location: str, paths: Iterable[str]) -> str | None:
