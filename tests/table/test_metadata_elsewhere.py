@@ -62,6 +62,17 @@ def test_another_topic_with_its_metadata_in_the_same_folder_is_no_second_table(
     store.purge("other", later_ms)
 
 
+def test_manifests_of_what_is_written_afterwards_lie_in_the_topics_own_folder_where_a_purge_deletes_them(
+    tmp_path: Path, later_ms: int
+) -> None:
+    store = create(tmp_path, config={"file.delete.delay.ms": "0"})
+    put_elsewhere(tmp_path, "beside")
+    append_each(store, [("a", "1")], [("a", "2")], [("a", "3")])
+    assert {path.suffix for path in (tmp_path / "beside").iterdir()} == {".json"}
+    receipt = store.purge(TOPIC, later_ms)
+    assert (len(receipt.expired_snapshots), receipt.not_deleted) == (2, ())
+
+
 @pytest.mark.parametrize("folder", [None, "third"])
 def test_a_purge_goes_on_when_the_metadata_is_put_somewhere_else_again(
     store: LogStore, tmp_path: Path, later_ms: int, folder: str | None

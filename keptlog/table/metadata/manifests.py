@@ -18,6 +18,7 @@ four times the time at 10,000 files. Its commit is used, and lands only on the s
 for what it does after a refusal: try again by itself, with properties that are stale by then, and delete the manifests
 that it wrote. A refusal may be wrong. A client that sends a request again, because the answer to the first was lost, is
 told that the snapshot has changed: by itself. So what was written for a commit that was sent is left to the purge.
+It deletes in the table's own folder alone, so manifests lie there, wherever other programs want metadata to be.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
 )
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.table import Table, Transaction
+from pyiceberg.table import Table, TableProperties, Transaction
+from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, Summary
@@ -175,6 +177,11 @@ class _Transaction(Transaction):
 
     _looked_at: tuple[int, TableMetadata] | None = None
 
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._table = _InOwnFolder(table.name(), table.metadata, table.metadata_location, table.io, table.catalog)
+        self._given = table
+
     @property
     @override
     def table_metadata(self) -> TableMetadata:
@@ -185,9 +192,18 @@ class _Transaction(Transaction):
     @override
     def commit_transaction(self) -> Table:
         """Send it once, whatever the table says of retries: other programs set that, for themselves."""
-        requirements = (*self._requirements, AssertTableUUID(uuid=self._table.metadata.table_uuid))
-        self._table._do_commit(updates=self._updates, requirements=requirements)  # noqa: SLF001
-        return self._table
+        requirements = (*self._requirements, AssertTableUUID(uuid=self._given.metadata.table_uuid))
+        self._given._do_commit(updates=self._updates, requirements=requirements)  # noqa: SLF001
+        return self._given
+
+
+class _InOwnFolder(Table):
+    """A table whose manifests are written below its folder, also where ``write.metadata.path`` names another."""
+
+    @override
+    def location_provider(self) -> LocationProvider:
+        own = {name: value for name, value in self.properties.items() if name != TableProperties.WRITE_METADATA_PATH}
+        return load_location_provider(self.location(), own)
 
 
 class _Producer(_SnapshotProducer["_Producer"]):
