@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import Table
+from pyiceberg.typedef import Identifier
 
 from keptlog.errors import StorageUnavailable
-from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
 from keptlog.table.chosen import ChosenTopics
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.io.files import TableFiles
@@ -128,6 +131,20 @@ def test_of_a_copy_nothing_is_told(store: LogStore, tmp_path: Path, tmp_path_fac
     copy = tmp_path_factory.mktemp("copies") / "home"
     shutil.copytree(tmp_path, copy)
     assert found(copy) == []
+
+
+def test_topics_of_a_catalog_that_is_far_away_are_asked_for_side_by_side(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Barrier(2, timeout=60)
+    real = EmbeddedCatalog.load_table
+
+    def wait_for_the_other(catalog: EmbeddedCatalog, identifier: str | Identifier) -> Table:
+        both.wait()
+        return real(catalog, identifier)
+
+    monkeypatch.setattr(EmbeddedCatalog, "load_table", wait_for_the_other)
+    assert unowned_folders(store) == []
 
 
 def test_a_topic_that_comes_while_its_folder_is_looked_at_is_not_told(

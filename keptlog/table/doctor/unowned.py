@@ -30,6 +30,7 @@ from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.topic_storage import left_behind
 from keptlog.table.unopened import UnopenedStore
 from keptlog.table.waiting.reaching import reaching
+from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -173,12 +174,14 @@ class _OfCatalog:
         # In this order: a topic whose deletion begins meanwhile is in both.
         names = [(NAMESPACE, name) for name in topic_names(self.catalog)]
         names += [(DELETING, name) for name in being_deleted(self.catalog)]
-        return [folder for name in names for folder in self._folders(*name)]
+        # Each table is loaded, and that from afar: a catalog that is a server is waited for.
+        return [folder for folders in side_by_side(self._folders, names).values() for folder in folders]
 
-    def _folders(self, namespace: str, name: str) -> set[str]:
+    def _folders(self, table: tuple[str, str]) -> set[str]:
         from keptlog.table.commits.topics import load_topic_table  # noqa: PLC0415
         from keptlog.table.removal.own_folder import folders_of  # noqa: PLC0415  # see above
 
+        namespace, name = table
         try:
             with reaching(f"topic {name} can't be loaded"):
                 return folders_of(load_topic_table(self.catalog, name, namespace))
