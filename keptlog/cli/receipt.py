@@ -177,15 +177,20 @@ def _waiting() -> tuple[list[str], Mapping[str, KeptlogError]]:
     from keptlog.cli.unopened import unopened_store  # noqa: PLC0415  # as above
     from keptlog.table.removal.drafts import waiting_drafts  # noqa: PLC0415
     from keptlog.table.waiting.reaching import reaching  # noqa: PLC0415
+    from keptlog.table.waiting.side_by_side import side_by_side  # noqa: PLC0415
 
     store = unopened_store()
-    tables, failed = store.embedded_tables(), dict[str, KeptlogError]()
-    folders = tables.folders() if tables else []
-    for topic in () if tables else store.topics():
+    tables = store.embedded_tables()
+
+    def folder_of(topic: str) -> str | KeptlogError:
         try:
-            folders.append(store.load_table(topic).location())
+            return store.load_table(topic).location()
         except KeptlogError as error:
-            failed[topic] = error
+            return error
+
+    found = side_by_side(folder_of, () if tables else store.topics())
+    failed = {topic: error for topic, error in found.items() if isinstance(error, KeptlogError)}
+    folders = [*(tables.folders() if tables else ()), *(each for each in found.values() if isinstance(each, str))]
     with reaching("receipts that are not sealed yet can't be listed"):
         return waiting_drafts(store.files, folders), failed
 

@@ -38,6 +38,7 @@ from keptlog.log.words.units import in_words
 from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion
 from keptlog.table.metadata.logs import table_location
 from keptlog.table.metadata.state import read_source_identity
+from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from keptlog.log.declared import About
@@ -92,17 +93,19 @@ def list_topics(*, as_json: bool) -> None:
     """List all topics."""
     store = unopened_store()
     require_topics_here()
-    rows: list[dict[str, object]] = []
-    unreadable: dict[str, KeptlogError] = {}
-    for name in store.topics():
+
+    def row_of(name: str) -> dict[str, object] | KeptlogError:
         try:
             partitions, config = store.describe_topic(name)
-            rows.append({"topic": name, "partitions": partitions, "cleanup_policy": list(config.cleanup_policy)})
-        except UnknownTopic:
-            # It was deleted just now.
-            continue
         except KeptlogError as error:
-            unreadable[name] = error
+            return error
+        return {"topic": name, "partitions": partitions, "cleanup_policy": list(config.cleanup_policy)}
+
+    found = side_by_side(row_of, store.topics())
+    rows = [row for row in found.values() if not isinstance(row, KeptlogError)]
+    failed = {name: error for name, error in found.items() if isinstance(error, KeptlogError)}
+    # One that is unknown was deleted just now.
+    unreadable = {name: error for name, error in failed.items() if not isinstance(error, UnknownTopic)}
     unreadable |= {name: unfinished_deletion(name) for name in store.being_deleted()}
     if as_json:
         print_json({"topics": rows}, unreadable)

@@ -32,6 +32,7 @@ from keptlog.sources.kafka_broker.topics import (
     tombstones_kept_ms,
     topic_settings,
 )
+from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from keptlog.kafka_client.settings import ClientSettings
@@ -48,18 +49,18 @@ def topics_from_brokers(store: LogStore) -> dict[str, str]:
 
     One that can't be read is among them, under its own name: it fails once it is planned, and stops no other.
     """
-    names: dict[str, str] = {}
-    for topic in store.topics():
+
+    def name_there(topic: str) -> str | None:
         try:
             source = store.source_of(topic).source
         except UnknownTopic:
-            # It was deleted just now.
-            continue
+            return None  # it was deleted just now
         except KeptlogError:
-            names[topic] = topic
-        else:
-            names |= {topic: source.topic} if source and source.bootstrap else {}
-    return names
+            return topic
+        return source.topic if source and source.bootstrap else None
+
+    names = side_by_side(name_there, store.topics())
+    return {topic: name for topic, name in names.items() if name}
 
 
 @dataclass(frozen=True, slots=True)
