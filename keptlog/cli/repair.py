@@ -62,7 +62,7 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
     failed = [(name, each) for name, results in checks.items() for each in results if not each.passed]
     broken = [f"{name} {each.name}: {each.description}" for name, each in failed]
     if as_json:
-        print_json(_row(proposal) | {"is_repaired": not dry_run, "broken": broken})
+        print_json(_row(proposal) | {"is_repaired": not dry_run, "notes": list(mended), "broken": broken})
     elif not dry_run:
         click.echo(f"{topic} is repaired and verified" if not broken else f"{topic} is repaired, but not sound:")
         for line in broken:

@@ -163,3 +163,14 @@ def test_what_a_sweep_is_about_to_delete_is_condemned_again(keptlog: Run, home: 
     assert keptlog("repair", "users").code == 0
 
     assert _properties(home)[CONDEMNED] == '["sweep.json"]'
+
+
+def test_what_was_written_anew_before_a_proposal_is_told_in_json(
+    keptlog: Run, lines: Callable[..., str], home: Path
+) -> None:
+    before = current_id(home, "users")
+    keptlog("append", "users", "--file", lines({"key": "b", "value": "1"}))
+    roll_back(home, before, "users")
+    set_properties(home, {SNAPSHOT_ID: "nonsense"}, "users")
+    told = keptlog("repair", "users", "--json").json
+    assert (told["is_repaired"], told["current_snapshot"], told["notes"]) == (True, before, [SNAPSHOT_ID])

@@ -192,6 +192,8 @@ class RepairForm(TypedDict):
     """First and last of each range, by topic-partition."""
     is_lost_exact: bool
     foreign_segments: dict[str, list[ForeignSegmentForm]]
+    notes: list[str]
+    """Properties beside the logs that were written anew before, for they could not be read."""
     broken: list[str]
 
 
