@@ -124,6 +124,7 @@ BREAKAGES = (
     Breakage("a foreign value of a setting", _with_property("kafka.cleanup.policy", "shred"), "shred"),
     Breakage("a damaged property", _with_property("log.p0.log-end-offset", "many"), "log.p0.log-end-offset"),
     Breakage("a damaged number of partitions", _with_property("log.partitions", "many"), "log.partitions"),
+    Breakage("a billion partitions", _with_property("log.partitions", "999999999"), "log.partitions"),
     Breakage("no number of partitions", _without_property("log.partitions"), "property log.partitions is gone"),
     Breakage("a newer format", _with_property("keptlog.format-version", "2.0"), "upgrade keptlog"),
 )

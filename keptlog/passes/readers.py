@@ -25,7 +25,8 @@ from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
 from keptlog.passes.names import require_topics
-from keptlog.table.metadata.state import READER_PREFIX, LogState
+from keptlog.table.metadata.prefixes import READER_PREFIX
+from keptlog.table.metadata.state import LogState
 from keptlog.table.reading.readers import PositionFiles, ReaderPosition, ReaderPositions, Registration, TopicReaders
 from keptlog.table.waiting.side_by_side import side_by_side
 

@@ -25,7 +25,7 @@ from keptlog.settings import home_folder
 from keptlog.table.catalogs.embedded import embedded_locations, warehouse_of
 from keptlog.table.catalogs.home_location import why_elsewhere
 from keptlog.table.metadata.logs import Locations, ObservedTopic, StoredTopic, config_of, logs_from
-from keptlog.table.metadata.state import partition_count
+from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.reading.cache import TopicCache
 from keptlog.table.reading.standings import StandingCache

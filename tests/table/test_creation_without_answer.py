@@ -10,7 +10,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
 
 from keptlog.errors import CommitStateUnknown, InvalidConfig, StorageUnavailable
-from keptlog.table.metadata.state import PARTITIONS
+from keptlog.table.metadata.partitions import PARTITIONS
 from keptlog.table.store import LogStore
 
 

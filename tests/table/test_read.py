@@ -223,7 +223,7 @@ def test_what_lies_before_the_log_start_is_not_read(tmp_path: Path) -> None:
         ({"log.p0.log-end-offset": "9" * 40}, "is no offset"),
         ({"log.p0.log-end-offset": "9" * 5000}, "is no offset"),
         ({"log.p0.log-start-offset": "99"}, "log-start-offset=99 lies behind the end of the log, 2; set it back"),
-        ({"log.partitions": "1"}, "is in partition 1"),
+        ({"log.partitions": "1"}, "log.partitions=1 is too low, for there is log.p1.log-end-offset; set it back"),
     ],
 )
 def test_a_log_that_contradicts_itself_is_corrupt(tmp_path: Path, properties: dict[str, str], said: str) -> None:

@@ -11,7 +11,7 @@ from keptlog.log.config import DECIDING
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer, RetentionResult
 from keptlog.table.catalogs.catalog import open_catalog
-from keptlog.table.metadata.state import CONFIG_PREFIX, DEFAULT_PREFIX
+from keptlog.table.metadata.prefixes import CONFIG_PREFIX, DEFAULT_PREFIX
 from keptlog.table.store import LogStore
 from tests.table.stores import NOW_MS, TOPIC, append_each, new_id, store_at, values
 

@@ -29,7 +29,7 @@ from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
 from keptlog.table.metadata.lineage import COMMIT_ID
 from keptlog.table.metadata.logs import known_config, stored_config
 from keptlog.table.metadata.manifests import FileChange
-from keptlog.table.metadata.state import CONFIG_PREFIX, DEFAULT_PREFIX
+from keptlog.table.metadata.prefixes import CONFIG_PREFIX, DEFAULT_PREFIX
 
 
 @dataclass(frozen=True)

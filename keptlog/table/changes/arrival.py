@@ -32,8 +32,8 @@ from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
 from keptlog.table.metadata.file_metrics import data_file_of
 from keptlog.table.metadata.lineage import COMMIT_ID
 from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.metadata.partitions import PARTITIONS
 from keptlog.table.metadata.state import (
-    PARTITIONS,
     SOURCE,
     ReachedEpoch,
     ReachedTime,

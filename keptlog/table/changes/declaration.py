@@ -24,13 +24,12 @@ from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.topics import TopicCreation
 from keptlog.table.metadata.change import Change
 from keptlog.table.metadata.logs import known_config
+from keptlog.table.metadata.partitions import PARTITIONS, partition_count
 from keptlog.table.metadata.state import (
     COMMENT,
     OWNERS,
-    PARTITIONS,
     SOURCE,
     about_properties,
-    partition_count,
     read_about,
     read_source,
     source_to_json,

@@ -11,7 +11,8 @@ from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
 from keptlog.table.metadata.lineage import COMMIT_ID
 from keptlog.table.metadata.manifests import FileChange
-from keptlog.table.metadata.state import READER_PREFIX, truncation_counts
+from keptlog.table.metadata.prefixes import READER_PREFIX
+from keptlog.table.metadata.state import truncation_counts
 from keptlog.table.metadata.stored_json import to_json
 from keptlog.table.reading.readers import Registration, registration_in
 

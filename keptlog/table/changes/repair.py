@@ -48,14 +48,8 @@ from keptlog.table.metadata.live_files import LiveFiles, segments_of
 from keptlog.table.metadata.logs import config_of, logs_from
 from keptlog.table.metadata.manifests import FileChange, OtherBase
 from keptlog.table.metadata.metadata_reading import listed_entries
-from keptlog.table.metadata.state import (
-    SOURCE,
-    LogState,
-    first_dirty_offset,
-    log_end_offset,
-    partition_count,
-    watermarks,
-)
+from keptlog.table.metadata.partitions import partition_count
+from keptlog.table.metadata.state import SOURCE, LogState, first_dirty_offset, log_end_offset, watermarks
 
 _ByPartition = dict[int, list[LiveFile]]
 _BRINGS_RECORDS = ("append", "ingest")

@@ -38,17 +38,10 @@ from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.format import CURRENT, FORMAT_VERSION, format_of
 from keptlog.table.metadata.logs import config_of, raw_config
 from keptlog.table.metadata.metadata_reading import loaded_now, unreadable
+from keptlog.table.metadata.partitions import PARTITIONS, partition_count
+from keptlog.table.metadata.prefixes import CONFIG_PREFIX, DEFAULT_PREFIX
 from keptlog.table.metadata.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
-from keptlog.table.metadata.state import (
-    CONFIG_PREFIX,
-    DEFAULT_PREFIX,
-    PARTITIONS,
-    SOURCE,
-    about_properties,
-    partition_count,
-    read_about,
-    source_to_json,
-)
+from keptlog.table.metadata.state import SOURCE, about_properties, read_about, source_to_json
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.deletion import being_deleted
 from keptlog.table.removal.own_folder import table_in

@@ -23,13 +23,11 @@ from keptlog.log.words.contradiction import contradiction
 from keptlog.log.words.counted import counted
 from keptlog.table.metadata.format import format_of
 from keptlog.table.metadata.metadata_files import MetadataFiles
+from keptlog.table.metadata.partitions import partition_count
+from keptlog.table.metadata.prefixes import CONFIG_PREFIX, DEFAULT_PREFIX, READER_PREFIX
 from keptlog.table.metadata.state import (
-    CONFIG_PREFIX,
-    DEFAULT_PREFIX,
-    READER_PREFIX,
     SOURCE,
     LogState,
-    partition_count,
     read_about,
     read_last_pass,
     read_open_erasures,

@@ -43,29 +43,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from keptlog.errors import Action, LogCorrupt
+from keptlog.errors import LogCorrupt
 from keptlog.log.declared import About
 from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.log.told.metrics import LastPass
 from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
 from keptlog.log.uncleanable import Uncleanable
-from keptlog.log.words.units import LONG_MAX
 from keptlog.table.metadata.format import SET_IT_BACK
+from keptlog.table.metadata.partitions import LONGEST_SHOWN, is_long, partition_count
 from keptlog.table.metadata.stored_json import from_property, to_json
 
-PARTITIONS = "log.partitions"
 SNAPSHOT_ID = "log.snapshot-id"
 SOURCE = "log.source"
 CONDEMNED = "log.condemned"
 ERASURES = "log.erasures"
 OPEN_ERASURES = "log.erasures.open"
-STATE_PREFIX = "log."
-CONFIG_PREFIX = "kafka."
-DEFAULT_PREFIX = "log.default."
-READER_PREFIX = "log.reader."
 _T = TypeVar("_T")
-_LONGEST_SHOWN = 100
 COMMENT = "comment"
 OWNERS = "keptlog.owners"
 
@@ -338,11 +332,11 @@ def recorded_snapshot(topic: str, properties: Mapping[str, str]) -> int | None:
     text = properties.get(SNAPSHOT_ID)
     if text is None:
         return None
-    if not _is_long(text):
+    if not is_long(text):
         command = f"keptlog repair {topic}"
         told = f"remove it, and the newest snapshot that keptlog has made takes its place ({command} does that)"
         error = LogCorrupt(
-            f"topic {topic}: property {SNAPSHOT_ID}={text[:_LONGEST_SHOWN]!r} is no snapshot's id; {told}"
+            f"topic {topic}: property {SNAPSHOT_ID}={text[:LONGEST_SHOWN]!r} is no snapshot's id; {told}"
         )
         raise error.of_property().mended_by(command)
     return int(text)
@@ -354,35 +348,11 @@ def watermarks_paths(properties: Mapping[str, str]) -> list[str]:
     return [path for key, path in properties.items() if name.fullmatch(key) and path]
 
 
-def partition_count(topic: str, properties: Mapping[str, str]) -> int:
-    """How many partitions a topic has.
-
-    Raises:
-        LogCorrupt: the table is none of ours, or another program has changed the number.
-    """
-    text = properties.get(PARTITIONS)
-    if text is not None and text.isdecimal() and int(text):
-        return int(text)
-    if text is None and not any(name.startswith((STATE_PREFIX, CONFIG_PREFIX)) for name in properties):
-        error = LogCorrupt(
-            f"table {topic!r} has no property {PARTITIONS}: keptlog did not create it; move it elsewhere"
-        )
-        error.action = Action.FIX_CONFIG  # no file is wrong
-        raise error
-    wrong = f"{PARTITIONS} is gone" if text is None else f"{PARTITIONS}={text!r} is no number of partitions"
-    raise LogCorrupt(f"topic {topic}: property {wrong}; {SET_IT_BACK}").of_property()
-
-
 def _number(topic: str, properties: Mapping[str, str], name: str) -> int | None:
     text = properties.get(name)
     if text is None:
         return None
-    if not _is_long(text):
-        shown = repr(text[:_LONGEST_SHOWN])
+    if not is_long(text):
+        shown = repr(text[:LONGEST_SHOWN])
         raise LogCorrupt(f"topic {topic}: property {name}={shown} is no offset; {SET_IT_BACK}").of_property()
     return int(text)
-
-
-def _is_long(text: str) -> bool:
-    """Whether it is a number that Kafka and Iceberg can have as an offset or an id."""
-    return text.isdecimal() and len(text) <= _LONGEST_SHOWN and int(text) <= LONG_MAX

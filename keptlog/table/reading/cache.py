@@ -33,7 +33,8 @@ from keptlog.regular_file import read_file
 from keptlog.table.metadata.format import FORMAT_VERSION
 from keptlog.table.metadata.logs import StoredTopic
 from keptlog.table.metadata.metadata_files import are_whole
-from keptlog.table.metadata.state import COMMENT, CONFIG_PREFIX, OWNERS, STATE_PREFIX
+from keptlog.table.metadata.prefixes import CONFIG_PREFIX, STATE_PREFIX
+from keptlog.table.metadata.state import COMMENT, OWNERS
 
 _logger = logging.getLogger(__name__)
 

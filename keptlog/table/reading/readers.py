@@ -36,7 +36,9 @@ from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.logs import ObservedTopic, StoredTopic, has_readers, table_location
-from keptlog.table.metadata.state import READER_PREFIX, LogState, partition_count, read_open_erasures
+from keptlog.table.metadata.partitions import partition_count
+from keptlog.table.metadata.prefixes import READER_PREFIX
+from keptlog.table.metadata.state import LogState, read_open_erasures
 from keptlog.table.metadata.stored_json import from_json, from_property, require_bare, to_json
 from keptlog.table.waiting.reaching import reaching
 from keptlog.whole_file import is_unfinished
