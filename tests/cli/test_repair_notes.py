@@ -10,6 +10,7 @@ import pytest
 from keptlog.home import open_home
 from keptlog.table.metadata.state import (
     CONDEMNED,
+    ERASURES,
     OPEN_ERASURES,
     SNAPSHOT_ID,
     as_of,
@@ -174,3 +175,11 @@ def test_what_was_written_anew_before_a_proposal_is_told_in_json(
     set_properties(home, {SNAPSHOT_ID: "nonsense"}, "users")
     told = keptlog("repair", "users", "--json").json
     assert (told["is_repaired"], told["current_snapshot"], told["notes"]) == (True, before, [SNAPSHOT_ID])
+
+
+def test_erasures_are_not_counted_as_none_where_the_name_of_their_file_is_gone(keptlog: Run, home: Path) -> None:
+    set_properties(home, {OPEN_ERASURES: "nonsense"}, "users")
+    set_properties(home, {ERASURES: None}, "users")
+    done = keptlog("repair", "users")
+    assert (done.code, f"property {ERASURES} is gone" in done.err) == (1, True)
+    assert _properties(home)[OPEN_ERASURES] == "nonsense"

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.table.metadata.state import ERASURES, OPEN_ERASURES
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, VALUE, World
-from tests.table.foreign import table_of
+from tests.table.foreign import set_properties, table_of
 
 LATE_DELETES = {"file.delete.delay.ms": str(12 * HOUR_MS)}
 
@@ -91,5 +92,18 @@ def test_where_nobody_can_tell_which_file_is_named_a_purge_deletes_none_of_them(
     world.ask(OTHER, id="r2")
     files = world.register_files
     table_of(world.home, "users").transaction().set_properties({"log.erasures": "who knows"}).commit_transaction()
+    world.purge()
+    assert world.register_files == files
+
+
+@pytest.mark.parametrize("counted", [None, "nonsense"])
+def test_where_another_program_has_taken_the_name_away_a_purge_deletes_no_register(
+    world: World, counted: str | None
+) -> None:
+    world.create()
+    world.ask()
+    files = world.register_files
+    set_properties(world.home, {ERASURES: None} | ({OPEN_ERASURES: counted} if counted else {}), "users")
+    world.later(10 * DAY_MS)
     world.purge()
     assert world.register_files == files

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import KeptlogError
 from keptlog.passes.erasures.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.names import require_topics
-from keptlog.table.metadata.state import ERASURES, read_open_erasures
+from keptlog.table.metadata.state import read_open_erasures, remembers_erasures
 from keptlog.table.removal.erasure_look import read_register
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def only_ended(store: UnopenedStore, names: Iterable[str] = ()) -> ErasureList |
             properties = store.load_table(topic).properties
             if read_open_erasures(topic, properties).count:
                 return None
-            if ERASURES in properties:
+            if remembers_erasures(topic, properties):
                 remembered = read_register(store.files, partial(store.load_table, topic))
                 rows += [ErasureRow(topic, each) for each in remembered]
     except (KeptlogError, OSError):

@@ -40,7 +40,7 @@ from keptlog.passes.erasures.key_text import names_hashed_key, names_key, quotes
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
 from keptlog.table.changes.erasures import RegisterChange
-from keptlog.table.metadata.state import ERASURES, read_open_erasures
+from keptlog.table.metadata.state import read_open_erasures, remembers_erasures
 from keptlog.table.removal.erasure_look import current_snapshot_of, read_register
 from keptlog.table.waiting.reach import OUT_OF_REACH, unavailable
 
@@ -233,7 +233,7 @@ class Eraser:
         self, topic: str, now_ms: int, failed: dict[str, KeptlogError], *, with_ended: bool
     ) -> Sequence[ErasureRow]:
         properties = self.store.load_table(topic).properties
-        if ERASURES not in properties or not (with_ended or read_open_erasures(topic, properties).count):
+        if not remembers_erasures(topic, properties) or not (with_ended or read_open_erasures(topic, properties).count):
             return ()
         known = read_register(self.store.files, lambda: self.store.load_table(topic))
         still_open = [each for each in known if each.is_open]

@@ -21,15 +21,18 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 from pyiceberg.table.update import RemovePropertiesUpdate, SetPropertiesUpdate
 
+from keptlog.errors import LogCorrupt
+from keptlog.log.erasures.erasure import Erasure
 from keptlog.log.erasures.open_erasures import open_erasures
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
+from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.lineage import COMMIT_ID, require_own
 from keptlog.table.metadata.manifests import FileChange, commit_without_snapshot
-from keptlog.table.metadata.state import CONDEMNED, OPEN_ERASURES, SNAPSHOT_ID, damaged_notes
+from keptlog.table.metadata.state import CONDEMNED, ERASURES, OPEN_ERASURES, SNAPSHOT_ID, damaged_notes
 from keptlog.table.metadata.stored_json import to_json
-from keptlog.table.removal.erasure_register import read_erasures
+from keptlog.table.removal.erasure_register import read_erasures, register_folder
 from keptlog.table.removal.journal import is_sweep, journal_folder, read_journals
 
 _COUNTED = (CONDEMNED, OPEN_ERASURES)
@@ -103,7 +106,7 @@ class NotesRepair:
         counted: dict[str, str] = {}
         if OPEN_ERASURES in names:
             # When the clock can first bring one on is found out by the next look; until then it may be now.
-            counted[OPEN_ERASURES] = to_json(open_erasures(read_erasures(self.files, table), now_ms))
+            counted[OPEN_ERASURES] = to_json(open_erasures(self._erasures(table), now_ms))
         if CONDEMNED in names:
             folder = journal_folder(table.location())
             journals, _ = read_journals(self.files, table.location(), [each.path for each in self.files.list(folder)])
@@ -111,6 +114,14 @@ class NotesRepair:
             sweeps = sorted(path.removeprefix(folder) for path, journal in journals.items() if is_sweep(journal))
             counted[CONDEMNED] = json.dumps(sweeps)
         return counted
+
+    def _erasures(self, table: Table) -> tuple[Erasure, ...]:
+        """What is remembered; a file of it without a name is no sign that there are none."""
+        folder = register_folder(table)
+        if ERASURES not in table.properties and any(True for _ in self.files.list(folder)):
+            where = f"topic {self.topic}: property {ERASURES}"
+            raise LogCorrupt(f"{where} is gone, though {folder} holds files; {SET_IT_BACK}").of_property()
+        return read_erasures(self.files, table)
 
 
 def _anything_fits(_: Table) -> None:

@@ -44,7 +44,7 @@ from keptlog.table.metadata.file_metrics import LiveFile, data_file_of
 from keptlog.table.metadata.live_files import LiveFiles, live_at, logs_of
 from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.runs import TRUNCATED, LandedChange
-from keptlog.table.metadata.state import ERASURES, log_end_offset, read_source, truncations
+from keptlog.table.metadata.state import log_end_offset, read_source, remembers_erasures, truncations
 from keptlog.table.metadata.stored_json import from_json, to_json
 from keptlog.table.reading.readers import PositionFiles, registrations
 from keptlog.table.waiting.reaching import reaching
@@ -220,7 +220,7 @@ class Truncation:
                 f"into another topic (--into {topic}-again), or delete the one here first (keptlog topic delete "
                 f"{topic})"
             )
-        if ERASURES in table.properties:
+        if remembers_erasures(topic, table.properties):
             raise self._refused(
                 "keys were erased in its topic, and would come back with what is read again: ingest it into another "
                 f"topic (--into {topic}-again)"

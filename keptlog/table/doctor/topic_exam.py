@@ -24,7 +24,7 @@ from keptlog.table.metadata.forward_in_time import newest_change_ms
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.references import Manifests, comparable_forms
 from keptlog.table.metadata.runs import damaged as damaged_runs
-from keptlog.table.metadata.state import ERASURES, damaged_notes
+from keptlog.table.metadata.state import damaged_notes, remembers_erasures
 from keptlog.table.purging.ahead import landed_since, told_apart, why_put_back, why_refused
 from keptlog.table.reading.readers import registrations
 from keptlog.table.removal.erasure_register import read_erasures
@@ -95,7 +95,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             newest_change_ms(table.metadata),
             tuple(wrong),
             _waiting_receipts(location, stored),
-            _erasures(store, topic) if ERASURES in table.properties else (),
+            _erasures(store, topic) if remembers_erasures(topic, table.properties) else (),
             why_refused(table, elsewhere) if elsewhere else None,
             tuple(elsewhere),
             _damaged_runs(store, table, paths),

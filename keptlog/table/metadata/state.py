@@ -236,6 +236,22 @@ def read_open_erasures(topic: str, properties: Mapping[str, str]) -> OpenErasure
     return _OPEN_ERASURES.read(topic, properties, OPEN_ERASURES) or OpenErasures()
 
 
+def remembers_erasures(topic: str, properties: Mapping[str, str]) -> bool:
+    """Whether there is a file with a topic's erasures, be its name there or taken away."""
+    return ERASURES in properties or lacks_register(topic, properties)
+
+
+def lacks_register(topic: str, properties: Mapping[str, str]) -> bool:
+    """Whether a table counts erasures and does not say where they are: keptlog writes both, or none."""
+    if ERASURES in properties:
+        return False
+    try:
+        counted = read_open_erasures(topic, properties)
+    except LogCorrupt:  # a damaged note, and told as that
+        return False
+    return bool(counted.count or counted.ended_count)
+
+
 def read_condemned(topic: str, properties: Mapping[str, str]) -> tuple[str, ...]:
     """The file names of the journals that a table calls condemned; some of them may be gone.
 

@@ -40,7 +40,7 @@ from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
 from keptlog.table.metadata.lineage import COMMIT_ID
 from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.references import comparable
-from keptlog.table.metadata.state import CONDEMNED, read_condemned
+from keptlog.table.metadata.state import CONDEMNED, OPEN_ERASURES, read_condemned
 from keptlog.table.removal.erasure_register import named_file, register_folder
 from keptlog.table.removal.journal import SWEEP, DeletedFile, Journal, journal_folder, write_journal
 
@@ -119,6 +119,8 @@ def left_registers(table: Table, stored: Mapping[str, StoredFile]) -> list[str]:
     try:
         named = named_file(table)
     except LogCorrupt:  # Any of them may be the one.
+        return []
+    if not named and OPEN_ERASURES in table.properties:  # One was named, and by whom it was taken away is not known.
         return []
     folder, newest_list = register_folder(table), newest_list_of(table, stored)
     return [

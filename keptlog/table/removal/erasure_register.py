@@ -16,7 +16,8 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.erasures.erasure import Erasure
 from keptlog.storage.disk import NO_FILE
 from keptlog.table.io.files import TableFiles
-from keptlog.table.metadata.state import ERASURES
+from keptlog.table.metadata.format import SET_IT_BACK
+from keptlog.table.metadata.state import ERASURES, OPEN_ERASURES, lacks_register
 from keptlog.table.metadata.stored_json import from_json, from_json_file, from_property, require_bare
 from keptlog.table.removal.journal import receipt_folder
 
@@ -75,10 +76,19 @@ def is_register(files: TableFiles, path: str) -> bool:
 
 
 def named_file(table: Table) -> NamedFile | None:
+    """What names the file; null if no erasure was ever asked for.
+
+    Raises:
+        LogCorrupt: another program has changed the property, or removed it.
+    """
     text = table.properties.get(ERASURES)
     where = f"topic {table.name()[-1]}: property {ERASURES}"
-    remedy = "set it back to the value in the table's metadata file before that change (metadata/*.metadata.json)"
-    return None if text is None else from_property(NamedFile, text, where, "name of a file", remedy)
+    if text is not None:
+        return from_property(NamedFile, text, where, "name of a file", SET_IT_BACK)
+    if lacks_register(table.name()[-1], table.properties):
+        # Taken for none, requests would be proved without this topic, and the next purge would delete the file.
+        raise LogCorrupt(f"{where} is gone, though {OPEN_ERASURES} counts erasures; {SET_IT_BACK}").of_property()
+    return None
 
 
 def register_folder(table: Table) -> str:
