@@ -5,6 +5,7 @@ The last word on a topic is its table's metadata file, named by the catalog; it 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -105,12 +106,20 @@ def _nested(store: LogStore, topic: str) -> None:
     metadata_file(store, topic).write_text("[" * 100_000)
 
 
+def _main_elsewhere(store: LogStore, topic: str) -> None:
+    """As no program of Iceberg's leaves it: the current snapshot is another one than the main branch's."""
+    file = metadata_file(store, topic)
+    stored = json.loads(file.read_text())
+    file.write_text(json.dumps(stored | {"refs": {"main": {"snapshot-id": 1, "type": "branch"}}}))
+
+
 BREAKAGES = (
     Breakage("the metadata file is cut off", lambda s, t: cut_in_half(metadata_file(s, t)), ".metadata.json"),
     Breakage("the metadata file is of nothing", lambda s, t: metadata_file(s, t).write_bytes(b""), ".metadata.json"),
     Breakage("the metadata file is of other bytes", _other_bytes, ".metadata.json"),
     Breakage("the metadata file is nested", _nested, ".metadata.json"),
     Breakage("the metadata file lacks fields", _not_json, ".metadata.json"),
+    Breakage("main is not the current snapshot", _main_elsewhere, ".metadata.json"),
     Breakage("the metadata file is gone", lambda s, t: metadata_file(s, t).unlink(), ".metadata.json"),
     Breakage("the manifest list is cut off", lambda s, t: cut_in_half(manifest_list(s, t)), "snap-"),
     Breakage("the manifest list is gone", lambda s, t: manifest_list(s, t).unlink(), "snap-"),

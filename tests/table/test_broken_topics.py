@@ -21,7 +21,7 @@ from keptlog.passes.purge import Purger
 from keptlog.passes.retain import Retainer
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
-from tests.broken_topics import BREAKAGES, Breakage
+from tests.broken_topics import BREAKAGES, Breakage, metadata_file
 from tests.logs import open_store
 
 NOW_MS = 1_800_000_000_000
@@ -51,6 +51,16 @@ def test_a_broken_topic_is_refused_with_the_file_or_the_setting_and_what_to_do(
             assert breakage.said in str(refused.value)
             assert "odd" in str(refused.value)
             assert "\n" not in str(refused.value)
+
+
+def test_no_append_takes_the_place_of_all_records_where_main_is_not_the_current_snapshot(store: LogStore) -> None:
+    file = metadata_file(store, "odd")
+    content = file.read_bytes()
+    next(each for each in BREAKAGES if each.id == "main is not the current snapshot")(store, "odd")
+    with pytest.raises(LogCorrupt, match="main is at snapshot 1, and the current one is"):
+        store.append("odd", [NewRecord(b"k", b"2", NOW_MS, 0)], new_id(), NOW_MS)
+    file.write_bytes(content)
+    assert [log.log_end_offset for log in store.logs("odd")] == [1]
 
 
 @every_breakage

@@ -20,6 +20,7 @@ from pyiceberg.exceptions import (
     ValidationError,
 )
 from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import CommitStateUnknown, InvalidConfig, LogCorrupt, UnknownTopic
@@ -122,7 +123,7 @@ def metadata_location(catalog: Catalog, name: str) -> str:
 
 def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
     try:
-        return loaded_now(catalog, namespace, name)
+        table = loaded_now(catalog, namespace, name)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         _require_location(catalog, name, namespace, error)
         raise _unknown(catalog, name) from None
@@ -132,6 +133,19 @@ def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
             raise
         _require_location(catalog, name, namespace, error)
         raise unreadable(name, _metadata_file(catalog, name, namespace), error) from error
+    _require_main(name, table)
+    return table
+
+
+def _require_main(name: str, table: Table) -> None:
+    """Refuse a table whose current snapshot is not its main branch's: PyIceberg builds on the one, and shows the other.
+
+    An append would be all that is there. Iceberg's other programs read no such metadata.
+    """
+    main, current = table.metadata.refs.get(MAIN_BRANCH), table.metadata.current_snapshot_id
+    if main and main.snapshot_id != current:
+        told = f"main is at snapshot {main.snapshot_id}, and the current one is {current}"
+        raise unreadable(name, f"metadata file {table.metadata_location}", ValueError(told))
 
 
 def _require_location(catalog: Catalog, name: str, namespace: str, error: Exception) -> None:

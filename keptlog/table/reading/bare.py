@@ -215,12 +215,14 @@ def _is_usual(stored: Mapping[str, Any]) -> bool:
     schemas = {each["schema-id"] for each in stored["schemas"]}
     specs = {each["spec-id"] for each in stored["partition-specs"]}
     orders = {each["order-id"] for each in stored["sort-orders"]}
+    main = (stored.get("refs") or {}).get("main")
     return (
         stored["format-version"] == _FORMAT
         # Another program has changed what has another number (``lineage.require_columns``).
         and stored["current-schema-id"] == 0 in schemas
         and stored["default-spec-id"] == 0 in specs
         and stored["default-sort-order-id"] in orders | {0}
+        and (main is None or main["snapshot-id"] == stored["current-snapshot-id"])
     )
 
 
