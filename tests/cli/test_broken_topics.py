@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -47,3 +49,18 @@ def test_status_list_and_describe_name_the_broken_topic_and_show_the_others(
     planned = keptlog("plan", "--json")
     assert breakage.said in {each["subject"]: each["message"] for each in planned.json["errors"]}["odd"]
     assert planned.code == 1
+
+
+def test_a_name_in_the_catalog_that_is_no_text_costs_only_its_own_topic(
+    keptlog: Run, home: Path, lines: Callable[..., str]
+) -> None:
+    for topic in ("odd", "users"):
+        keptlog("topic", "create", topic, "--config", "cleanup.policy=compact")
+        keptlog("append", topic, "--file", lines({"key": "a", "value": "1"}))
+    with closing(sqlite3.connect(home / "catalog.db")) as catalog, catalog:
+        catalog.execute("UPDATE iceberg_tables SET table_name = x'ff00fe' WHERE table_name = 'odd'")
+    assert keptlog("erasure", "list").code == 0
+    assert "users-0" in keptlog("status").out
+    checks = {each["name"]: each["problems"] for each in keptlog("doctor", "--json").json["checks"]}
+    [problem] = [each for problems in checks.values() for each in problems]
+    assert "/odd: no topic lies in this folder any more" in problem["what"]

@@ -92,7 +92,8 @@ class Topic:
 def topic_names(catalog: Catalog) -> list[str]:
     """All topics, sorted."""
     try:
-        return sorted(identifier[-1] for identifier in catalog.list_tables((NAMESPACE,)))
+        # A row of SQLite can hold bytes as its name. No command reaches that one; the others are there.
+        return sorted(str(identifier[-1]) for identifier in catalog.list_tables((NAMESPACE,)))
     except NoSuchNamespaceError:
         return []
 
