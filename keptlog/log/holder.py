@@ -283,7 +283,8 @@ _REMEDIES = {
     HolderKind.JOURNAL: "{purge} finishes them; what lies in receipts/unreadable is yours to delete",
     HolderKind.STATISTICS: (
         "let them write no bounds of key, value and headers; a manifest goes with the next clean that touches it, a "
-        "file of statistics with PyIceberg's table.update_statistics().remove_statistics(SNAPSHOT).commit()"
+        "file of statistics goes in a purge with its snapshot, or at once, if it is of columns, with PyIceberg's "
+        "table.update_statistics().remove_statistics(SNAPSHOT).commit()"
     ),
     HolderKind.METADATA: _NO_RECORDS + "later commits and purges delete them",
     HolderKind.CACHE: _NO_RECORDS + "the next look writes them anew, and the folder cache may be deleted at any time",

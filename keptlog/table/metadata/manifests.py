@@ -48,7 +48,13 @@ from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate, TableUpdate
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemovePartitionStatisticsUpdate,
+    RemoveSnapshotsUpdate,
+    TableUpdate,
+)
 from pyiceberg.table.update.snapshot import _SnapshotProducer
 from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.utils.concurrent import ExecutorFactory
@@ -116,13 +122,28 @@ class FileChange:
         if self.removed_properties:
             transaction.remove_properties(*self.removed_properties)
         if self.expired_snapshots:
-            removal = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(self.expired_snapshots)})
-            transaction._apply((removal,))  # noqa: SLF001  # PyIceberg's own expiry commits by itself
+            removal = removal_of(table.metadata, self.expired_snapshots)
+            transaction._apply(removal)  # noqa: SLF001  # PyIceberg's own expiry commits by itself
         return transaction.commit_transaction
 
     def land(self, table: Table) -> None:
         """Write and commit, both at once."""
         self.written(table)()
+
+
+def removal_of(metadata: TableMetadata, snapshot_ids: Iterable[int]) -> tuple[TableUpdate, ...]:
+    """Take snapshots out of a table, and what others have counted of their partitions.
+
+    PyIceberg takes out their statistics alone: the table would name those of partitions for good, and nobody could
+    delete them. An earlier keptlog has left some behind; they go too.
+    """
+    going = set(snapshot_ids)
+    stay = {each.snapshot_id for each in metadata.snapshots} - going
+    counted = {each.snapshot_id for each in metadata.partition_statistics} - stay
+    return (
+        *(RemovePartitionStatisticsUpdate.model_validate({"snapshot-id": each}) for each in sorted(counted)),
+        RemoveSnapshotsUpdate.model_validate({"snapshot-ids": sorted(going)}),
+    )
 
 
 def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdate) -> None:

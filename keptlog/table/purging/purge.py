@@ -32,7 +32,6 @@ from functools import cached_property
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
-from pyiceberg.table.update import RemoveSnapshotsUpdate
 
 from keptlog.errors import LogCorrupt, StalePlan, first_line
 from keptlog.log.holder import Holdings, Terms
@@ -42,7 +41,7 @@ from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.topics import Topic, load_topic_table
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import Change
-from keptlog.table.metadata.manifests import commit_without_snapshot, require_same_refs
+from keptlog.table.metadata.manifests import commit_without_snapshot, removal_of, require_same_refs
 from keptlog.table.metadata.metadata_reading import LOOKS
 from keptlog.table.metadata.references import (
     Manifests,
@@ -264,8 +263,7 @@ class Purge:
         So could a branch or a tag, and the commit would remove it. A server compares none of those, and all that came
         before took a while, so it is looked again; only what comes between that look and the commit is not seen.
         """
-        removal = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": list(expiry.snapshot_ids)})
-        updates = (removal, *self._fence.lifted(table))
+        updates = (*removal_of(table.metadata, expiry.snapshot_ids), *self._fence.lifted(table))
         require_same_refs(table.metadata, self._table().metadata)
         try:
             commit_without_snapshot(self.committer.catalog, table, *updates)

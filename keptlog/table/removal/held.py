@@ -57,6 +57,7 @@ from keptlog.whole_file import is_unfinished
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+    from pyiceberg.table.statistics import PartitionStatisticsFile, StatisticsFile
 
 
 def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: int) -> Holdings:
@@ -169,10 +170,16 @@ def _held_listed(
 def _statistics_files(table: Table) -> Iterator[Held]:
     """Those of older snapshots; another program has made them."""
     replaced_ms = replaced_at_ms(table)
-    for each in table.metadata.statistics:
+    for each in _statistics(table):
         if each.snapshot_id != table.metadata.current_snapshot_id:
             since_ms = replaced_ms.get(each.snapshot_id, table.metadata.last_updated_ms)
             yield Held(HolderKind.STATISTICS, since_ms, 1, each.file_size_in_bytes, path=each.statistics_path)
+
+
+def _statistics(table: Table) -> Iterator[StatisticsFile | PartitionStatisticsFile]:
+    """Those of columns and those of partitions, which have keys in them where somebody has partitioned by key."""
+    yield from table.metadata.statistics
+    yield from table.metadata.partition_statistics
 
 
 @dataclass(frozen=True)
@@ -195,7 +202,7 @@ class _Unreferenced:
         """By comparable path."""
         location = self.table.location()
         journals, receipts = journal_folder(location), receipt_folder(location)
-        statistics = {comparable(each.statistics_path) for each in self.table.metadata.statistics}
+        statistics = {comparable(each.statistics_path) for each in _statistics(self.table)}
         for form, file in files.items():
             if form in statistics:
                 continue
