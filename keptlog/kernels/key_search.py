@@ -6,7 +6,8 @@ What a file is, its content says and not its name, for an orphan may lie anywher
     ARROW1 …      Arrow     every column of bytes: watermarks, and the maps and lists that runs hand on
     ff ff ff ff … Arrow     the same, as streams one after the other
     Obj 1 …       Avro      a manifest; keptlog writes no bounds of keys or values into it, other programs may
-    { or [        JSON      where only keptlog and Iceberg write JSON: names, numbers and paths, so no key
+    { or [        JSON      where only keptlog and Iceberg write JSON: names, numbers and paths; a key only where
+                            another program has partitioned by key
     nothing       empty
 
 Whatever else there is was not looked at. Neither is the rest of a file that turns out to be broken: what was found
@@ -44,10 +45,12 @@ class Bound:
 
     column: str
     content: bytes
+    is_whole: bool = False
+    """Whether it is known that nothing was cut off."""
 
 
 BoundsOf = Callable[[bytes], Iterable[Bound]]
-"""Gives the bounds that an Avro file has of columns that hold keys or values; raises ValueError if it is no manifest.
+"""Gives the bounds that an Avro or JSON file has of columns that hold keys or values; raises ValueError if it is none.
 
 Pickles. The table brings it, for only the table knows Iceberg.
 """
@@ -104,7 +107,7 @@ class FileSearch:
             self._look_at_bounds(bytes(source.read_at(size_bytes, 0)), look)
         elif magic.startswith((b"{", b"[")) and file.is_metadata:
             look.kind = FileKind.METADATA
-            json.loads(source.read_at(size_bytes, 0))
+            self._look_at_json(bytes(source.read_at(size_bytes, 0)), look)
         else:
             look.problem = "keptlog does not know this kind of file: look at it, and move it out of the topic's folder"
 
@@ -130,6 +133,12 @@ class FileSearch:
                 if which is not None:
                     look.found.append(_found_in_batch(batch, which, partition))
 
+    def _look_at_json(self, content: bytes, look: _Look) -> None:
+        if self.bounds_of is None:
+            json.loads(content)
+        else:
+            self._look_at_bounds(content, look)
+
     def _look_at_bounds(self, content: bytes, look: _Look) -> None:
         if self.bounds_of is None:
             look.problem = "nobody has said how manifests are read"
@@ -141,7 +150,7 @@ class FileSearch:
                 which = self.finder.which(pa.chunked_array([pa.array([bound.content], pa.binary())]))
             if which is not None:
                 look.found.append(_found_in_batch(pa.record_batch([[0]], ["row"]), which, None))
-            elif bound.column != "key" or len(bound.content) >= _CUT_BOUND_BYTES:
+            elif bound.column != "key" or not (bound.is_whole or len(bound.content) < _CUT_BOUND_BYTES):
                 look.problem = (
                     f"another program wrote it, with bounds of {bound.column}s in it, which can't be told by a hash"
                 )

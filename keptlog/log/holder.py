@@ -266,7 +266,7 @@ _COMMITTED_AHEAD = (
     "replaced at {since}, which is still to come: the clock of that commit was ahead, so nobody can tell since when "
     "that is kept, and no purge deletes it before; set that clock right, and once no run and no reader is at work: "
 )
-_NO_RECORDS = "names and numbers, no keys and no values; "
+_NO_RECORDS = "keptlog puts names and numbers there, no keys and no values; "
 _SWEEP = "{purge} deletes what is older than the grace"
 _REMEDIES = {
     HolderKind.TAG: _DROP,

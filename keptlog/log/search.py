@@ -5,7 +5,7 @@
     watermarks  ARROW       yes                     no, a watermark has none
     maps, lists ARROW       yes                     of what has them
     manifest    MANIFEST    in bounds, if it has    no
-    our JSON    METADATA    has none: what keptlog and Iceberg write there are names, numbers and paths
+    our JSON    METADATA    in partitions' names    no; what keptlog and Iceberg write there has no keys
     anything    UNKNOWN     not looked at
 
 Keys are asked for by their keyed hashes alone, so bytes that nobody can divide into keys can't be searched. Then the

@@ -5,5 +5,5 @@ what lies there           ``topic_storage``, ``live_there``, ``own_folder``, ``m
 what goes                 ``expiry`` (snapshots); written down before: ``journal``, ``named_files``
 how it goes, and is told  ``removal``, ``drafts`` (receipts that are not sealed yet)
 a whole topic             ``deletion``
-erasures                  ``erasure_register``, ``erasure_look``; where a key lies: ``search``
+erasures                  ``erasure_register``, ``erasure_look``; where a key lies: ``search``, ``summary_bounds``
 """

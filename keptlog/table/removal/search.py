@@ -25,7 +25,6 @@ from keptlog.kernels.key_search import Bound
 from keptlog.log.search import SearchedFile
 from keptlog.storage.object_version import ObjectVersion
 from keptlog.table.io.files import TableFiles
-from keptlog.table.metadata.columns import DELETE_HORIZON, OFFSET, PARTITION, TIMESTAMP, TIMESTAMP_TYPE
 from keptlog.table.metadata.history import is_history
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.references import References, all_references, comparable, comparable_forms
@@ -35,11 +34,10 @@ from keptlog.table.reading.readers import is_position
 from keptlog.table.removal.drafts import read_draft
 from keptlog.table.removal.erasure_register import is_register, register_folder
 from keptlog.table.removal.journal import journal_folder, read_journals, receipt_folder, unreadable_folder
+from keptlog.table.removal.summary_bounds import HOLD_NOTHING, PARTITION_VALUE, bounds_in_summaries
 from keptlog.table.removal.topic_storage import drafts_among
 
 _TABLE_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json$")
-_PARTITION_VALUE = "partition value"
-_HOLD_NOTHING = {PARTITION, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, DELETE_HORIZON}
 
 
 def searched_files(load: Callable[[], Table], files: TableFiles) -> list[SearchedFile]:
@@ -100,11 +98,15 @@ def searched_versions(location: str, versions: Iterable[ObjectVersion]) -> list[
 def bounds_of(content: bytes) -> Iterator[Bound]:
     """The bounds that a manifest has of columns of bytes or text, delete files' included, and what stands beside them.
 
-    Another program may have partitioned a table by key: then values of keys are in manifests, and in their lists.
+    Another program may have partitioned a table by key: then values of keys are in manifests, in their lists, and
+    perhaps in the table's metadata files.
 
     Raises:
-        ValueError: it is neither, or is damaged.
+        ValueError: it is none of these, or is damaged.
     """
+    if content.startswith((b"{", b"[")):
+        yield from bounds_in_summaries(content)
+        return
     try:
         with AvroFile[Record](_Content(content)) as opened:
             fields = {field.name: place for place, field in enumerate(opened.schema.fields)}
@@ -128,7 +130,7 @@ def _bounds_in(data_file: Record, kind: StructType) -> Iterator[Bound]:
     columns = {field.name: place for place, field in enumerate(kind.fields)}
     for name in ("lower_bounds", "upper_bounds"):
         for field_id, bound in (data_file[columns[name]] or {}).items() if name in columns else ():
-            if field_id not in _HOLD_NOTHING:
+            if field_id not in HOLD_NOTHING:
                 yield Bound(TABLE_SCHEMA.find_column_name(field_id) or f"column {field_id}", bound)
     if "partition" not in columns:
         return
@@ -137,7 +139,7 @@ def _bounds_in(data_file: Record, kind: StructType) -> Iterator[Bound]:
     for place, field in enumerate(partitioning.fields if isinstance(partitioning, StructType) else ()):
         value = data_file[values][place]
         if isinstance(value, str | bytes):
-            named = "key" if field.name == "key" else _PARTITION_VALUE
+            named = "key" if field.name == "key" else PARTITION_VALUE
             yield Bound(named, value.encode() if isinstance(value, str) else value)
 
 
@@ -147,7 +149,7 @@ def _bounds_in_list(manifest: Record, fields: Mapping[str, int]) -> Iterator[Bou
         return
     for summary in manifest[fields["partitions"]] or ():
         values = (summary[place] for place in range(len(summary)))
-        yield from (Bound(_PARTITION_VALUE, each) for each in values if isinstance(each, bytes))
+        yield from (Bound(PARTITION_VALUE, each) for each in values if isinstance(each, bytes))
 
 
 def _strange_drafts(files: TableFiles, location: str, paths: Sequence[str]) -> set[str]:
