@@ -128,6 +128,9 @@ def _lines(proposal: RepairProposal) -> list[str]:
     else:
         lines += [f"  undone: {each}" for each in plan.foreign]
         lines.append(f"  files that come back: {len(plan.came)}, that go: {len(plan.went)}")
+        if plan.deletes:
+            these = counted(len(plan.deletes), "delete file")
+            lines.append(f"  {these} of other programs go, so the records come back that they hide from readers")
         lines.append("  no acknowledged record is lost")
         if plan.state:
             lines.append("  an older keptlog has cleaned since: the next clean judges everything again")
@@ -172,6 +175,7 @@ def _row(proposal: RepairProposal) -> dict[str, object]:
         "current_snapshot": plan.current_id,
         "files_back": list(plan.came),
         "files_gone": list(plan.went),
+        "delete_files_gone": list(plan.deletes),
         "lost_offsets": {str(name): [list(span) for span in spans] for name, spans in proposal.lost.items()},
         "is_lost_exact": proposal.is_exact,
         "foreign_segments": {

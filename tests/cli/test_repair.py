@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from keptlog.home import open_home
 from keptlog.table.store import LogStore
 from tests.broken_topics import cut_in_half, first_manifest, manifest_list
 from tests.cli.conftest import Run
+from tests.table.delete_files import delete_by_position
 from tests.table.foreign import current_id, delete_rows, insert, roll_back, set_properties
 
 WHY = "topic users was changed by somebody else, and nothing is written to it: it was rolled back from snapshot "
@@ -126,6 +128,17 @@ def test_whoever_meets_damage_that_no_other_program_did_does_not_name_repair(
         assert (done.code, said in told) == (1, True), command
         assert "put the metadata back from a copy of the storage" in told
         assert "keptlog repair" not in told
+
+
+def test_delete_files_that_a_repair_takes_out_are_told(keptlog: Run, home: Path, users: int) -> None:
+    del users
+    paths = sorted(delete_by_position(home, "users") for _ in range(2))
+    dry = keptlog("repair", "users", "--dry-run")
+    assert dry.code == 0
+    assert "  files that come back: 0, that go: 0\n  2 delete files of other programs go, " in dry.out
+    assert json.loads(keptlog("repair", "users", "--dry-run", "--json").out)["delete_files_gone"] == paths
+    assert keptlog("repair", "users").code == 0
+    assert offsets(keptlog) == [0, 1, 2]
 
 
 def test_a_repair_tells_what_happened_and_brings_the_records_back(keptlog: Run, home: Path, users: int) -> None:

@@ -188,6 +188,8 @@ class RepairForm(TypedDict):
     current_snapshot: int | None
     files_back: list[str]
     files_gone: list[str]
+    delete_files_gone: list[str]
+    """Delete files of other programs, which hide records from readers."""
     lost_offsets: dict[str, list[list[int]]]
     """First and last of each range, by topic-partition."""
     is_lost_exact: bool

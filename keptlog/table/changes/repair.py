@@ -76,6 +76,8 @@ class RepairPlan:
     """Files that the table would have again."""
     went: tuple[str, ...]
     """Files that it would no longer have."""
+    deletes: tuple[str, ...]
+    """Delete files of other programs that it would no longer have: what they took from readers comes back."""
     state: Mapping[str, str] = field(hash=False)
     """The properties that would change."""
     forgotten_watermarks: tuple[int, ...]
@@ -207,6 +209,7 @@ class Repair:
             logs=tuple(logs_from(self.topic, properties, _segments(files), config)),
             came=tuple(sorted(each.file_path for each in change.base.came)) if change.base else (),
             went=tuple(sorted(each.file_path for each in went)),
+            deletes=_delete_files(table, lineage.current) if change.base else (),
             state=dict(change.properties),
             forgotten_watermarks=tuple(forgotten),
         )
@@ -302,6 +305,14 @@ def _difference(
     paths = {file.segment.path for file in wanted}
     came = [file.entry.data_file for file in wanted if file.segment.path not in now]
     return came, [data_file for path, data_file in now.items() if path not in paths]
+
+
+def _delete_files(table: Table, current: Snapshot | None) -> tuple[str, ...]:
+    """Delete files of the current snapshot; what was acknowledged never has one."""
+    manifests = current.manifests(table.io) if current else []
+    of_deletes = (each for each in manifests if each.content == ManifestContent.DELETES)
+    # Several deletion vectors may lie in one file.
+    return tuple(sorted({entry.data_file.file_path for each in of_deletes for entry in listed_entries(each, table.io)}))
 
 
 def _data_manifests(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
