@@ -16,6 +16,7 @@ A home that was restored from a backup looks the same, if others wrote while tha
 copy but whoever restored it. He moves aside the metadata files that are refused; what they refer to is orphaned then.
 
 Files of a topic of the same name that was deleted before this one was created bear another table's id, and don't count.
+Neither does a copy that ``rewrite_table_path`` has made ready: ``own_folder`` tells of that.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pyiceberg.table.metadata import TableMetadata
 from keptlog.errors import LogCorrupt
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import Manifests, References, comparable, comparable_forms, references_of
+from keptlog.table.removal.own_folder import staged_copy
 
 _METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
 
@@ -56,7 +58,7 @@ def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tup
     known = set(own.values())
     elsewhere: list[str] = []
     for path, form in comparable_forms(path for path in stored if (_number(path) or -1) >= min(numbers)).items():
-        if form in known:
+        if form in known or staged_copy(table.location(), path):
             continue
         number, metadata = _number(path) or 0, whole_metadata(table.io, path)
         if metadata is not None and metadata.table_uuid != table.metadata.table_uuid:

@@ -4,7 +4,7 @@ Where a table lies is said by its metadata, which other programs can change (``A
 folder it names is told by what lies in it, by what it lies in, and by where the table lay before:
 
     s3://lake/keptlog/users     its own
-    s3://lake/keptlog           the metadata of another table is in it
+    s3://lake/keptlog           the metadata of another table is in it, or a copy of its own that is to go elsewhere
     s3://lake, /home            the warehouse is in it, or it is no folder at all
     s3://lake/photos            earlier metadata of the table, or of one of its snapshots, is somewhere else
     s3://lake/keptlog/users     the catalog names it for a second table too, as ``register_table`` brings about
@@ -33,6 +33,9 @@ from keptlog.table.removal.metadata_elsewhere import lay_elsewhere, lies_below, 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
+
+_COPY = "copy-table-staging-"
+"""Iceberg's word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +136,8 @@ def not_own(catalog: Catalog, table: Table, paths: Iterable[str]) -> NotOwn | No
 
 def told_not_own(table: Table, paths: Iterable[str]) -> NotOwn | None:
     """As ``not_own``, as far as the table and its folder tell it; no catalog is asked."""
-    why = _other_table(table.location(), paths) or _elsewhere_before(table)
-    return NotOwn(why) if why else None
+    moved = _elsewhere_before(table)
+    return _other_table(table.location(), paths) or (NotOwn(moved) if moved else None)
 
 
 def _registered_too(catalog: Catalog, table: Table) -> str | None:
@@ -201,13 +204,27 @@ def _whose(warehouse: str, location: str) -> str | None:
     return f"holds the warehouse {warehouse}" if is_place and below(location)(inside(warehouse)) else None
 
 
-def _other_table(location: str, paths: Iterable[str]) -> str | None:
+def _other_table(location: str, paths: Iterable[str]) -> NotOwn | None:
     own = f"{location}/metadata"
     for path in paths:
         folder = path.rpartition("/")[0]
         if path.endswith(METADATA_ENDINGS) and folder.endswith("/metadata") and folder != own:
-            return f"holds another table ({path})"
+            copy = staged_copy(location, path)
+            return _copied(copy) if copy else NotOwn(f"holds another table ({path})")
     return None
+
+
+def _copied(folder: str) -> NotOwn:
+    return NotOwn(
+        f"holds a copy of its metadata, which Spark's rewrite_table_path has made ({folder})",
+        "copy what the file-list in it names to its new place, if that is still to be done, then delete that folder",
+    )
+
+
+def staged_copy(location: str, path: str) -> str | None:
+    """The folder with metadata that ``rewrite_table_path`` has made ready to be copied, if a file lies in one."""
+    begin = f"{location}/metadata/{_COPY}"
+    return begin + path.removeprefix(begin).partition("/")[0] if path.startswith(begin) else None
 
 
 def _elsewhere_before(table: Table) -> str | None:
