@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,21 @@ def test_a_topic_whose_table_another_program_dropped_is_named_with_what_puts_it_
     open_catalog(two).register_table((NAMESPACE, "again"), metadata)
     assert keptlog("topic", "delete", "again", "--yes").code == 0
     assert (keptlog("verify").code, list((two / "warehouse").rglob("*users*/data/**/*.parquet"))) == (0, [])
+
+
+def test_files_of_a_topic_that_was_renamed_into_another_namespace_are_that_tables(
+    keptlog: Run, lines: Callable[..., str], home: Path
+) -> None:
+    assert keptlog("topic", "create", "users").code == 0
+    assert keptlog("append", "users", "--file", lines({"key": "a", "value": "1"})).code == 0
+    catalog = open_catalog(home)
+    catalog.create_namespace("other")
+    catalog.rename_table(("keptlog", "users"), ("other", "users"))
+    for command in (("verify",), ("doctor", "--no-probes")):
+        done = keptlog(*command)
+        told = done.out + done.err
+        assert (done.code, "the table other.users lies in this folder" in told) == (1, True)
+        assert "catalog.rename_table('other.users', ('keptlog', 'users'))" in told
+        assert "register_table" not in told
+    catalog.rename_table("other.users", ("keptlog", "users"))
+    assert keptlog("doctor", "--no-probes").code == 0

@@ -280,7 +280,7 @@ def _folders(patient: Patient) -> Iterator[Problem]:
     for exam in patient.seen:
         if exam.not_own:
             yield Problem(exam.topic, exam.not_own, cause, "do what it says")
-    cause = "another program dropped the topic's table and left its files, or the catalog was put back from a backup"
+    cause = "another program dropped or renamed the topic's table, or the catalog was put back from a backup"
     for each in unowned_folders(patient.store):
         yield Problem(each.name, str(each), cause, each.todo)
 

@@ -7,6 +7,7 @@ catalog is put back to a time before the topic was made; or a run staged files a
     warehouse/keptlog/stock     a table of ``keptlog_deleting`` does        a topic that is being deleted
     warehouse/keptlog/moved     a table that lies elsewhere now began here   a topic, whose records are here
     warehouse/keptlog/orders    metadata alone                              a creation or a deletion that was killed
+    warehouse/keptlog/sold      a table of another namespace does           unowned, and that table's: it was renamed
     warehouse/keptlog/cust      no table, and other files                   **unowned**
 
 It is looked for where the catalog has a rule for where tables lie. A REST catalog chooses by itself, and only its
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, UnknownTopic
@@ -48,6 +49,8 @@ class UnownedFolder:
     bytes: int
     last_metadata: str | None
     """The newest metadata file in it, from which a catalog can take the table in again."""
+    table: str | None = None
+    """A table of another namespace whose files these are: another program has renamed the topic's."""
 
     @property
     def name(self) -> str:
@@ -57,6 +60,11 @@ class UnownedFolder:
     @property
     def todo(self) -> str:
         """What a person can do."""
+        if self.table:
+            return (
+                f"if it is to be a topic again, name the table {NAMESPACE}.{self.name}, with PyIceberg's "
+                f"catalog.rename_table({self.table!r}, ({NAMESPACE!r}, {self.name!r})); else its files are that table's"
+            )
         if self.last_metadata is None:
             return "delete the folder, if nobody needs it"
         return (
@@ -65,6 +73,10 @@ class UnownedFolder:
         )
 
     def __str__(self) -> str:
+        if self.table:
+            return (
+                f"{self.path}: the table {self.table} lies in this folder, and is no topic there: no purge comes there"
+            )
         what = f"{counted(self.files, 'file')} ({size(self.bytes)})"
         return f"{self.path}: no topic lies in this folder any more, and {what} do: no purge will delete them"
 
@@ -105,10 +117,12 @@ def unowned_folders(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
 
 def _in_store(store: LogStore) -> list[UnownedFolder]:
     from keptlog.table.chosen import fitting  # noqa: PLC0415  # it opens the catalog, which few looks need
+    from keptlog.table.removal.own_folder import table_in  # noqa: PLC0415  # as above
 
-    found = _found(store.files, _OfCatalog(store.committer.catalog))
+    catalog = store.committer.catalog
+    found = _found(store.files, _OfCatalog(catalog))
     chosen = set(fitting(store, (each.name for each in found)))
-    return [each for each in found if each.name in chosen]
+    return [replace(each, table=table_in(catalog, each.path)) for each in found if each.name in chosen]
 
 
 def _found(files: TableFiles, tables: _Tables) -> list[UnownedFolder]:
