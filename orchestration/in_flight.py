@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
+from dagster._time import get_current_timestamp
 
 from keptlog.dagster.assets.long_tags import tag_text
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.segment import Log
+from keptlog.log.words.iso_time import iso_time
 
 INGEST_JOB_NAME = "ingest_kafka"
 PURGE_JOB_NAME = "purge"
@@ -37,6 +39,8 @@ UNDER_WAY = [
     dg.DagsterRunStatus.CANCELING,
 ]
 """What a run's status is until it is over."""
+SLOW_MS = 3_600_000
+"""Who is under way for longer is named: a run whose process died untold is under way to Dagster for a day."""
 
 
 _ALL = ""
@@ -78,6 +82,19 @@ def logs_in_flight(own: OwnRuns) -> InFlight:
     runs = own.runs(*UNDER_WAY)
     cleans = [configured_logs(run) for run in runs if own.is_of(run, CLEAN_JOB)]
     return _in_flight(cleans, runs, own.mount.keys.clean)
+
+
+def slow_cleans(own: OwnRuns) -> dict[str, InFlight]:
+    """What runs clean that are at it for hours, each as people are told of it: its process may have died untold."""
+    found = {}
+    for record in own.records(*UNDER_WAY):
+        run, began_ms = record.dagster_run, round(1000 * (record.start_time or record.create_timestamp.timestamp()))
+        # By Dagster's clock, which has dated the run; keptlog's may be a given one.
+        if 1000 * get_current_timestamp() - began_ms >= SLOW_MS:
+            names = [configured_logs(run)] if own.is_of(run, CLEAN_JOB) else []
+            told = f"run {run.run_id} is under way since {iso_time(began_ms)}: if its process has died, terminate it"
+            found[told] = _in_flight(names, [run], own.mount.keys.clean)
+    return found
 
 
 def ingests_in_flight(own: OwnRuns) -> InFlight:

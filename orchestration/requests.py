@@ -20,7 +20,7 @@ from dagster._utils.concurrency import get_max_concurrency_limit_value
 
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.orchestration.in_flight import logs_in_flight, stopped_logs
+from keptlog.dagster.orchestration.in_flight import logs_in_flight, slow_cleans, stopped_logs
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment, Trigger
@@ -39,6 +39,8 @@ class DueLogs:
 
     requested: tuple[Assessment, ...] = ()
     in_flight: tuple[str, ...] = ()
+    slow: Mapping[str, str] = field(default_factory=dict)
+    """By log in flight, the run that is at it for hours, as people are told of it."""
     paused: tuple[tuple[str, int], ...] = ()
     """Those that an outage has stopped again and again, and when they are asked for."""
     outages: Outages = field(default_factory=Outages)
@@ -61,7 +63,9 @@ def due_logs(own: OwnRuns, due: Sequence[Assessment], now_ms: int) -> DueLogs:
             paused.append((name, retry_at_ms))
         else:
             requested.append(each)
-    return DueLogs(tuple(requested[:LOGS_PER_RUN]), tuple(in_flight), tuple(paused), outages)
+    slow = slow_cleans(own) if in_flight else {}
+    held = {str(each.log.topic_partition): told for told, run in slow.items() for each in due if run.includes(each.log)}
+    return DueLogs(tuple(requested[:LOGS_PER_RUN]), tuple(in_flight), held, tuple(paused), outages)
 
 
 def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], now_ms: int) -> dg.RunRequest:

@@ -1,0 +1,81 @@
+"""A run whose process died untold, with its machine for example, is ended after a day by the shipped ``dagster.yaml``.
+
+Until then it counts as under way: its logs are not asked for, and it keeps its place in the pool.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+from dagster._core.events import DagsterEvent, DagsterEventType
+from dagster._daemon.monitoring import run_monitoring
+
+from keptlog.dagster.orchestration import in_flight
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.shipped import clean_logs, dirty_ratio_sensor, failed_run_sensor, health_sensor
+
+SETTINGS = yaml.safe_load((Path(__file__).parents[2] / "dagster.yaml").read_text())["run_monitoring"]
+
+
+@pytest.fixture
+def lost(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run that Dagster takes for one that is under way; its log is due."""
+    monkeypatch.setattr(dg.DagsterInstance, "run_monitoring_settings", SETTINGS)
+    world.now_ms = time.time_ns() // 1_000_000
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (request,) = world.requests(dirty_ratio_sensor)
+    run = world.instance.create_run_for_job(
+        clean_logs, run_config=request.run_config, status=dg.DagsterRunStatus.STARTING
+    )
+    began = DagsterEvent(DagsterEventType.PIPELINE_START.value, run.job_name)
+    world.instance.report_dagster_event(began, run.run_id)
+    return run.run_id
+
+
+def monitor(world: World, run_id: str, monkeypatch: pytest.MonkeyPatch, *, after_ms: int) -> dg.DagsterRunStatus:
+    """Let Dagster's daemon look at a run some time later; what it is then."""
+    (record,) = world.instance.get_run_records(dg.RunsFilter(run_ids=[run_id]))
+    workspace: Any = None  # it is asked only where a launcher can say how its runs are
+    with monkeypatch.context() as patch:
+        patch.setattr(run_monitoring, "get_current_timestamp", lambda: time.time() + after_ms / 1000)
+        run_monitoring.monitor_started_run(world.instance, workspace, record, logging.getLogger(__name__))
+    run = world.instance.get_run_by_id(run_id)
+    assert run
+    return run.status
+
+
+def test_after_a_day_it_is_ended_and_its_logs_are_asked_for_again(
+    world: World, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "users-0 is being cleaned" in world.skips(dirty_ratio_sensor)
+
+    assert monitor(world, lost, monkeypatch, after_ms=DAY_MS + HOUR_MS) is dg.DagsterRunStatus.FAILURE
+
+    assert "marked as uncleanable: users-0" in world.skips(failed_run_sensor)
+    world.now_ms += HOUR_MS
+    assert world.requests(dirty_ratio_sensor)
+
+
+def test_after_an_hour_whoever_waits_for_it_names_it_and_what_to_do(
+    world: World, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert lost not in world.skips(dirty_ratio_sensor)
+    monkeypatch.setattr(in_flight, "get_current_timestamp", lambda: time.time() + HOUR_MS / 1000)
+
+    said = world.skips(dirty_ratio_sensor)
+
+    assert "users-0 is being cleaned; run " + lost in said
+    assert "if its process has died, terminate it" in said
+    (event,) = world.tick(health_sensor).asset_events
+    assert lost in str(event.metadata["worst"].value)
+
+
+def test_one_that_is_under_way_for_hours_goes_on(world: World, lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert monitor(world, lost, monkeypatch, after_ms=DAY_MS - HOUR_MS) is dg.DagsterRunStatus.STARTED
