@@ -43,7 +43,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import CommitStateUnknown, KeptlogError, StorageUnavailable
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
@@ -75,7 +75,8 @@ from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_alone, require_own_folder
 from keptlog.table.removal.removal import NotDeleted, Removal, not_deleted_error
 from keptlog.table.removal.topic_storage import drafts_among
-from keptlog.table.waiting.reaching import reaching
+from keptlog.table.waiting.reach import OUT_OF_REACH, FailureKind, failure_of
+from keptlog.table.waiting.reaching import one_line, reaching
 
 _MOST_ROUNDS = 20
 
@@ -151,6 +152,7 @@ class Deletion:
             UnknownTopic: there is nothing to delete.
             LogCorrupt: something else lies in its folder.
             StorageUnavailable: catalog or storage can't be reached; the same call again goes on.
+            CommitStateUnknown: the catalog gave no answer; the same call again goes on, or finds no such topic.
         """
         with reaching(f"topic {self.name} can't be deleted"):
             unfinished = self.name in being_deleted(self.catalog)
@@ -162,7 +164,7 @@ class Deletion:
                 if not self.catalog.namespace_exists((DELETING,)):
                     self.catalog.create_namespace((DELETING,))
             try:
-                self.catalog.rename_table((NAMESPACE, self.name), (DELETING, self.name))
+                self._changed(self._take_out, lambda: _loaded(self.catalog, NAMESPACE, self.name) is None)
             except (NoSuchTableError, NoSuchNamespaceError):
                 if unfinished:
                     return earlier
@@ -199,10 +201,37 @@ class Deletion:
         """The last steps: the catalog forgets where the topic lay, then its metadata goes."""
         last = table.metadata_location
         with contextlib.suppress(NoSuchTableError):  # somebody else was at it too
-            self.catalog.drop_table((DELETING, self.name))
+            self._changed(
+                lambda: self.catalog.drop_table((DELETING, self.name)),
+                lambda: deleting(self.catalog, self.name) is None,
+            )
         removal = Removal(self.files, table.location())
         gone = (DeletedFile(last, 0),) if removal.delete_file(last) else ()
         return TopicDeletion(self.name, done.deleted_files + gone, removal.refused, done.receipts, done.sealing)
+
+    def _take_out(self) -> None:
+        self.catalog.rename_table((NAMESPACE, self.name), (DELETING, self.name))
+
+    def _changed(self, change: Callable[[], None], is_done: Callable[[], bool]) -> None:
+        """Change the catalog; if its answer was lost, look whether it did so.
+
+        Raises:
+            CommitStateUnknown: nobody can say.
+        """
+        try:
+            change()
+        except OUT_OF_REACH as error:
+            if failure_of(error) is not FailureKind.UNKNOWN:
+                raise
+            try:
+                done = is_done()
+            except OUT_OF_REACH:
+                raise CommitStateUnknown(
+                    f"topic {self.name}: the catalog did not say whether it is deleted ({one_line(error)}); "
+                    f"keptlog topic delete {self.name} finishes it, or says that there is no such topic"
+                ) from error
+            if not done:
+                raise
 
     def _require_own_folder(self) -> None:
         """Look before the topic leaves its namespace: what is refused is to stay as it is."""
