@@ -129,7 +129,7 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
     parts = [counted(len(seen.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
     if due.in_flight or due.paused:
         parts = [f"{name} is being cleaned" for name in due.in_flight[:_TOLD]]
-        parts += sorted(set(due.slow.values()))[:_TOLD]
+        parts += due.slow[:_TOLD]
     parts += [
         f"an outage has stopped the clean of {name}, the next is asked for at {iso_time(retry_at_ms)}"
         for name, retry_at_ms in due.paused[:_TOLD]

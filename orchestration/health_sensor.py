@@ -135,8 +135,8 @@ def _hindered(tick: Tick, seen: Overview, states: Sequence[SensorState]) -> dict
     if not due or not tick.log_store.broker.log_cleaner_enable:
         return {}
     found = due_logs(OwnRuns.of_tick(tick), due, seen.now_ms)
-    hindered = dict.fromkeys(found.in_flight, "it is being cleaned")
-    hindered |= {name: f"it is being cleaned: {told}" for name, told in found.slow.items()}
+    at_it = f"it is being cleaned, or waits: {'; '.join(found.slow)}" if found.slow else "it is being cleaned"
+    hindered = dict.fromkeys(found.in_flight, at_it)
     for name, retry_at_ms in found.paused:
         hindered[name] = f"an outage has stopped its clean, the next is asked for at {iso_time(retry_at_ms)}"
     spark_is_down = tick.why_spark_is_down() if found.requested else None

@@ -84,17 +84,21 @@ def logs_in_flight(own: OwnRuns) -> InFlight:
     return _in_flight(cleans, runs, own.mount.keys.clean)
 
 
-def slow_cleans(own: OwnRuns) -> dict[str, InFlight]:
-    """What runs clean that are at it for hours, each as people are told of it: its process may have died untold."""
-    found = {}
+def slow_cleans(own: OwnRuns, logs: Iterable[Log]) -> tuple[str, ...]:
+    """The runs that have been cleaning for hours, each as people are told of it: its process may have died untold.
+
+    All of the job's, for others wait for their places; materializations are of these logs. A run that waits has no
+    process yet. It goes by Dagster's clock, which has dated them; keptlog's may be a given one.
+    """
+    assets = {own.mount.keys.clean(log.topic_partition.topic) for log in logs}
+    found = []
     for record in own.records(*UNDER_WAY):
-        run, began_ms = record.dagster_run, round(1000 * (record.start_time or record.create_timestamp.timestamp()))
-        # By Dagster's clock, which has dated the run; keptlog's may be a given one.
-        if 1000 * get_current_timestamp() - began_ms >= SLOW_MS:
-            names = [configured_logs(run)] if own.is_of(run, CLEAN_JOB) else []
-            told = f"run {run.run_id} is under way since {iso_time(began_ms)}: if its process has died, terminate it"
-            found[told] = _in_flight(names, [run], own.mount.keys.clean)
-    return found
+        run, began = record.dagster_run, record.start_time
+        cleans = own.is_of(run, CLEAN_JOB) or not assets.isdisjoint(run.asset_selection or ())
+        if cleans and began and 1000 * (get_current_timestamp() - began) >= SLOW_MS:
+            since = iso_time(round(1000 * began))
+            found.append(f"run {run.run_id} is under way since {since}: if its process has died, terminate it")
+    return tuple(found)
 
 
 def ingests_in_flight(own: OwnRuns) -> InFlight:

@@ -39,8 +39,8 @@ class DueLogs:
 
     requested: tuple[Assessment, ...] = ()
     in_flight: tuple[str, ...] = ()
-    slow: Mapping[str, str] = field(default_factory=dict)
-    """By log in flight, the run that is at it for hours, as people are told of it."""
+    slow: tuple[str, ...] = ()
+    """If logs are in flight, the runs that have been cleaning for hours, as people are told of them."""
     paused: tuple[tuple[str, int], ...] = ()
     """Those that an outage has stopped again and again, and when they are asked for."""
     outages: Outages = field(default_factory=Outages)
@@ -63,9 +63,8 @@ def due_logs(own: OwnRuns, due: Sequence[Assessment], now_ms: int) -> DueLogs:
             paused.append((name, retry_at_ms))
         else:
             requested.append(each)
-    slow = slow_cleans(own) if in_flight else {}
-    held = {str(each.log.topic_partition): told for told, run in slow.items() for each in due if run.includes(each.log)}
-    return DueLogs(tuple(requested[:LOGS_PER_RUN]), tuple(in_flight), held, tuple(paused), outages)
+    slow = slow_cleans(own, (each.log for each in due)) if in_flight else ()
+    return DueLogs(tuple(requested[:LOGS_PER_RUN]), tuple(in_flight), slow, tuple(paused), outages)
 
 
 def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], now_ms: int) -> dg.RunRequest:

@@ -77,5 +77,23 @@ def test_after_an_hour_whoever_waits_for_it_names_it_and_what_to_do(
     assert lost in str(event.metadata["worst"].value)
 
 
+def test_one_that_only_waits_for_hours_is_not_named_and_the_one_that_it_waits_for_is(
+    world: World, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.topic("carts")
+    world.append("carts", ("a", "1"), ("a", "2"))
+    (request,) = world.requests(dirty_ratio_sensor)
+    waiting = world.instance.create_run_for_job(
+        clean_logs, run_config=request.run_config, status=dg.DagsterRunStatus.NOT_STARTED
+    )
+    monkeypatch.setattr(in_flight, "get_current_timestamp", lambda: time.time() + HOUR_MS / 1000)
+
+    said = world.skips(dirty_ratio_sensor)
+
+    assert "carts-0 is being cleaned" in said
+    assert lost in said
+    assert waiting.run_id not in said
+
+
 def test_one_that_is_under_way_for_hours_goes_on(world: World, lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert monitor(world, lost, monkeypatch, after_ms=DAY_MS - HOUR_MS) is dg.DagsterRunStatus.STARTED
