@@ -22,7 +22,8 @@ from keptlog.table.commits.topics import TopicCreation, load_topic_table
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.file_metrics import LiveFile, data_file_of
 from keptlog.table.metadata.live_files import LiveFiles
-from keptlog.table.metadata.manifests import FileChange, commit_without_snapshot
+from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.metadata.without_snapshot import commit_without_snapshot
 
 TOPIC = "users"
 

@@ -22,10 +22,10 @@ from keptlog.log.uncleanable import Backoff, Uncleanable, after_failure
 from keptlog.log.words.iso_time import iso_time, next_time
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.metadata.change import Change
-from keptlog.table.metadata.manifests import commit_without_snapshot
 from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.metadata.state import LogState, read_last_pass, uncleanable
 from keptlog.table.metadata.stored_json import to_json
+from keptlog.table.metadata.without_snapshot import commit_without_snapshot
 
 _logger = logging.getLogger(__name__)
 

@@ -29,9 +29,10 @@ from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
 from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.lineage import COMMIT_ID, require_own
-from keptlog.table.metadata.manifests import FileChange, commit_without_snapshot
+from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.state import CONDEMNED, ERASURES, OPEN_ERASURES, SNAPSHOT_ID, damaged_notes
 from keptlog.table.metadata.stored_json import to_json
+from keptlog.table.metadata.without_snapshot import commit_without_snapshot
 from keptlog.table.removal.erasure_register import read_erasures, register_folder
 from keptlog.table.removal.journal import is_sweep, journal_folder, read_journals
 

@@ -28,11 +28,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
 
 from pyiceberg.avro.file import AvroOutputFile
-from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, ValidationException
+from pyiceberg.exceptions import ValidationException
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
     DataFile,
@@ -46,14 +44,9 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update import (
-    AssertRefSnapshotId,
     AssertTableUUID,
-    RemovePartitionStatisticsUpdate,
-    RemoveSnapshotsUpdate,
-    TableUpdate,
 )
 from pyiceberg.table.update.snapshot import _SnapshotProducer
 from pyiceberg.typedef import EMPTY_DICT
@@ -64,6 +57,7 @@ from keptlog.table.metadata.file_metrics import LiveFile
 from keptlog.table.metadata.format import raised_format
 from keptlog.table.metadata.metadata_reading import entries_of, manifests_of
 from keptlog.table.metadata.state import SNAPSHOT_ID
+from keptlog.table.metadata.without_snapshot import removal_of
 
 MANIFEST_ENTRIES = 1_000
 SMALL_MANIFESTS = 20
@@ -129,68 +123,6 @@ class FileChange:
     def land(self, table: Table) -> None:
         """Write and commit, both at once."""
         self.written(table)()
-
-
-def removal_of(metadata: TableMetadata, snapshot_ids: Iterable[int]) -> tuple[TableUpdate, ...]:
-    """Take snapshots out of a table, and what others have counted of their partitions.
-
-    PyIceberg takes out their statistics alone: the table would name those of partitions for good, and nobody could
-    delete them. An earlier keptlog has left some behind; they go too.
-    """
-    going = set(snapshot_ids)
-    stay = {each.snapshot_id for each in metadata.snapshots} - going
-    counted = {each.snapshot_id for each in metadata.partition_statistics} - stay
-    return (
-        *(RemovePartitionStatisticsUpdate.model_validate({"snapshot-id": each}) for each in sorted(counted)),
-        RemoveSnapshotsUpdate.model_validate({"snapshot-ids": sorted(going)}),
-    )
-
-
-def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdate) -> None:
-    """Commit changes of the metadata alone, and only while the table's current snapshot is the one that was loaded.
-
-    So must be all branches and tags, where the catalog compares in this process; a server can't be asked for that.
-
-    Raises:
-        CommitFailedException: another one is.
-    """
-    requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), _AssertRefs(table.metadata))
-    catalog.commit_table(table, requirements, updates)
-
-
-def require_same_refs(before: TableMetadata, now: TableMetadata) -> None:
-    """Refuse a table of which a branch or a tag points elsewhere than it did, is new, or is gone.
-
-    Raises:
-        CommitFailedException: one of that; it is a lost race.
-    """
-    if _pointed_to(before) != _pointed_to(now):
-        raise CommitFailedException("a branch or a tag was made, moved or removed meanwhile")
-
-
-def _pointed_to(metadata: TableMetadata) -> dict[str, int]:
-    return {name: reference.snapshot_id for name, reference in metadata.refs.items()}
-
-
-class _AssertRefs(AssertRefSnapshotId):
-    """That main is where it was, as any catalog understands it; one in this process is held to all refs besides.
-
-    A requirement names one ref, and none can name a tag that nobody has heard of yet. PyIceberg's own catalogs call
-    ``validate`` with what their compare-and-swap builds on; a server gets the JSON of the class above, which is kept.
-    """
-
-    _before: TableMetadata
-
-    def __init__(self, before: TableMetadata) -> None:
-        main: dict[str, Any] = {"ref": MAIN_BRANCH, "snapshot-id": before.current_snapshot_id}
-        super().__init__(**main)
-        self._before = before
-
-    @override
-    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]  # as all requirements do
-        super().validate(base_metadata)
-        if base_metadata is not None:
-            require_same_refs(self._before, base_metadata)
 
 
 class _Transaction(Transaction):

@@ -41,7 +41,6 @@ from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.topics import Topic, load_topic_table
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import Change
-from keptlog.table.metadata.manifests import commit_without_snapshot, removal_of, require_same_refs
 from keptlog.table.metadata.metadata_reading import LOOKS
 from keptlog.table.metadata.references import (
     Manifests,
@@ -54,6 +53,7 @@ from keptlog.table.metadata.references import (
     named_references,
 )
 from keptlog.table.metadata.state import read_condemned
+from keptlog.table.metadata.without_snapshot import commit_without_snapshot, removal_of, require_same_refs
 from keptlog.table.purging import expired
 from keptlog.table.purging.ahead import spared_references
 from keptlog.table.purging.purge_receipt import Account, PurgeReceipt
