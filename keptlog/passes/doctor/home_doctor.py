@@ -276,7 +276,9 @@ def _folders(patient: Patient) -> Iterator[Problem]:
         raise NotLookedAt(NO_FILES)
     if patient.damage:
         raise NotLookedAt("its catalog is damaged, and may not name all topics")
-    cause = "another program has changed where its table lies, has named it twice, or has left metadata there"
+    cause = (
+        "another program has changed what its table says of its folder, has named it twice, or has left metadata there"
+    )
     for exam in patient.seen:
         if exam.not_own:
             yield Problem(exam.topic, exam.not_own, cause, "do what it says")

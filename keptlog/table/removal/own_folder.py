@@ -8,6 +8,7 @@ folder it names is told by what lies in it, by what it lies in, and by where the
     s3://lake, /home            the warehouse is in it, or it is no folder at all
     s3://lake/photos            earlier metadata of the table, or of one of its snapshots, is somewhere else
     s3://lake/keptlog/users     the catalog names it for a second table too, as ``register_table`` brings about
+    s3://lake/keptlog/users     the table says so itself (``gc.enabled=false``): whoever set that knows of other tables
 
 Earlier metadata is believed until no snapshot is left from before the move: as long as nothing is deleted, none goes.
 Where another program has put the metadata elsewhere (``write.metadata.path``), its place says nothing of the table's:
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 _COPY = "copy-table-staging-"
 """Iceberg's word."""
+_GC_ENABLED = "gc.enabled"
+"""Iceberg's property: where it is false, its own programs expire no snapshot and delete no file."""
+_UNSHARE = f"set {_GC_ENABLED} back to true if no other table needs them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +140,15 @@ def not_own(catalog: Catalog, table: Table, paths: Iterable[str]) -> NotOwn | No
 
 def told_not_own(table: Table, paths: Iterable[str]) -> NotOwn | None:
     """As ``not_own``, as far as the table and its folder tell it; no catalog is asked."""
+    if _is_shared(table):
+        return NotOwn("may hold files that other tables need, for its table has gc.enabled=false", _UNSHARE)
     moved = _elsewhere_before(table)
     return _other_table(table.location(), paths) or (NotOwn(moved) if moved else None)
+
+
+def _is_shared(table: Table) -> bool:
+    """Whether somebody has told all engines to delete nothing of it: anything but true is false, as in Iceberg."""
+    return table.properties.get(_GC_ENABLED, "true").lower() != "true"
 
 
 def _registered_too(catalog: Catalog, table: Table) -> str | None:
