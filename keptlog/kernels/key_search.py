@@ -8,6 +8,7 @@ What a file is, its content says and not its name, for an orphan may lie anywher
     Obj 1 …       Avro      a manifest; keptlog writes no bounds of keys or values into it, other programs may
     { or [        JSON      where only keptlog and Iceberg write JSON: names, numbers and paths; a key only where
                             another program has partitioned by key
+    1f 8b …       gzip      the same, as other programs may write a table's metadata
     nothing       empty
 
 Whatever else there is was not looked at. Neither is the rest of a file that turns out to be broken: what was found
@@ -16,7 +17,9 @@ before that counts.
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -108,6 +111,9 @@ class FileSearch:
         elif magic.startswith((b"{", b"[")) and file.is_metadata:
             look.kind = FileKind.METADATA
             self._look_at_json(bytes(source.read_at(size_bytes, 0)), look)
+        elif magic.startswith(b"\x1f\x8b") and file.is_metadata:
+            look.kind = FileKind.METADATA
+            self._look_at_json(_unpacked(bytes(source.read_at(size_bytes, 0))), look)
         else:
             look.problem = "keptlog does not know this kind of file: look at it, and move it out of the topic's folder"
 
@@ -154,6 +160,18 @@ class FileSearch:
                 look.problem = (
                     f"another program wrote it, with bounds of {bound.column}s in it, which can't be told by a hash"
                 )
+
+
+def _unpacked(content: bytes) -> bytes:
+    """What was compressed with gzip.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    try:
+        return gzip.decompress(content)
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"it is damaged: {error}") from error
 
 
 def _arrow_batches(file: SearchedFile, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:

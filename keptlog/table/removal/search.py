@@ -37,7 +37,7 @@ from keptlog.table.removal.journal import journal_folder, read_journals, receipt
 from keptlog.table.removal.summary_bounds import HOLD_NOTHING, PARTITION_VALUE, bounds_in_summaries
 from keptlog.table.removal.topic_storage import drafts_among
 
-_TABLE_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json$")
+_TABLE_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json(\.gz)?$")
 
 
 def searched_files(load: Callable[[], Table], files: TableFiles) -> list[SearchedFile]:
