@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,18 @@ def test_a_damaged_file_costs_what_it_told_and_stays(
     purge(store)
     assert file in files(tmp_path)
     assert operations(store) == ["append"] * 2
+
+
+def test_a_pipe_in_its_place_costs_what_it_told_and_keeps_no_purge_away(store: LogStore, tmp_path: Path) -> None:
+    append_each(store, [("a", "1"), ("b", "1")])
+    purge(store)
+    [file] = files(tmp_path)
+    file.unlink()
+    os.mkfifo(file)
+    assert operations(store) == ["append"]
+    append_each(store, [("c", "1")])
+    purge(store)
+    assert operations(store) == ["append"] * 3
 
 
 def test_a_topic_that_was_created_again_does_not_tell_of_the_one_before(store: LogStore, tmp_path: Path) -> None:

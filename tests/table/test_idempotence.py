@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.metadata import runs
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     NOW_MS,
@@ -213,6 +215,18 @@ def test_what_a_damaged_file_alone_could_tell_is_refused_and_not_done_twice(
     assert not store.append(TOPIC, new_records(("b", "2")), None, NOW_MS).is_repeated
     path.write_bytes(whole)
     assert store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS).is_repeated
+
+
+def test_a_pipe_in_the_place_of_what_a_purge_remembers_is_damage_and_no_outage(store: LogStore, tmp_path: Path) -> None:
+    store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    purge(store)
+    [path] = remembered(tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(LogCorrupt, match=r"is no .*it is a named pipe, and no file.* put the file back .* delete"):
+        store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    [damage] = runs.damaged(store.files, store.load_table(TOPIC), [path.as_uri()])
+    assert "it is a named pipe" in str(damage)
 
 
 def test_what_another_file_tells_is_told_although_one_is_damaged(store: LogStore, tmp_path: Path) -> None:

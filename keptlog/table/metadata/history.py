@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import LogCorrupt, first_line
 from keptlog.log.told.history import HistoryEntry, PassCost
 from keptlog.log.words.iso_time import iso_time
+from keptlog.regular_file import NotAFile
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID
 from keptlog.table.metadata.lineage import is_ours, summary_of
@@ -139,7 +140,7 @@ def _read(files: TableFiles, table: Table, path: str) -> Sequence[HistoryEntry] 
         stored = from_json(_Stored, content, path, "history of a topic", "delete it: nothing is decided by it")
     except FileNotFoundError:  # a purge has just written it anew, or forgotten it
         return None
-    except (LogCorrupt, UnicodeDecodeError) as error:
+    except (LogCorrupt, UnicodeDecodeError, NotAFile) as error:
         _logger.warning("what %s tells of the history is not known: %s", path, first_line(error))
         return None
     is_of_topic = stored.topic_id == str(table.metadata.table_uuid)

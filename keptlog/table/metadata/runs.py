@@ -29,6 +29,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.told.history import DELETE_RECORDS
+from keptlog.regular_file import NotAFile
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, Change
 from keptlog.table.metadata.lineage import COMMIT_ID, summary_of
@@ -172,17 +173,18 @@ def _contents(files: TableFiles, table: Table, paths: Iterable[str]) -> Iterator
         if remembered_ms(path, table.location()) is None:
             continue
         try:
-            yield _read(table.name()[-1], path, files.read_bytes(path))
+            yield _read(files, table.name()[-1], path)
         except FileNotFoundError:  # a purge has just forgotten it
             continue
         except LogCorrupt as error:
             yield error
 
 
-def _read(topic: str, path: str, content: bytes) -> _Remembered:
+def _read(files: TableFiles, topic: str, path: str) -> _Remembered:
     """The content of a file.
 
     Raises:
+        FileNotFoundError: it is gone.
         LogCorrupt: it is not what was written.
     """
     what = "list of changes that have landed"
@@ -190,7 +192,12 @@ def _read(topic: str, path: str, content: bytes) -> _Remembered:
         "whether a change that it names has landed can't be told: put the file back from a copy of the storage; or "
         f"see what keptlog history {topic} tells, and delete the file: what only it knew of may then land again"
     )
-    return from_json_file(_Remembered, content, f"topic {topic}: {path}", what, remedy)
+    where = f"topic {topic}: {path}"
+    try:
+        content = files.read_bytes(path)
+    except NotAFile as error:
+        raise LogCorrupt(f"{where} is no {what} ({error.strerror}); {remedy}") from error
+    return from_json_file(_Remembered, content, where, what, remedy)
 
 
 def _folder(location: str) -> str:
