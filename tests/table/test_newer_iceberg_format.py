@@ -80,3 +80,16 @@ def test_what_was_also_written_to_is_to_be_rolled_back_there_for_no_repair_can_b
         with pytest.raises(LogCorrupt, match=said) as refused:
             attempt()
         assert "keptlog repair" not in str(refused.value)
+
+
+def test_a_version_that_can_not_be_read_is_no_damage_to_be_put_back(store: LogStore, tmp_path: Path) -> None:
+    named = Path(table_of(tmp_path).metadata_location.removeprefix("file://"))
+    stored = json.loads(table_of(tmp_path).metadata.model_dump_json())
+    named.write_text(json.dumps(stored | {"format-version": 9}), encoding="utf-8")
+    store = store_at(tmp_path)
+    said = f"{SAID.replace('version 3', 'version 9')}, which this keptlog can't read .*use a keptlog that reads it"
+    for attempt in (lambda: append_each(store, [("b", "1")]), lambda: values(store)):
+        with pytest.raises(LogCorrupt, match=said) as refused:
+            attempt()
+        assert refused.value.action is Action.FIX_CONFIG
+        assert "put the file back" not in str(refused.value)

@@ -9,11 +9,12 @@ A storage that can't be reached is no damage: that error goes on as it is (``kep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import Action, LogCorrupt
 from keptlog.log.told.stored_files import MENDING, MENDING_IF_GONE, damaged_text
 from keptlog.storage.disk import NO_FILE
 from keptlog.table.waiting.reaching import is_out_of_reach, one_line
@@ -31,6 +32,8 @@ LOOKS = 10
 """How often one looks anew, because others commit, before what was found is taken as it is."""
 _ADDED, _DELETED = 1, 2
 """Iceberg's numbers for an entry of a file that came, or was removed, with the manifest."""
+_UNKNOWN_FORMAT = re.compile(r"Input tag '([0-9]{1,4})' found using 'format_version'")
+"""How PyIceberg's parser says that it does not know a version of the format."""
 
 
 @contextmanager
@@ -105,6 +108,14 @@ def unreadable(topic: str, file: str, error: Exception) -> LogCorrupt:
         return LogCorrupt(f"topic {topic}: {error}")
     if isinstance(error, FileNotFoundError):
         return LogCorrupt(f"topic {topic}: {file} is gone: {MENDING_IF_GONE}")
+    newer = _UNKNOWN_FORMAT.search(str(error))
+    if newer:
+        told = LogCorrupt(
+            f"topic {topic}: another program has raised its table to version {newer[1]} of Iceberg's format, which "
+            f"this keptlog can't read ({file}); nothing is lost: use a keptlog that reads it"
+        )
+        told.action = Action.FIX_CONFIG  # as of a version that can be read, and not be written
+        return told
     return LogCorrupt(f"topic {topic}: {file} is damaged ({one_line(error)}): {MENDING}")
 
 
