@@ -13,6 +13,8 @@ from keptlog.regular_file import NotAFile
 
 NO_FILE: tuple[type[OSError], ...] = (FileNotFoundError, IsADirectoryError, NotADirectoryError, NotAFile)
 """What a storage says that does answer: there is no file at this path."""
+IN_THE_WAY: tuple[type[OSError], ...] = (IsADirectoryError, NotADirectoryError, NotAFile)
+"""Something else has the place of a file or of a folder: nothing was done, and nothing changes by trying again."""
 
 
 class DiskRefusal(NamedTuple):

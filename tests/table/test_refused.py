@@ -211,6 +211,20 @@ def test_a_storage_that_refuses_a_manifest_is_asked_once(tmp_path: Path, pauses:
     assert pauses == []
 
 
+def test_a_file_in_the_place_of_a_folder_is_met_once_and_told(tmp_path: Path, pauses: list[float]) -> None:
+    create(tmp_path)
+    store = LogStore(open_catalog(tmp_path), {}, pauses.append, new_id)
+    append(store)
+    store.append(TOPIC, new_records(("c", "3")), "next", NOW_MS)
+    [metadata] = (tmp_path / "warehouse").rglob(f"{TOPIC}/metadata")
+    (metadata / "receipts").write_bytes(b"")
+    with pytest.raises(StorageUnavailable, match=r"receipts.*something else has the place .*: move it away"):
+        store.purge(TOPIC, 2**45)
+    assert pauses == []
+    (metadata / "receipts").unlink()
+    assert store.purge(TOPIC, 2**45).expired_snapshots
+
+
 def test_a_database_that_is_not_there_was_not_asked() -> None:
     pytest.importorskip("psycopg2")
     engine = create_engine(f"postgresql+psycopg2://someone:secret@127.0.0.1:{free_port()}/db")

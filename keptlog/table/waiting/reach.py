@@ -35,7 +35,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
 
 from keptlog.errors import StorageUnavailable
-from keptlog.storage.disk import FULL, TOO_LARGE, DiskRefusal, refusal_of
+from keptlog.storage.disk import FULL, IN_THE_WAY, TOO_LARGE, DiskRefusal, refusal_of
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.waiting.database_answers import NO_ANSWER
 from keptlog.table.waiting.reaching import HELD, one_line
@@ -143,7 +143,7 @@ def todo_about(error: Exception) -> str:
 
 
 def _told_todo(error: Exception) -> str | None:
-    """What to do where a database, a catalog or TLS says itself what is in the way."""
+    """What to do where a disk, a database, a catalog or TLS says itself what is in the way."""
     by_database = _by_state(error)
     if by_database:
         return by_database[1]
@@ -152,6 +152,8 @@ def _told_todo(error: Exception) -> str | None:
         return of_tls
     if _is_locked(error):
         return HELD
+    if isinstance(error, IN_THE_WAY):
+        return "something else has the place of a file or folder: move it away, and put back what was there"
     return _LATER if _is_busy(error) else None
 
 
@@ -169,7 +171,8 @@ def failure_of(error: Exception) -> FailureKind:
         return FailureKind.NOT_SENT if _is_without_connection(error) else FailureKind.UNKNOWN
     if isinstance(error, DBAPIError):
         return _of_database(error)
-    is_refused = store_refusal_of(error) or (isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM})
+    is_of_disk = isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM}
+    is_refused = store_refusal_of(error) or is_of_disk or isinstance(error, IN_THE_WAY)
     return FailureKind.REFUSED if is_refused else FailureKind.UNKNOWN
 
 
