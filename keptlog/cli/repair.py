@@ -114,7 +114,7 @@ def _tell_nothing(topic: str, damage: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         print_json(_nothing_happened(topic, damage))
     else:
-        nothing = f"{topic}: no other program has changed it, so there is nothing to repair"
+        nothing = f"{topic}: no other program has changed its logs, so there is nothing to repair"
         click.echo(f"{nothing}, but:" if damage else f"{nothing}; its files are there (keptlog verify reads them)")
         for line in damage:
             click.echo(f"  {line}")

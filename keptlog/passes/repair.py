@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.log.given.given import whole_number
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
@@ -113,12 +113,15 @@ class Repairer:
             return NotesRepair(topic, self.store.committer, self.store.files).mend(run_id, now_ms)
 
     def damage(self, topic: str) -> tuple[str, ...]:
-        """What is wrong with the files of a topic that no other program has changed, as far as a listing tells.
+        """What is wrong with a topic that no other program has changed, as far as a look tells that reads no record.
 
         Raises:
             LogCorrupt: it can't be read; says which file is damaged or gone.
         """
-        return tuple(map(str, examined(self.store, topic).wrong_files))
+        seen = examined(self.store, topic)
+        runs = seen.damaged_runs if isinstance(seen.damaged_runs, tuple) else (seen.damaged_runs,)
+        beside = (seen.erasures if isinstance(seen.erasures, KeptlogError) else None, *runs, seen.damaged_reader)
+        return (*map(str, seen.wrong_files), *(str(error) for error in beside if error))
 
     def repair(self, proposal: RepairProposal, run_id: str, *, now_ms: int) -> dict[str, list[CheckResult]]:
         """Do it, and check the logs as they are then: topic-partition to one result a check.

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from keptlog.cli import cli
 from keptlog.home import open_home
+from keptlog.table.metadata.state import ERASURES
 from keptlog.table.store import LogStore
 from tests.broken_topics import cut_in_half, first_manifest, manifest_list
 from tests.cli.conftest import Run
@@ -76,7 +77,7 @@ def test_an_append_is_refused_before_a_record_is_staged(
 def test_a_sound_topic_has_nothing_to_repair(keptlog: Run, users: int) -> None:
     del users
     done = keptlog("repair", "users")
-    said = "users: no other program has changed it, so there is nothing to repair; its files are there ("
+    said = "users: no other program has changed its logs, so there is nothing to repair; its files are there ("
     assert (done.code, done.out) == (0, f"{said}keptlog verify reads them)\n")
     told = keptlog("repair", "users", "--json").json
     assert (told["is_repaired"], told["broken"]) == (False, [])
@@ -110,8 +111,25 @@ def test_a_topic_with_a_lost_segment_is_not_told_to_be_sound(
     done = keptlog("repair", "users")
     first, what = done.out.splitlines()
     assert (done.code, done.err) == (1, "")
-    assert first == "users: no other program has changed it, so there is nothing to repair, but:"
+    assert first == "users: no other program has changed its logs, so there is nothing to repair, but:"
     assert "put the file back from a copy of the storage" in what
+    told = keptlog("repair", "users", "--json")
+    assert (told.code, told.json["is_repaired"], told.json["broken"]) == (1, False, [what.strip()])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [(ERASURES, "is no name of a file"), ("log.reader.x", "no registration of a reader")]
+)
+def test_a_topic_whose_erasures_or_readers_can_t_be_told_is_not_told_to_be_sound(
+    keptlog: Run, home: Path, users: int, name: str, said: str
+) -> None:
+    del users
+    assert keptlog("erase", "users", "--key", "a", "--yes").code == 0
+    set_properties(home, {name: ""}, "users")
+    done = keptlog("repair", "users")
+    first, what = done.out.splitlines()
+    assert (done.code, first.endswith("nothing to repair, but:")) == (1, True)
+    assert said in what
     told = keptlog("repair", "users", "--json")
     assert (told.code, told.json["is_repaired"], told.json["broken"]) == (1, False, [what.strip()])
 

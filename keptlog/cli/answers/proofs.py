@@ -173,7 +173,7 @@ class NothingToRepairForm(TypedDict):
     notes: list[str]
     """Properties beside the logs that could not be read; `--dry-run` only tells them."""
     broken: list[str]
-    """Live files that are damaged or gone: no repair brings them back."""
+    """What is damaged or gone, such as live files: no repair brings it back."""
 
 
 class RepairForm(TypedDict):
