@@ -18,6 +18,7 @@ from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json, p
 from keptlog.errors import InvalidConfig
 from keptlog.log.told.problem import CheckUp, Diagnosis, Problem, diagnosis_of
 from keptlog.log.words.counted import counted, some_of
+from keptlog.log.words.harmless import harmless
 from keptlog.progress import Progress
 from keptlog.settings import home_path
 
@@ -115,13 +116,13 @@ def _tell(home: Path, check_ups: Sequence[CheckUp]) -> None:
         if rest := alike[_MOST_ALIKE:]:
             names = list(dict.fromkeys(found.subject for found in rest))
             told = f"{counted(len(rest), 'more problem')} with the same cause and next step"
-            click.echo(f"{told}: {some_of(names, _NAMED)} (--json tells each)\n")
+            click.echo(f"{told}: {harmless(some_of(names, _NAMED))} (--json tells each)\n")
     for why in dict.fromkeys(why for each in check_ups for why in each.not_looked_at):
         names = [each.name for each in check_ups if why in each.not_looked_at]
-        click.echo(f"not looked at: {', '.join(names)}: {why}")
+        click.echo(f"not looked at: {', '.join(names)}: {harmless(why)}")
     for each in check_ups:
         for hint in each.hints:
-            click.echo(f"hint: {hint.what}: {hint.todo}")
+            click.echo(harmless(f"hint: {hint.what}: {hint.todo}"))
     fine = [each.name for each in check_ups if each.diagnosis is Diagnosis.FINE]
     if fine:
         click.echo(f"fine: {', '.join(fine)}")
@@ -138,9 +139,9 @@ def _alike(problems: Sequence[Problem]) -> Iterable[Sequence[Problem]]:
 
 
 def _tell_problem(found: Problem) -> None:
-    click.echo(f"{found.what if found.subject in found.what else f'{found.subject}: {found.what}'}")
-    click.echo(f"  cause: {found.cause}")
-    click.echo(f"  next:  {found.todo}")
+    click.echo(harmless(found.what if found.subject in found.what else f"{found.subject}: {found.what}"))
+    click.echo(f"  cause: {harmless(found.cause)}")
+    click.echo(f"  next:  {harmless(found.todo)}")
     if found.command:
-        click.echo(f"  run:   {found.command}")
+        click.echo(f"  run:   {harmless(found.command)}")
     click.echo()

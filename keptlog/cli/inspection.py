@@ -30,6 +30,7 @@ from keptlog.log.told.explain import SectionSummary
 from keptlog.log.told.explain import explain as explain_assessment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
+from keptlog.log.words.harmless import harmless
 from keptlog.log.words.units import size
 from keptlog.passes.clean import clean_plan
 from keptlog.passes.names import refuse_unknown, require_all
@@ -63,11 +64,11 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
         print_json(answer | rest, seen.unreadable)
     else:
         for step in made.steps + retention.steps:
-            click.echo(describe_step(step))
+            click.echo(harmless(describe_step(step)))
         for name, reason in made.left_alone.items():
-            click.echo(f"{name}: left alone, {reason}")
+            click.echo(harmless(f"{name}: left alone, {reason}"))
         for holder in all_holders(seen):
-            click.echo(str(holder))
+            click.echo(harmless(str(holder)))
         if not seen.logs:
             click.echo(no_topics(seen.unreadable))
     exit_if_failed(seen.unreadable)
@@ -115,7 +116,7 @@ def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
     click.echo(f"\ndue: {explanation.due}")
     click.echo("\nholds superseded bytes:" if holders or unseen else "\nholds superseded bytes: nothing")
     for line in (*map(str, holders), *(f"not looked at: {what}" for what in unseen)):
-        click.echo(f"  {line}")
+        click.echo(f"  {harmless(line)}")
     for what in unlisted:
         click.echo(f"files of the log were not looked at: {what}")
     exit_if_obstructed(explanation.obstacles)

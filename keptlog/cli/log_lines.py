@@ -11,8 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import keptlog
+from keptlog.log.words.harmless import harmless
 
 LEVELS = ("debug", "info", "warning", "error")
+
+
+class _Lines(logging.Formatter):
+    """A name or a path in a line ends no line. What an error brings along, its traceback, has lines of its own."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's name
+        return harmless(super().formatMessage(record))
 
 
 @contextmanager
@@ -20,7 +28,7 @@ def log_lines_to_stderr(level: str) -> Iterator[None]:
     """Show lines of this level and above until the block ends."""
     logger = logging.getLogger(keptlog.__name__)
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("keptlog: %(message)s"))
+    handler.setFormatter(_Lines("keptlog: %(message)s"))
     before = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(level.upper())

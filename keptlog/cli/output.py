@@ -18,6 +18,7 @@ from keptlog.errors import Action, InvalidConfig, KeptlogError
 from keptlog.log.given.given_time import NOW_MS, as_of, given_now_ms
 from keptlog.log.run_id import valid_run_id
 from keptlog.log.words.counted import some_of
+from keptlog.log.words.harmless import harmless
 from keptlog.progress import Progress, silent
 from keptlog.settings import home_path
 from keptlog.streams import closed_streams
@@ -169,12 +170,12 @@ def no_topics(unreadable: Mapping[str, KeptlogError]) -> str:
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    return f"{value:.2f}" if isinstance(value, float) else harmless(str(value))
 
 
 def tell_wrong(line: str) -> None:
     """One line on stderr about what is wrong, or went wrong."""
-    click.echo(f"{wrong('keptlog:')} {' '.join(line.split())}", err=True)
+    click.echo(f"{wrong('keptlog:')} {harmless(' '.join(line.split()))}", err=True)
 
 
 def tell_read_only(why: str | None, failed: Mapping[str, KeptlogError]) -> None:
@@ -199,4 +200,4 @@ def exit_if_failed(failed: Mapping[str, KeptlogError], code: int = EXIT_FAILED) 
 
 def progress_to_stderr(*, quiet: bool) -> Progress:
     """Where long work says what it is doing."""
-    return silent if quiet else (lambda line: click.echo(line, err=True))
+    return silent if quiet else (lambda line: click.echo(harmless(line), err=True))

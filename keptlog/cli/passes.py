@@ -31,6 +31,7 @@ from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.log.result import RewriteResult
 from keptlog.log.steps import Expire
 from keptlog.log.words.counted import counted
+from keptlog.log.words.harmless import harmless
 from keptlog.log.words.units import size
 from keptlog.passes.names import refuse_unknown
 
@@ -142,7 +143,7 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
             )
         for topic, receipt in result.receipts.items():
             for line in purge_lines(receipt):
-                click.echo(f"{topic}: {line}")
+                click.echo(harmless(f"{topic}: {line}"))
         for deletion in result.deletions.values():
             print_deletion(deletion)
     exit_if_failed(result.failed)
@@ -194,5 +195,5 @@ def _report(result: Pass, *, as_json: bool, show_left_alone: bool) -> None:
         empty = "nothing was cleaned" if result.failed else "nothing to do"
         print_table([_shown(each) for each in result.committed], empty=empty)
         for name, reason in result.plan.left_alone.items() if show_left_alone else ():
-            click.echo(f"{name}: left alone, {reason}")
+            click.echo(harmless(f"{name}: left alone, {reason}"))
     exit_if_failed(result.failed)

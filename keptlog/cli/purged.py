@@ -10,6 +10,7 @@ import click
 
 from keptlog.cli.output import print_json
 from keptlog.log.words.counted import counted
+from keptlog.log.words.harmless import harmless
 
 if TYPE_CHECKING:
     from keptlog.passes.purge import PurgePreviews
@@ -30,9 +31,9 @@ def tell_previews(previews: PurgePreviews, *, is_answer: bool, as_json: bool) ->
         return
     for each in previews.topics:
         if is_answer or each.deletes_anything:
-            click.echo(str(each), err=not is_answer)
+            click.echo(harmless(str(each)), err=not is_answer)
     for name in previews.deletions:
-        click.echo(f"{name}: its deletion would be finished, all its files go", err=not is_answer)
+        click.echo(f"{harmless(name)}: its deletion would be finished, all its files go", err=not is_answer)
 
 
 def purge_numbers(receipt: PurgeReceipt) -> dict[str, int]:
@@ -83,7 +84,7 @@ def print_deletion(deletion: TopicDeletion) -> None:
     begun = "deleted" if deletion.is_over else "not wholly deleted"
     click.echo(f"{begun} {deletion.topic}: {counted(len(deletion.deleted_files), 'file')}")
     for line in (*_not_deleted(deletion.not_deleted), *_sealing(deletion.sealing)):
-        click.echo(f"{deletion.topic}: {line}")
+        click.echo(harmless(f"{deletion.topic}: {line}"))
 
 
 def _receipts(written: Iterable[str], sealing: Sealing) -> dict[str, object]:

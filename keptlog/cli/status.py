@@ -37,6 +37,7 @@ from keptlog.log.told.standing import LogStanding
 from keptlog.log.told.stored_files import WrongFile
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
+from keptlog.log.words.harmless import harmless
 from keptlog.log.words.units import duration, glance, size
 from keptlog.notify.checks import broken_checks, checks_file
 from keptlog.passes.doctor.this_machine import held_here
@@ -107,10 +108,10 @@ def _tell_notes(seen: Standings, shown: Sequence[LogStanding], off_reason: str |
     for each in shown:
         if each.uncleanable:
             when = f"when {CLEANER_ENABLED}" if off_reason else None
-            click.echo(f"{wrong(str(each.topic_partition))}: {each.uncleanable.told(seen.now_ms, when)}")
+            click.echo(f"{wrong(harmless(str(each.topic_partition)))}: {each.uncleanable.told(seen.now_ms, when)}")
     for holder in all_holders(seen):
         if not holder.is_late:
-            click.echo(str(holder))
+            click.echo(harmless(str(holder)))
 
 
 def _known(metrics: Mapping[str, object], seen: Standings) -> Mapping[str, object]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from keptlog.errors import Action, KeptlogError, LogCorrupt
+from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.holder import Holder, HolderKind
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.told.conditions import TIMELY_CHECKS, Condition, Level, Matter
 from keptlog.log.told.problem import Problem
 from keptlog.log.told.stored_files import MENDING, WrongFile
+from keptlog.log.topic_partition import valid_topic_name
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.units import size
@@ -74,6 +75,15 @@ _TODO_BY_ACTION = {
     Action.FIX_STORAGE: "give this user or these credentials the right; nothing is lost: put nothing back from a copy",
     Action.UPGRADE: "upgrade keptlog here to the version that wrote it",
 }
+
+
+def name_problems(topic: str) -> Iterator[Problem]:
+    """A table whose name no topic can have: Kafka takes no such name, and keptlog gives none."""
+    try:
+        valid_topic_name(topic)
+    except InvalidConfig as error:
+        what = f"a table of the topics' namespace: {error}"
+        yield Problem(repr(topic), what, "another program has renamed it, or made it", "rename it with that program")
 
 
 def file_problems(topic: str, wrong: Iterable[WrongFile]) -> list[Problem]:

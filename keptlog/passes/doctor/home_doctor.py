@@ -24,6 +24,7 @@ from keptlog.log.told.examination import (
     disk_problems,
     file_problems,
     holder_problem,
+    name_problems,
     no_right_problems,
     timestamp_problems,
     unreadable_problem,
@@ -216,6 +217,8 @@ def _topics(patient: Patient) -> Iterator[Problem]:
             yield Problem(topic, str(error), _PUT_BACK, _PUT_RIGHT)
             continue
         yield unreadable_problem(topic, error)
+    for name in patient.topics:
+        yield from name_problems(name)
     for each in patient.seen:
         if each.damaged_reader:
             yield unreadable_problem(each.topic, each.damaged_reader)
