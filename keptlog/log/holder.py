@@ -33,7 +33,7 @@ from keptlog.log.words.iso_time import iso_time
 
 ORPHAN_GRACE_MS = 24 * 3_600_000
 """Longer than any append or clean takes from its first staged file to its commit."""
-_IN = " in "
+SEGMENT_IN_NAME = " in "
 PURGE_INTERVAL_MS = 86_400_000
 """The default of ``keptlog.purge.interval.ms``."""
 
@@ -55,6 +55,8 @@ class HolderKind(StrEnum):
     """A file of watermarks that a later one has replaced: it holds hashes of keys, or keys."""
     JOURNAL = "journal"
     """Of a purge that was killed, or one that could not be read."""
+    ELSEWHERE = "elsewhere"
+    """Replaced, and outside of the topic's folder: another program has put it there, and no purge deletes it."""
     STATISTICS = "statistics"
     """Bounds of keys or values in a manifest, or a file of statistics: keptlog writes neither, other programs may."""
     METADATA = "metadata"
@@ -99,14 +101,6 @@ CLOCKS_DIFFER_MS = 3_600_000
 def is_told_by_g8(kind: HolderKind) -> bool:
     """Whether such a holder may hold keys or values: it has a deadline, or one that nobody knows, or is live."""
     return kind in {HolderKind.LIVE_SEGMENT, HolderKind.POST_DATED} or kind not in NEVER_LATE
-
-
-def name_below_log_start(first_offset: int, last_offset: int, log_start_offset: int) -> str | None:
-    """The name of a live segment as a holder; null if nothing of it is below the log start."""
-    if first_offset >= log_start_offset:
-        return None
-    end_offset = last_offset + 1
-    return f"[{first_offset},{min(log_start_offset, end_offset)}){_IN}[{first_offset},{end_offset})"
 
 
 ENDS_BY_ITSELF = frozenset(
@@ -203,7 +197,7 @@ class Holder:
     def __str__(self) -> str:
         """One line for people: what keeps how much, until when, and what to do."""
         if self.kind is HolderKind.LIVE_SEGMENT:
-            deleted, _, segment = self.name.partition(_IN)
+            deleted, _, segment = self.name.partition(SEGMENT_IN_NAME)
             where = f"are below the log start and still lie in the live segment at {segment}"
             return f"offsets {deleted} of {self._which} {where}: {self.remedy}"
         told = f"{self._subject()} {'keep' if self.kind in _SUBJECTS else 'keeps'} {self._what()}"
@@ -239,6 +233,7 @@ _SUBJECTS = {
     HolderKind.POST_DATED: "runs that are under way, or died,",
     HolderKind.WATERMARKS: "earlier cleans",
     HolderKind.JOURNAL: "purges that were not finished",
+    HolderKind.ELSEWHERE: "other programs",
     HolderKind.STATISTICS: "other programs",
     HolderKind.METADATA: "older states of the table",
     HolderKind.CACHE: "earlier looks",
@@ -253,6 +248,7 @@ _NOUNS = {
     HolderKind.POST_DATED: "post-dated file",
     HolderKind.WATERMARKS: "retired watermark file",
     HolderKind.JOURNAL: "journal",
+    HolderKind.ELSEWHERE: "replaced file outside of its folder",
     HolderKind.STATISTICS: "file with statistics",
     HolderKind.METADATA: "old metadata file",
     HolderKind.CACHE: "outdated cache entry",
@@ -281,6 +277,10 @@ _REMEDIES = {
     ),
     HolderKind.WATERMARKS: _SWEEP,
     HolderKind.JOURNAL: "{purge} finishes them; what lies in receipts/unreadable is yours to delete",
+    HolderKind.ELSEWHERE: (
+        "no purge deletes anything there: delete by hand what nobody needs; {purge} names it, and a receipt does once "
+        "it is gone"
+    ),
     HolderKind.STATISTICS: (
         "let them write no bounds of key, value and headers; a manifest goes with the next clean that touches it, a "
         "file of statistics goes in a purge with its snapshot, or at once, if it is of columns, with PyIceberg's "

@@ -34,6 +34,7 @@ _LEFT = frozenset(
         HolderKind.POST_DATED,
         HolderKind.WATERMARKS,
         HolderKind.JOURNAL,
+        HolderKind.ELSEWHERE,
         HolderKind.OBJECT_VERSION,
         HolderKind.OBJECT_LOCK,
         HolderKind.LEGAL_HOLD,

@@ -1,6 +1,7 @@
 """What holds bytes that are not live, and how files go.
 
-who holds them            ``superseded`` (snapshots), ``held`` (snapshots and storage), ``held_versions``, ``hidden``
+who holds them            ``superseded`` (snapshots), ``held`` (snapshots and storage), ``held_versions``, ``hidden``,
+                          ``left_elsewhere``
 what lies there           ``topic_storage``, ``live_there``, ``own_folder``, ``metadata_elsewhere``
 what goes                 ``expiry`` (snapshots); written down before: ``journal``, ``named_files``
 how it goes, and is told  ``removal``, ``drafts`` (receipts that are not sealed yet)

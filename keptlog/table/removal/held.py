@@ -22,12 +22,12 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.holder import (
     AFTER_DELAY,
     CLOCKS_DIFFER_MS,
+    SEGMENT_IN_NAME,
     Held,
     HolderKind,
     Holdings,
     Terms,
     is_told_by_g8,
-    name_below_log_start,
 )
 from keptlog.log.segment import Log
 from keptlog.log.segment_path import partition_in, watermarks_partition_in
@@ -49,6 +49,7 @@ from keptlog.table.removal.expiry import replaced_at_ms
 from keptlog.table.removal.held_versions import held_versions, with_locks
 from keptlog.table.removal.hidden import HiddenFiles, hidden_below
 from keptlog.table.removal.journal import journal_folder, receipt_folder, unreadable_folder
+from keptlog.table.removal.left_elsewhere import journals_told
 from keptlog.table.removal.live_there import purge_refusal
 from keptlog.table.removal.own_folder import told_not_own
 from keptlog.table.removal.superseded import ShownFiles
@@ -84,10 +85,11 @@ def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: 
         found = held_now(table, found_there, terms, now_ms, manifests)
         if found.unread and load().metadata_location != table.metadata_location:
             raise LogCorrupt(found.unread[0])
-        late = [each for each in found.held if (each.deadline_ms(terms) or now_ms) < now_ms]
+        held = tuple(journals_told(table, found.held, found_there.listed.keys(), files, manifests))
+        late = [each for each in held if (each.deadline_ms(terms) or now_ms) < now_ms]
         storage = Storage(table.location(), found_there.listed, found_there.hidden)
         no_purge = purge_refusal(table, storage, manifests, files, load) if found.held else ""
-        return replace(found, held=with_locks(files, found.held, late, terms), no_purge=no_purge)
+        return replace(found, held=with_locks(files, held, late, terms), no_purge=no_purge)
 
     return looked_at(load_listed, look)
 
@@ -128,10 +130,18 @@ def _below_log_start(table: Table, current: References, unread: list[str]) -> It
     for path, (partition, first_offset, last_offset) in current.ranges.items():
         if partition not in starts:
             starts[partition] = _log_start(table, partition, unread)
-        name = name_below_log_start(first_offset, last_offset, starts[partition])
+        name = _name_below_log_start(first_offset, last_offset, starts[partition])
         if name:
             size_bytes, since_ms = current.data_bytes[path], table.metadata.last_updated_ms
             yield Held(HolderKind.LIVE_SEGMENT, since_ms, 1, size_bytes, name, partition, path)
+
+
+def _name_below_log_start(first_offset: int, last_offset: int, log_start_offset: int) -> str | None:
+    """The name of a live segment as a holder; null if nothing of it is below the log start."""
+    if first_offset >= log_start_offset:
+        return None
+    end_offset = last_offset + 1
+    return f"[{first_offset},{min(log_start_offset, end_offset)}){SEGMENT_IN_NAME}[{first_offset},{end_offset})"
 
 
 def _log_start(table: Table, partition: int, unread: list[str]) -> int:
@@ -287,7 +297,7 @@ _LINES = {
 def held_below(log: Log) -> tuple[HeldFile, ...]:
     """The live segments of a log with records below its start."""
     named = [
-        (segment, name_below_log_start(segment.base_offset, segment.last_offset, log.log_start_offset))
+        (segment, _name_below_log_start(segment.base_offset, segment.last_offset, log.log_start_offset))
         for segment in log.segments
     ]
     return tuple(HeldFile(each.path, each.size_bytes, _BELOW + name) for each, name in named if name)
