@@ -90,7 +90,7 @@ def test_where_a_live_file_is_lost_nobody_is_sent_to_the_purge_that_refuses(
     [held] = [each for each in keptlog("doctor", "--json").json["checks"] if each["name"] == "holders"]
     [problem] = held["problems"]
     assert problem["command"] is None
-    assert problem["cause"] == "a purge deletes nothing of a topic that has lost a live file"
+    assert problem["cause"] == "a purge deletes nothing of the topic before that is mended"
     assert "is not there, and no purge deletes anything: put it back from a copy of the storage" in problem["todo"]
 
     status = keptlog("status")

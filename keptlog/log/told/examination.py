@@ -184,7 +184,7 @@ def _why_held(holder: Holder) -> str:
     if holder.is_post_dated:
         return "the clock of whoever wrote it is fast, or its time was set"
     if holder.kind in _MENDS_BY_PURGE and holder.is_purge_refused:
-        return "a purge deletes nothing of a topic that has lost a live file"
+        return "a purge deletes nothing of the topic before that is mended"
     if holder.kind is HolderKind.ELSEWHERE:
         return "another program has put it there, and a commit or a purge has taken it out of the table since"
     return "no purge has come since" if holder.kind in _MENDS_BY_PURGE else "whoever made it has not taken it away"

@@ -69,7 +69,8 @@ class TopicLook:
         kept = None
         if any(map(_waits_for_storage, found)):
             kept = KeptRecords.look(self.store, self.topic, self.now_ms)
-            seen = replace(seen, is_listed=True, oldest_left_ms=kept.oldest_left_ms)
+            # What could not be read may be, or may show, a file from before.
+            seen = replace(seen, is_listed=not kept.holdings.unread, oldest_left_ms=kept.oldest_left_ms)
             found = [advanced(each, seen) if each.is_open else each for each in found]
         return [
             ErasureRow(self.topic, each, next_ms(each, logs, self.now_ms), tuple(self._blocked(each, seen, kept)))
@@ -147,9 +148,9 @@ class TopicLook:
                     if number in partitions and log.uncleanable
                 ]
             case ErasureState.COMPACTED if erasure.gone and kept:
-                return kept.in_snapshots(erasure.gone)
+                return kept.in_snapshots(erasure.gone) or kept.no_purge()
             case ErasureState.UNREFERENCED if erasure.gone and kept:
-                return kept.left(erasure.gone)
+                return [*kept.left(erasure.gone), *kept.not_read()] or kept.no_purge()
             case _:
                 return []
 

@@ -85,6 +85,14 @@ class KeptRecords:
             [each for each in self.holdings.held if each.kind in _LEFT and _written_ms(each) <= gone.at_ms]
         )
 
+    def no_purge(self) -> list[str]:
+        """Why a purge, which an erasure waits for, deletes nothing; empty if it does."""
+        return [f"waits for a purge: {self.holdings.no_purge}"] if self.holdings.no_purge else []
+
+    def not_read(self) -> list[str]:
+        """A line for each that could not be read: nobody can tell what only that shows."""
+        return [f"not looked at: {each}" for each in self.holdings.unread]
+
     def of_file(self, path: str) -> str | None:
         """Who keeps a file, or a version of one, in a line; null for what is live, and has nothing deleted in it."""
         paths = {path, path.partition(VERSION_IN_PATH)[0]}

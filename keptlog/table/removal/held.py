@@ -88,7 +88,8 @@ def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: 
         held = tuple(journals_told(table, found.held, found_there.listed.keys(), files, manifests))
         late = [each for each in held if (each.deadline_ms(terms) or now_ms) < now_ms]
         storage = Storage(table.location(), found_there.listed, found_there.hidden)
-        no_purge = purge_refusal(table, storage, manifests, files, load) if found.held else ""
+        may_be_asked = found.held or len(table.metadata.snapshots) > 1
+        no_purge = purge_refusal(table, storage, manifests, files, load) if may_be_asked else ""
         return replace(found, held=with_locks(files, held, late, terms), no_purge=no_purge)
 
     return looked_at(load_listed, look)

@@ -12,6 +12,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.told.stored_files import why_no_purge
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import Manifests, below, comparable_forms, live_references
+from keptlog.table.removal.own_folder import told_not_own
 from keptlog.table.removal.topic_storage import Storage
 
 if TYPE_CHECKING:
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
 def purge_refusal(
     table: Table, storage: Storage, manifests: Manifests, files: TableFiles, load: Callable[[], Table]
 ) -> str:
-    """Which live file is not there, so that a purge refuses, and what to do; empty if all are, or it can't be told."""
+    """Why a purge refuses, and what to do; empty if it does not, or it can't be told.
+
+    Its folder is not the topic's own, or a live file is not there.
+    """
+    other = told_not_own(table, (each.path for each in storage.files.values()))
+    if other:
+        return f"its folder {table.location()} {other.why}, and no purge deletes anything: {other.todo}"
     try:
         found = _live_and_gone(table, storage, manifests, files, load)
     except (LogCorrupt, OSError):
