@@ -1,0 +1,29 @@
+"""Where another program has moved a table, no request is proved beside its folder of before, which nobody looks through."""
+
+from __future__ import annotations
+
+from tests.erasure.test_planted import live_path, local, location_of
+from tests.erasure.world import HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
+from tests.table.foreign import expire, set_location
+
+
+def test_what_a_run_left_there_keeps_a_request_open(world: World) -> None:
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    before = local(location_of(world))
+    left = before / "data" / "partition=0" / "0-left.parquet"
+    left.write_bytes(live_path(world).read_bytes())
+    set_location(world.home, before.parent / "moved", "users")
+    world.ask()
+    for _ in range(2):
+        world.later(2 * HOUR_MS)
+        world.clean()
+    table = world.store.load_table("users")
+    current = table.metadata.current_snapshot_id
+    old = [each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id != current]
+    expire(world.home, *old, topic="users")
+    world.later(SECOND_MS)
+    row = world.verified()
+    assert left.exists()
+    assert row.erasure.state == "unreferenced"
+    assert any("is not where the topic lay before" in each for each in row.blocked)
