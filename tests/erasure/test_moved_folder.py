@@ -1,4 +1,4 @@
-"""Where another program has moved a table, no request is proved beside its folder of before, which nobody looks through."""
+"""Where another program has moved a table, no request is proved beside its folder of before: nobody looks there."""
 
 from __future__ import annotations
 
