@@ -39,6 +39,11 @@ from keptlog.storage.segment_reader import opened_segment
 _MAGIC_BYTES = 6
 _CUT_BOUND_BYTES = 16
 """So long may a bound of a longer key be that was cut off: Iceberg's default."""
+_STRANGE = "keptlog does not know this kind of file: look at it, and move it out of the topic's folder"
+_NAMED = (
+    "keptlog does not know this kind of file, and the table names it: have whoever made it take it out of the table "
+    "(statistics go in a purge with their snapshot)"
+)
 _NO_KEY = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_temporal, pa.types.is_null)
 
 
@@ -115,7 +120,7 @@ class FileSearch:
             look.kind = FileKind.METADATA
             self._look_at_json(_unpacked(bytes(source.read_at(size_bytes, 0))), look)
         else:
-            look.problem = "keptlog does not know this kind of file: look at it, and move it out of the topic's folder"
+            look.problem = _NAMED if file.is_needed else _STRANGE
 
     def _look_at_segment(self, file: SearchedFile, source: pa.NativeFile, look: _Look) -> None:
         with opened_segment(source, file.path) as opened:
