@@ -4,7 +4,7 @@
     cut        between segments, into parts that keep all cores busy and are not tiny; a segment is never cut, for only
                its beginning is known
     tombstones only up to where the broker's cleaner has come is noted, if that
-    confirm    nothing: what was scanned is what is read
+    confirm    nothing: a segment that became shorter since it was listed is not read
 
 A directory is one broker's, which may hold only some partitions of a topic: the others are left as they are, and may
 come from another directory. A topic's id, if the directory notes it, is stored with the topic: so an import can go on
@@ -156,7 +156,7 @@ class KafkaLogs:
         return {partition: None for partition in partitions if may_have_cleaned(partition)}
 
     def confirm(self, plan: IngestPlan) -> None:
-        """Nothing can have changed that a part did not notice."""
+        """Nothing: a part has noticed what its segments lost since they were listed."""
 
     def _scan_tasks(
         self, topics: Mapping[str, StoredSource | None]

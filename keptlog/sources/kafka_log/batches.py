@@ -181,7 +181,7 @@ class _OpenFile:
             self._window = self.file.read(max(length, READ_BYTES))
             self._window_start, self._window_end = position, position + len(self._window)
             if len(self._window) < length:
-                raise StorageUnavailable(f"{self.file.name} became shorter while it was read; read it again")
+                raise _became_shorter(self.file.name)
         start = position - self._window_start
         return self._window[start : start + length]
 
@@ -189,17 +189,27 @@ class _OpenFile:
 def batches(segment: LogSegment) -> Iterator[Batch | Damage]:
     """The good batches of a segment in their order, and the damage between them.
 
+    One that is shorter than it was listed is not read: what it lost may end between two batches, and then what is left
+    looks whole.
+
     Raises:
         StorageUnavailable: the file is gone, can't be read, or became shorter.
     """
     try:
         with segment.path.open("rb") as file:
-            whole = _walk(_OpenFile(file, file.seek(0, 2)), str(segment.path))
+            size_bytes = file.seek(0, 2)
+            if size_bytes < segment.size_bytes:
+                raise _became_shorter(segment.path)
+            whole = _walk(_OpenFile(file, size_bytes), str(segment.path))
             yield from _with_ends(segment, _in_order(segment, whole))
     except OSError as error:
         raise StorageUnavailable(
             f"{segment.path} can't be read: {error.strerror or error}; a running broker may have removed it, try again"
         ) from error
+
+
+def _became_shorter(path: object) -> StorageUnavailable:
+    return StorageUnavailable(f"{path} became shorter while it was read; read it again")
 
 
 def _walk(file: _OpenFile, path: str) -> Iterator[Batch | Damage]:
