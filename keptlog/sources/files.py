@@ -9,15 +9,17 @@ last one, for messages, and how much of all bytes has been read, for those who w
 from __future__ import annotations
 
 import logging
+import os
+import stat
 import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from keptlog import folders
 from keptlog.errors import InvalidConfig, InvalidRecord, StorageUnavailable
@@ -198,6 +200,7 @@ class FileSet:
             if _has_size(path):
                 size_bytes = max(Path(path).stat().st_size, 1)
                 self.place.share = lambda: raw.tell() / size_bytes
+            opened.enter_context(_not_cut_off(raw))
             for self.place.number, line in enumerate(lines_of(raw), start=1):
                 if line.strip():
                     yield from parse(line)
@@ -235,6 +238,36 @@ def files_below(paths: Sequence[str]) -> list[str]:
         if count > 1:
             raise InvalidConfig(f"{file} is given {count} times: its records would be appended {count} times")
     return files
+
+
+@contextmanager
+def _not_cut_off(raw: BinaryIO) -> Iterator[None]:
+    """Around the reading of a file: one that loses its end meanwhile may end in a whole line, and look whole.
+
+    Raises:
+        InvalidRecord: it has become shorter; also where that is why a line has no end.
+    """
+    size_bytes = _size_bytes(raw)
+    try:
+        yield
+    except InvalidRecord:
+        _require_as_long(raw, size_bytes)
+        raise
+    _require_as_long(raw, size_bytes)
+
+
+def _require_as_long(raw: BinaryIO, size_bytes: int) -> None:
+    if _size_bytes(raw) < size_bytes:
+        raise InvalidRecord("it became shorter while it was read")
+
+
+def _size_bytes(raw: BinaryIO) -> int:
+    """How long an open file is; 0 for a pipe, of which nobody knows."""
+    try:
+        told = os.fstat(raw.fileno())
+    except OSError:  # what stands in for standard input has no number
+        return 0
+    return told.st_size if stat.S_ISREG(told.st_mode) else 0
 
 
 def _has_size(path: str) -> bool:
