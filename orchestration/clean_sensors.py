@@ -36,7 +36,7 @@ from keptlog.log.told.explain import due_if_off
 from keptlog.log.told.health import late_ms
 from keptlog.log.told.metrics import metrics_by_log
 from keptlog.log.uncleanable import Uncleanable
-from keptlog.log.words.counted import counted
+from keptlog.log.words.counted import counted, first_lines
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.named import unnamed
 from keptlog.log.words.units import duration
@@ -127,15 +127,17 @@ def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
     if not seen.locations and not seen.behind:
         return "no topics yet: create one with `keptlog topic create TOPIC --config cleanup.policy=compact`"
     parts = [counted(len(seen.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
-    if due.in_flight or due.paused:
-        parts = [f"{name} is being cleaned" for name in due.in_flight[:_TOLD]]
+    if due.in_flight or due.queued or due.paused:
+        parts = first_lines([f"{name} is being cleaned" for name in due.in_flight], _TOLD)
+        parts += first_lines([f"{name} waits for its clean, whose run is queued" for name in due.queued], _TOLD)
         parts += due.slow[:_TOLD]
-    parts += [
+    paused = [
         f"an outage has stopped the clean of {name}, the next is asked for at {iso_time(retry_at_ms)}"
-        for name, retry_at_ms in due.paused[:_TOLD]
+        for name, retry_at_ms in due.paused
     ]
     waiting = [each for each in seen.assessments if not each.trigger]
-    parts += [_marked(each, each.log.uncleanable, seen.now_ms) for each in waiting if each.log.uncleanable][:_TOLD]
+    marked = [_marked(each, each.log.uncleanable, seen.now_ms) for each in waiting if each.log.uncleanable]
+    parts += [*first_lines(paused, _TOLD), *first_lines(marked, _TOLD)]
     upcoming = [(each.due_ms, str(each.log.topic_partition)) for each in waiting if each.due_ms is not None]
     if upcoming:
         due_ms, name = min(upcoming)

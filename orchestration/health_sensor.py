@@ -136,7 +136,8 @@ def _hindered(tick: Tick, seen: Overview, states: Sequence[SensorState]) -> dict
         return {}
     found = due_logs(OwnRuns.of_tick(tick), due, seen.now_ms)
     at_it = f"it is being cleaned, or waits: {'; '.join(found.slow)}" if found.slow else "it is being cleaned"
-    hindered = dict.fromkeys(found.in_flight, at_it)
+    queued = f"its clean's run is queued{''.join(f'; {slow}' for slow in found.slow)}"
+    hindered = dict.fromkeys(found.in_flight, at_it) | dict.fromkeys(found.queued, queued)
     for name, retry_at_ms in found.paused:
         hindered[name] = f"an outage has stopped its clean, the next is asked for at {iso_time(retry_at_ms)}"
     spark_is_down = tick.why_spark_is_down() if found.requested else None

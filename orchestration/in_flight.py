@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,8 +78,21 @@ class InFlight:
 
 
 def logs_in_flight(own: OwnRuns) -> InFlight:
-    """What is being cleaned now, by the job and by materializations."""
+    """What the job and materializations clean now, or are queued to."""
+    return _cleans(own, own.runs(*UNDER_WAY))
+
+
+def begun_and_queued(own: OwnRuns) -> tuple[InFlight, InFlight]:
+    """The same, apart: a run that waits in Dagster's queue cleans nothing yet.
+
+    Both by one look. A run that left the queue between two looks would be in neither.
+    """
     runs = own.runs(*UNDER_WAY)
+    queued = [run for run in runs if run.status is dg.DagsterRunStatus.QUEUED]
+    return _cleans(own, [run for run in runs if run.status is not dg.DagsterRunStatus.QUEUED]), _cleans(own, queued)
+
+
+def _cleans(own: OwnRuns, runs: Sequence[dg.DagsterRun]) -> InFlight:
     cleans = [configured_logs(run) for run in runs if own.is_of(run, CLEAN_JOB)]
     return _in_flight(cleans, runs, own.mount.keys.clean)
 

@@ -20,7 +20,7 @@ from dagster._utils.concurrency import get_max_concurrency_limit_value
 
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.orchestration.in_flight import logs_in_flight, slow_cleans, stopped_logs
+from keptlog.dagster.orchestration.in_flight import begun_and_queued, slow_cleans, stopped_logs
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment, Trigger
@@ -39,8 +39,10 @@ class DueLogs:
 
     requested: tuple[Assessment, ...] = ()
     in_flight: tuple[str, ...] = ()
+    queued: tuple[str, ...] = ()
+    """Those whose run waits in Dagster's queue, for its place in the pool for example."""
     slow: tuple[str, ...] = ()
-    """If logs are in flight, the runs that have been cleaning for hours, as people are told of them."""
+    """If logs are in flight or queued, the runs that have been cleaning for hours, as people are told of them."""
     paused: tuple[tuple[str, int], ...] = ()
     """Those that an outage has stopped again and again, and when they are asked for."""
     outages: Outages = field(default_factory=Outages)
@@ -50,21 +52,25 @@ def due_logs(own: OwnRuns, due: Sequence[Assessment], now_ms: int) -> DueLogs:
     """Sort due logs into those to request now, at most ``LOGS_PER_RUN``, and those that are left for now."""
     if not due:
         return DueLogs()
-    busy, outages = logs_in_flight(own), recent_outages(own, CLEAN_JOB, stopped_logs, now_ms)
+    begun, queue = begun_and_queued(own)
+    outages = recent_outages(own, CLEAN_JOB, stopped_logs, now_ms)
     requested: list[Assessment] = []
     in_flight: list[str] = []
+    queued: list[str] = []
     paused: list[tuple[str, int]] = []
     for each in due:
         name = str(each.log.topic_partition)
         retry_at_ms = outages.retry_at_ms(*_names_of(each))
-        if busy.includes(each.log):
+        if begun.includes(each.log):
             in_flight.append(name)
+        elif queue.includes(each.log):
+            queued.append(name)
         elif now_ms < retry_at_ms:
             paused.append((name, retry_at_ms))
         else:
             requested.append(each)
-    slow = slow_cleans(own, (each.log for each in due)) if in_flight else ()
-    return DueLogs(tuple(requested[:LOGS_PER_RUN]), tuple(in_flight), slow, tuple(paused), outages)
+    slow = slow_cleans(own, (each.log for each in due)) if in_flight or queued else ()
+    return DueLogs(tuple(requested[:LOGS_PER_RUN]), tuple(in_flight), tuple(queued), slow, tuple(paused), outages)
 
 
 def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], now_ms: int) -> dg.RunRequest:
