@@ -150,13 +150,15 @@ def _print_plan(plan: TopicsPlan) -> None:
 def _lines(planned: PlannedChange) -> Iterator[str]:
     """The differences of a topic, for people."""
     for each in planned.differences:
-        before, after = (None if text is None else " ".join(text.split()) for text in (each.before, each.after))
-        if each.what in planned.defaults:
-            after = planned.defaults[each.what]
-        was = "" if planned.is_creation else f"{before or 'none'} -> "
-        yield f"{each.what}: {was}{after or 'none'}"
+        after = planned.defaults.get(each.what, _in_one_line(each.after))
+        was = "" if planned.is_creation else f"{_in_one_line(each.before)} -> "
+        yield f"{each.what}: {was}{after}"
     for note in planned.notes:
         yield f"({note})"
+
+
+def _in_one_line(text: str | None) -> str:
+    return "none" if text is None else " ".join(text.split()) or "empty"
 
 
 def _plan_numbers(plan: TopicsPlan) -> dict[str, object]:

@@ -84,7 +84,9 @@ def create(name: str, partitions: int, configs: Sequence[str], *, as_json: bool)
         return
     click.echo(f"created {created.name} with {counted(created.partitions, 'partition')} at {created.location}")
     if not created.config.is_compacted:
-        click.echo("cleanup.policy is delete, Kafka's default: it will not be compacted unless altered", err=True)
+        policy = created.config.policy_text
+        why = f"{policy}, Kafka's default" if policy == "delete" else policy
+        click.echo(f"cleanup.policy is {why}: it will not be compacted unless altered", err=True)
 
 
 @topic.command("list")

@@ -266,6 +266,11 @@ class TopicConfig:
         return "compact" in self.cleanup_policy
 
     @property
+    def policy_text(self) -> str:
+        """For people: of an empty policy too."""
+        return ",".join(self.cleanup_policy) or "empty"
+
+    @property
     def has_retention(self) -> bool:
         """Whether old segments go by time and size."""
         return "delete" in self.cleanup_policy

@@ -163,12 +163,11 @@ def _kept_text(name: str, before: str | None, declared: str) -> str:
 
 
 def _parts(topic: DeclaredTopic) -> dict[str, str]:
-    """Everything that is declared, as text."""
+    """Everything that is declared, as text. A setting may be empty: with no ``cleanup.policy`` nothing ever goes."""
     parts = {
         "description": topic.about.description,
         "owners": ", ".join(topic.about.owners),
         "partitions": str(topic.partitions or ""),
         "source": str(topic.source or ""),
-        **topic.config,
     }
-    return {name: text for name, text in parts.items() if text}
+    return {name: text for name, text in parts.items() if text} | dict(topic.config)

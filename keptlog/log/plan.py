@@ -173,7 +173,7 @@ def why_left_alone(assessment: Assessment) -> str:
 def _why_not_due(assessment: Assessment) -> str:
     config, sections = assessment.log.config, assessment.sections
     if not config.is_compacted:
-        return f"cleanup.policy is {','.join(config.cleanup_policy) or 'empty'}: it is not compacted"
+        return f"cleanup.policy is {config.policy_text}: it is not compacted"
     uncleanable = assessment.log.uncleanable
     if uncleanable and uncleanable.is_waiting(assessment.now_ms):
         return uncleanable.told(assessment.now_ms)

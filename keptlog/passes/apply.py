@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from keptlog.table.removal.deletion import TopicDeletion
     from keptlog.table.store import LogStore
 
-NOT_COMPACTED = "cleanup.policy is delete: it will not be compacted"
 _OTHERS_ASKED = 2
 """Whether storage is down for all: each may take as long as a storage that does not answer is waited for."""
 _IN_A_ROW = 3
@@ -221,8 +220,9 @@ class Applier:
             if name in topics:
                 return self._altered(entry.topic)
             self._require_free_name(name, topics, going)
-            is_compacted = TopicConfig.of(entry.topic.config, self._broker_settings).is_compacted
-            return PlannedChange(change_to(None, entry.topic, ()), notes=() if is_compacted else (NOT_COMPACTED,))
+            config = TopicConfig.of(entry.topic.config, self._broker_settings)
+            note = f"cleanup.policy is {config.policy_text}: it will not be compacted"
+            return PlannedChange(change_to(None, entry.topic, ()), notes=() if config.is_compacted else (note,))
         except InvalidConfig as error:
             text = f"topic {name}: {str(error).removeprefix(f'topic {name}: ')}"
             return Refused(entry.line, text, error)
@@ -244,7 +244,7 @@ class Applier:
     def _defaults(self, change: TopicChange) -> dict[str, str]:
         config = TopicConfig.of(change.after.config, self._broker_settings)
         return {
-            each.setting.name: f"{as_text(each.value)}, "
+            each.setting.name: f"{as_text(each.value) or 'empty'}, "
             + ("the default" if each.origin is Origin.DEFAULT else f"of the broker setting {each.origin_name}")
             for each in config.resolved
             if each.setting.name in change.unset

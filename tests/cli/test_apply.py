@@ -194,3 +194,22 @@ def test_a_program_applies_a_file(topics: Path, home: Path) -> None:
     applied = opened.apply(topics, delete=["old"])
     assert (applied.done, dict(applied.failed), list(applied.deletions)) == (("users", "orders"), {}, ["old"])
     assert opened.describe_topic("users").about.owners == ("team:crm", "ada@example.com")
+
+
+def test_an_empty_policy_is_shown_and_carried_out(keptlog: Run, home: Path, tmp_path: Path) -> None:
+    """It passed for a topic as declared, and retention took what the file says to keep."""
+    created = keptlog("topic", "create", "kept", "--config", "cleanup.policy=delete")
+    assert "cleanup.policy is delete, Kafka's default: it will" in created.err
+    assert "cleanup.policy is empty: it will" in keptlog("topic", "create", "old", "--config", "cleanup.policy=").err
+    (tmp_path / "t.yaml").write_text(
+        "topics:\n  kept: {config: {cleanup.policy: ''}}\n  new: {config: {cleanup.policy: ''}}\n  old: {}\n"
+    )
+    done = keptlog("topic", "apply", "t.yaml")
+    assert done.out.startswith(
+        "~ kept\n    cleanup.policy: delete -> empty\n"
+        "+ new\n    partitions: 1\n    cleanup.policy: empty\n    (cleanup.policy is empty: it will not be compacted)\n"
+        "~ old\n    cleanup.policy: empty -> delete, the default\n"
+    )
+    policies = [open_home().describe_topic(name).config.cleanup_policy for name in ("kept", "new", "old")]
+    assert policies == [(), (), ("delete",)]
+    assert "3 topics as declared" in keptlog("topic", "apply", "t.yaml").out

@@ -93,3 +93,11 @@ def test_an_owner_is_a_person_or_a_team(owner: str) -> None:
 def test_no_other_owner_is_accepted(owner: str) -> None:
     with pytest.raises(InvalidConfig, match="write an email address, or team:NAME"):
         valid_owner(owner)
+
+
+def test_an_empty_setting_is_a_setting_and_differs_from_none() -> None:
+    """With an empty ``cleanup.policy`` nothing goes; without one, Kafka's default deletes what is a week old."""
+    without, empty = DeclaredTopic("t", 1), DeclaredTopic("t", 1, {"cleanup.policy": ""})
+    assert told(without, empty) == [("cleanup.policy", None, "")]
+    assert told(empty, without) == [("cleanup.policy", "", None)]
+    assert told(empty, empty) == []
