@@ -29,6 +29,56 @@ def test_a_topic_without_a_maximum_lag_promises_nothing_and_says_so(world: World
     assert "max.compaction.lag.ms is not set" in str(found.no_promise)
 
 
+@pytest.mark.parametrize("name", ["delete.retention.ms", "file.delete.delay.ms"])
+def test_a_topic_whose_maximum_lag_is_set_is_not_told_to_set_it(world: World, name: str) -> None:
+    world.create(settings={name: str(2**63 - 1)})
+    found = proposed(world)
+    assert (found.deadline_ms, found.no_promise) == (
+        None,
+        "what the settings of the topic add up to ends after the year 9999: lower them, or give --by",
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"cleanup.policy": ""}, "cleanup.policy is empty, so that nothing ever goes: delete its records"),
+        ({"cleanup.policy": "delete", "retention.ms": "-1"}, "retention.ms=-1, so that nothing ever goes by its age"),
+    ],
+)
+def test_a_topic_of_which_nothing_ever_goes_promises_nothing_and_takes_no_request(
+    world: World, settings: dict[str, str], why: str
+) -> None:
+    """With an empty policy it promised ``retention.ms``, and retention never took anything."""
+    world.create(settings=settings)
+    world.append((KEY, VALUE))
+    found = world.eraser.propose(ErasureRequest("r1", ("users",), (KEY,)), now_ms=world.now_ms)
+    assert found.topics == {}
+    assert why in str(found.failed["users"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("delete", {"cleanup.policy": ""}, "waits for retention, and cleanup.policy is empty"),
+        ("delete", {"cleanup.policy": "compact"}, "waits for retention, and cleanup.policy is compact"),
+        ("delete", {"retention.ms": "-1"}, "waits for retention, and retention.ms is -1"),
+        ("compact", {"cleanup.policy": ""}, "waits for a clean, and cleanup.policy is empty"),
+        ("compact", {"cleanup.policy": "delete"}, None),
+        ("delete", {"cleanup.policy": "compact,delete"}, None),
+    ],
+)
+def test_a_request_that_nothing_brings_on_any_more_is_blocked(
+    world: World, before: str, after: dict[str, str], why: str | None
+) -> None:
+    world.create(settings={"cleanup.policy": before, "retention.ms": str(HOUR_MS)})
+    world.append((KEY, VALUE))
+    world.ask()
+    assert world.row().blocked == ()
+    world.store.alter_topic("users", after)
+    assert [text.partition(":")[0] for text in world.row().blocked] == ([why] if why else [])
+
+
 def test_a_topic_with_versions_promises_its_watermarks_besides(world: World) -> None:
     world.create(settings={"compaction.strategy": "timestamp", "keptlog.watermark.retention.ms": str(5 * HOUR_MS)})
     assert proposed(world).deadline_ms == world.now_ms + 7 * HOUR_MS + GRACE_MS + PURGES_MS

@@ -107,25 +107,47 @@ def impossible(logs: Iterable[Log], way: ErasureWay, now_ms: int, deadline_ms: i
     return found
 
 
-def refuse_endless(topic: str, config: TopicConfig, way: ErasureWay) -> None:
+def refuse_endless(topic: str, config: TopicConfig) -> None:
     """Refuse a request by retention where retention never takes anything.
 
     Raises:
         InvalidConfig: with what could be done.
     """
-    if way is ErasureWay.RETENTION and config.retention_ms < 0:
+    compacted = f"keptlog topic alter {topic} --config cleanup.policy=compact"
+    if not config.has_retention:
+        raise InvalidConfig(
+            f"topic {topic}: cleanup.policy is {config.policy_text}, so that nothing ever goes: delete its records "
+            f"(keptlog delete-records), or have it compacted ({compacted})"
+        )
+    if config.retention_ms < 0:
         raise InvalidConfig(
             f"topic {topic}: cleanup.policy=delete alone, where a tombstone removes nothing, and retention.ms=-1, so "
-            f"that nothing ever goes: delete its records (keptlog delete-records), set retention.ms, or have it "
-            f"compacted (keptlog topic alter {topic} --config cleanup.policy=compact,delete)"
+            f"that nothing ever goes by its age: delete its records (keptlog delete-records), set retention.ms, or "
+            f"have it compacted ({compacted},delete)"
         )
 
 
-def why_no_promise(way: ErasureWay) -> str:
-    """Why a topic promises no deadline."""
+def why_not_taken(config: TopicConfig, way: ErasureWay) -> str | None:
+    """Why nothing takes the records of a request, as its topic is set now, and what to do; null if something does."""
+    if config.has_retention and config.retention_ms >= 0:
+        return None
+    why = f"cleanup.policy is {config.policy_text}" if not config.has_retention else "retention.ms is -1"
     if way is ErasureWay.RETENTION:
+        return (
+            f"waits for retention, and {why}: delete its records (keptlog delete-records), or let them go by their age"
+        )
+    if way in {ErasureWay.TOMBSTONE, ErasureWay.SOURCE} and not config.is_compacted:
+        return f"waits for a clean, and cleanup.policy is {config.policy_text}: have the topic compacted again"
+    return None
+
+
+def why_no_promise(config: TopicConfig, way: ErasureWay) -> str:
+    """Why a topic promises no deadline."""
+    if way is ErasureWay.RETENTION and config.retention_ms == LONG_MAX:
         return "retention.ms has no end"
-    return "max.compaction.lag.ms is not set, so nothing says when a clean comes: set it, or give --by"
+    if way in {ErasureWay.TOMBSTONE, ErasureWay.SOURCE} and config.max_compaction_lag_ms == LONG_MAX:
+        return "max.compaction.lag.ms is not set, so nothing says when a clean comes: set it, or give --by"
+    return "what the settings of the topic add up to ends after the year 9999: lower them, or give --by"
 
 
 def watermarks_ms(config: TopicConfig) -> int:

@@ -29,6 +29,7 @@ from keptlog.log.erasures.erasure import (
     next_ms,
     tombstones_of,
 )
+from keptlog.log.erasures.erasure_deadline import why_not_taken
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
@@ -142,7 +143,9 @@ class TopicLook:
                 return ["the pass that drops the records has not ended: ask again with the same id"]
             case ErasureState.TOMBSTONED | ErasureState.COMPACTED if erasure.gone is None:
                 partitions = {each.partition for each in erasure.bounds if each.has_tombstones}
-                return [
+                way = ErasureWay(erasure.way)
+                not_taken = dict.fromkeys(why_not_taken(log.config, way) for log in seen.logs.values())
+                return [why for why in not_taken if why] + [
                     f"{log.topic_partition} is uncleanable: {log.uncleanable.reason}"
                     for number, log in seen.logs.items()
                     if number in partitions and log.uncleanable

@@ -95,7 +95,7 @@ class TopicErasure:
         no_promise = None
         if deadline_ms is None:
             deadline_ms = default_deadline_ms(config, way, self.now_ms, self.purge_interval_ms)
-            no_promise = why_no_promise(way) if deadline_ms is None else None
+            no_promise = why_no_promise(config, way) if deadline_ms is None else None
         if repeated:
             deadline_ms = repeated.deadline_ms
         return TopicProposal(
@@ -156,7 +156,7 @@ class TopicErasure:
                 )
             return ErasureWay.HERE
         if not config.is_compacted:
-            refuse_endless(topic, config, ErasureWay.RETENTION)
+            refuse_endless(topic, config)
             return ErasureWay.RETENTION
         return ErasureWay.SOURCE if is_ingested else ErasureWay.TOMBSTONE
 
