@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.setting import Resolved, Setting, Synonym, Value, as_text, resolve, unknown_name
+from keptlog.log.setting import Origin, Resolved, Setting, Synonym, Value, as_text, resolve, unknown_name
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.words.units import LONG_MAX
 
@@ -255,6 +255,12 @@ class TopicConfig:
                 "name the header that holds the version"
             )
         return config
+
+    @property
+    def of_the_topic(self) -> dict[str, str]:
+        """As text, what it sets itself and what is stored with it: the same on every machine (ADR 30)."""
+        own = {Origin.TOPIC, Origin.STORED}
+        return {each.setting.name: as_text(each.value) for each in self.resolved if each.origin in own}
 
     @property
     def strategy(self) -> Strategy:

@@ -215,11 +215,11 @@ class Restore:
         targets, described = Targets(self.settings), self.store.describe_topic(topic)
         found = targets.find(name)
         if found is None:
-            planned = targets.as_created(name, described.partitions, described.raw_config)
+            planned = targets.as_created(name, described.partitions, described.config.of_the_topic)
             self._require_taken(reader, {}, planned)
             with open_writer(self.settings, Pair(topic, described.id, planned)):
                 pass  # whoever may not write in transactions leaves no empty topic there
-            targets.create(name, described.partitions, described.raw_config)
+            targets.create(name, described.partitions, described.config.of_the_topic)
             self.progress(f"created topic {name} with {counted(described.partitions, 'partition')}")
         target = found or targets.find(name)
         if target is None:

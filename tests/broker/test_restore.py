@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import random
 import signal
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,6 +23,8 @@ from keptlog.passes.clean import Cleaner
 from keptlog.passes.readers import Readers
 from keptlog.passes.restore import RestoreResult
 from keptlog.sinks.kafka_broker import writer
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.store import LogStore
 from tests.broker.broker import DEADLINE_SECONDS
 from tests.broker.restoring import restore_of, restore_until_killed, wall_clock_ms
 from tests.broker.twins import COMPACTED, KEPT, PARTITIONS, Twins, updates
@@ -249,6 +252,17 @@ def test_a_topic_is_created_with_the_settings_that_it_has_here(twins: Twins) -> 
     assert twins.restore().is_created
     assert topics_settings(twins, list(settings)) == settings
     assert topics_settings(twins, ["message.timestamp.type"]) == {"message.timestamp.type": "CreateTime"}
+
+
+def test_a_topic_is_created_with_the_policy_that_is_stored_with_the_one_here(twins: Twins) -> None:
+    """It got the policy of the brokers there, which delete what is older than a week."""
+    broker_settings = {"log.cleanup.policy": "compact", "log.cleaner.delete.retention.ms": "1234567"}
+    maker = LogStore(open_catalog(twins.home), broker_settings, sleep=time.sleep, new_id=new_id)
+    maker.create_topic(twins.topic, PARTITIONS, {"segment.ms": "765432"})
+    twins.append(NewRecord(b"a", b"1", 5, 1))
+    assert twins.restore().is_created
+    stored = {"cleanup.policy": "compact", "delete.retention.ms": "1234567", "retention.ms": "604800000"}
+    assert topics_settings(twins, [*stored, "segment.ms"]) == stored | {"segment.ms": "765432"}
 
 
 def test_the_command_says_what_it_did(
