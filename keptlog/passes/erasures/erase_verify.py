@@ -4,8 +4,9 @@
                   ^                                      | yes
                   +--------------------------------------+
 
-A record counts if it lies below the bound of its key. Where a file tells no offsets, any trace of the key counts. A
-file that can't be looked through proves nothing: it keeps the erasure open, and is named. What a bucket keeps of files
+A record counts if it lies below the bound of its key. Where a file tells no offsets, any trace of the key counts, and so
+it does in a file that the table does not refer to: what a run staged that died was never in the log, and its offsets
+were given again. A file that can't be looked through proves nothing: it keeps the erasure open, and is named. What a bucket keeps of files
 beside what it lists is looked through like files.
 """
 
@@ -131,11 +132,21 @@ class Verification:
             return f"{path} was not looked through: {findings.problem}"
         if findings.is_gone and findings.file.is_needed:
             return f"{path} was not looked through: {_MISSING}"
-        hits = [hit for hit in findings.hits if _counts(hit, erasure, self._partitions)]
+        hits = [hit for hit in findings.hits if self._counts(hit, erasure, is_stray=findings.file.is_stray)]
         if not hits:
             return None
         records, keys = sum(hit.records for hit in hits), len({hit.key_hash for hit in hits})
         return f"{path} ({findings.kind}) has {counted(records, 'record')} of {counted(keys, 'key')}"
+
+    def _counts(self, hit: KeyHits, erasure: Erasure, *, is_stray: bool) -> bool:
+        """Whether a hit is of a record that was to go."""
+        if hit.key_hash.hex() not in erasure.key_hashes:
+            return False
+        # What says that it is of a partition that the topic does not have tells as little as what says nothing.
+        if is_stray or hit.partition not in self._partitions or hit.lowest_offset is None:
+            return True
+        # A partition without a bound was added later, and all that it has is new.
+        return hit.lowest_offset < (erasure.end_offset_of(hit.partition, hit.key_hash.hex()) or 0)
 
 
 def _verified(row: ErasureRow, now_ms: int) -> ErasureRow:
@@ -151,14 +162,3 @@ def _not_before(erasure: Erasure, now_ms: int) -> int:
 def _not_searched(upload: OpenUpload) -> FileFindings:
     problem = "nobody can read an upload that was not completed; a purge ends it once it is older than the grace"
     return FileFindings(SearchedFile(upload.location, 0), FileKind.UNKNOWN, (), problem)
-
-
-def _counts(hit: KeyHits, erasure: Erasure, partitions: range) -> bool:
-    """Whether a hit is of a record that was to go."""
-    if hit.key_hash.hex() not in erasure.key_hashes:
-        return False
-    # What says that it is of a partition that the topic does not have tells as little as what says nothing.
-    if hit.partition is None or hit.partition not in partitions or hit.lowest_offset is None:
-        return True
-    # A partition without a bound was added later, and all that it has is new.
-    return hit.lowest_offset < (erasure.end_offset_of(hit.partition, hit.key_hash.hex()) or 0)

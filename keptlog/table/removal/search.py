@@ -68,6 +68,7 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
             file.size_bytes,
             _is_metadata(location, file.path) and file.path not in strange,
             is_needed=forms[file.path] in needed,
+            is_stray=forms[file.path] not in needed,
         )
         for file in stored
     ]
