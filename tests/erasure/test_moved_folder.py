@@ -7,6 +7,20 @@ from tests.erasure.world import HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
 from tests.table.foreign import expire, set_location
 
 
+def test_a_register_that_lies_where_the_table_lay_is_not_told_as_lost(world: World) -> None:
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask()
+    before = local(location_of(world))
+    set_location(world.home, before.parent / "moved", "users")
+    (told,) = world.eraser.list(["users"], now_ms=world.now_ms).failed.values()
+    assert "set the location of its table back" in str(told)
+    assert str(before) in str(told)
+    assert "copy of the storage" not in str(told)
+    set_location(world.home, before, "users")
+    assert world.row().erasure.is_open
+
+
 def test_what_a_run_left_there_keeps_a_request_open(world: World) -> None:
     world.create()
     world.append((KEY, VALUE), (OTHER, b"1"))

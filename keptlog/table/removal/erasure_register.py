@@ -20,6 +20,7 @@ from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.state import ERASURES, OPEN_ERASURES, lacks_register
 from keptlog.table.metadata.stored_json import from_json, from_json_file, from_property, require_bare
 from keptlog.table.removal.journal import receipt_folder
+from keptlog.table.removal.own_folder import moved_from
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -58,6 +59,10 @@ def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
     try:
         content = files.read_bytes(path)
     except FileNotFoundError:
+        moved = moved_from(table)
+        if moved:
+            # It is where it was: set back, the table finds it.
+            mend = f"the folder {table.location()} {moved.why}: {moved.todo}"
         raise LogCorrupt(f"topic {topic}: its erasures {path} are gone; {mend}") from None
     except NO_FILE as error:
         raise LogCorrupt(f"topic {topic}: its erasures {path} can't be read ({error.strerror}); {mend}") from error

@@ -142,8 +142,13 @@ def told_not_own(table: Table, paths: Iterable[str]) -> NotOwn | None:
     """As ``not_own``, as far as the table and its folder tell it; no catalog is asked."""
     if _is_shared(table):
         return NotOwn("may hold files that other tables need, for its table has gc.enabled=false", _UNSHARE)
+    return _other_table(table.location(), paths) or moved_from(table)
+
+
+def moved_from(table: Table) -> NotOwn | None:
+    """That another program has moved a table, and from where; null if none has."""
     moved = _elsewhere_before(table)
-    return _other_table(table.location(), paths) or (NotOwn(moved) if moved else None)
+    return NotOwn(moved) if moved else None
 
 
 def _is_shared(table: Table) -> bool:
