@@ -17,7 +17,6 @@ from keptlog.log.holder import Held, HolderKind
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import Manifests, all_references, below, comparable_forms
 from keptlog.table.removal.journal import DeletedFile, Journal, journal_folder, read_journal
-from keptlog.table.removal.removal import Removal
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -53,6 +52,8 @@ def _left_elsewhere(table: Table, journal: Journal, files: TableFiles, manifests
     outside = {each.path: each for each in journal.segments + journal.metadata if not is_below(forms[each.path])}
     if not outside:
         return []
+    from keptlog.table.removal.removal import Removal  # noqa: PLC0415  # who only looks hardly ever needs it
+
     there = Removal(files, table.location()).elsewhere({path: each.bytes for path, each in outside.items()})
     needed = all_references(table, manifests).keys() if there else set()
     return [outside[path] for path in there if forms[path] not in needed]
