@@ -44,7 +44,13 @@ def look_for_holders(store: LogStore | UnopenedStore, topic: str, now_ms: int) -
 
     terms = store.observe(topic).holdings.terms
     with reaching(f"files of topic {topic} can't be listed"):
-        found = held_in(lambda: store.load_table(topic), store.files, terms, now_ms)
+        found = held_in(
+            lambda: store.load_table(topic),
+            store.files,
+            terms,
+            now_ms,
+            lambda table: store.clock_guard.purge_refusal(topic, now_ms, table),
+        )
     elsewhere = store.read_only
     own = (f"the files of this home itself: {elsewhere}",) if elsewhere else ()
     # Whoever looks as of an earlier time finds commits that came later; only those after the clock are of a wrong one.

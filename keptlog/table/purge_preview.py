@@ -25,7 +25,7 @@ from keptlog.table.metadata.references import (
     named_references,
     references_of,
 )
-from keptlog.table.purging.ahead import spared_references
+from keptlog.table.removal.ahead import spared_references
 from keptlog.table.removal.expiry import expiry_of, replaced_before
 from keptlog.table.removal.hidden import hidden_below
 from keptlog.table.removal.journal import read_journals

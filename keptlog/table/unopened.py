@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from keptlog.log.record import Record
     from keptlog.table.chain.sealed_receipts import SealedReceipts
     from keptlog.table.io.files import TableFiles
+    from keptlog.table.purging.clock_guard import ClockGuard
     from keptlog.table.reading.bare import BareTable
     from keptlog.table.reading.read import Reader
     from keptlog.table.store import LogStore
@@ -112,6 +113,16 @@ class UnopenedStore:
     def done_ms(self, as_of_ms: int) -> int:
         """What the clock shows by now, or this time where nobody has given one."""
         return self._clock_ms() if self._clock_ms else as_of_ms
+
+    @cached_property
+    def clock_guard(self) -> ClockGuard:
+        """What tells whether a purge would believe the clock."""
+        from keptlog.table.purging.clock_guard import ClockGuard
+
+        def locations() -> dict[str, str]:
+            return dict(self.metadata_locations())
+
+        return ClockGuard(self.broker_settings, self.load_table, locations, self._clock_ms)
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""

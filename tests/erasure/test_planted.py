@@ -198,24 +198,6 @@ def test_in_a_staged_file_that_the_clean_of_a_killed_process_has_left(world: Wor
     require_verified(world)
 
 
-def test_in_a_copy_of_what_an_append_had_staged_that_died_at_offsets_which_were_given_again(world: World, keptlog: Run) -> None:
-    """It lies behind the bound, and came before the request; a copy has no time that tells so."""
-    almost_erased(world)
-    path = live_path(world).with_name("0-copy.parquet")
-    pq.write_table(to_arrow(0, [Record(5000, KEY, VALUE, 1)]), path)
-    (text,) = [each for each in told(world, keptlog) if str(path) in each]
-    assert "keptlog purge users" in text
-    world.later(SECOND_MS)
-    world.purge()
-    require_verified(world)
-
-
-def test_a_record_that_came_behind_the_request_keeps_nothing_open(world: World) -> None:
-    almost_erased(world)
-    world.append((KEY, b"came back"))
-    require_verified(world)
-
-
 def test_in_a_file_of_watermarks(world: World, keptlog: Run) -> None:
     almost_erased(world)
     path = f"{location_of(world)}/data/watermarks/partition=0/old-marks.arrow"

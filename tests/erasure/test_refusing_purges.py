@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from keptlog.passes.erasures.erase_look import TopicLook
 from tests.cli.conftest import Run, home, keptlog
 from tests.erasure.test_planted import live_path, local, location_of, world
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
@@ -76,3 +77,39 @@ def test_nobody_is_sent_to_a_purge_of_a_folder_that_is_not_the_topics_own(world:
     assert row.erasure.state == "compacted"
     assert all("holds another table" in each and "no purge deletes anything" in each for each in row.blocked)
     assert row.blocked
+
+
+def test_the_storage_that_knows_more_than_the_catalog_is_named(world: World, keptlog: Run) -> None:
+    """A catalog that was put back from a backup."""
+    world.create()
+    world.ingest({0: (OTHER, b"1")}, 1)
+    world.ask()
+    world.later(SECOND_MS)
+    assert not any("purge" in each for each in world.verified().blocked)
+    backup = (world.home / "catalog.db").read_bytes()
+    for offset in (1, 2):
+        world.ingest({offset: (OTHER, b"2")}, offset + 1)
+    (world.home / "catalog.db").write_bytes(backup)
+    world.later(SECOND_MS)
+    row = world.verified()
+    assert row.erasure.state == "compacted"
+    [why] = row.blocked
+    assert why.startswith("waits for a purge: the storage knows more than this catalog (")
+    assert "and no purge deletes anything: if another home goes on" in why
+    assert keptlog("erasure", "verify").code == 1
+
+
+def test_the_clock_that_no_purge_believes_is_named(world: World) -> None:
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask()
+    for _ in range(2):
+        world.later(2 * HOUR_MS)
+        world.clean()
+    world.later(40_000 * DAY_MS)
+    store = world.store
+    store.clock_guard.clock_ms = lambda: world.now_ms
+    found = TopicLook(store, "users", world.now_ms).look([world.erasure()])
+    assert found[0].erasure.state == "compacted"
+    assert found[0].blocked
+    assert all("no purge deletes anything: set the clock right" in each for each in found[0].blocked)

@@ -4,10 +4,10 @@
                   ^                                      | yes
                   +--------------------------------------+
 
-A record counts if it lies below the bound of its key. Where a file tells no offsets, any trace of the key counts, and so
-it does in a file that the table does not refer to: what a run staged that died was never in the log, and its offsets
-were given again. A file that can't be looked through proves nothing: it keeps the erasure open, and is named. What a bucket keeps of files
-beside what it lists is looked through like files.
+A record counts if it lies below the bound of its key. Where a file tells no offsets, any trace of the key counts, and
+so it does in a file that the table does not refer to: what a run staged that died was never in the log, and its offsets
+were given again. A file that can't be looked through proves nothing: it keeps the erasure open, and is named. What a
+bucket keeps of files beside what it lists is looked through like files.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Verification:
         if hit.key_hash.hex() not in erasure.key_hashes:
             return False
         # What says that it is of a partition that the topic does not have tells as little as what says nothing.
-        if is_stray or hit.partition not in self._partitions or hit.lowest_offset is None:
+        if is_stray or hit.partition is None or hit.partition not in self._partitions or hit.lowest_offset is None:
             return True
         # A partition without a bound was added later, and all that it has is new.
         return hit.lowest_offset < (erasure.end_offset_of(hit.partition, hit.key_hash.hex()) or 0)

@@ -20,13 +20,13 @@ from keptlog.log.told.stored_files import WrongFile, live_paths, wrong_files
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.format import FormatVersion, format_of
-from keptlog.table.metadata.forward_in_time import newest_change_ms
 from keptlog.table.metadata.metadata_reading import looked_at
+from keptlog.table.metadata.newest_change import newest_change_ms
 from keptlog.table.metadata.references import Manifests, comparable_forms
 from keptlog.table.metadata.runs import damaged as damaged_runs
 from keptlog.table.metadata.state import damaged_notes, remembers_erasures
-from keptlog.table.purging.ahead import landed_since, told_apart, why_put_back, why_refused
 from keptlog.table.reading.readers import registrations
+from keptlog.table.removal.ahead import landed_since, told_apart, why_put_back, why_refused
 from keptlog.table.removal.erasure_register import read_erasures
 from keptlog.table.removal.own_folder import not_own
 from keptlog.table.removal.topic_storage import drafts_among

@@ -24,6 +24,8 @@ from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpd
 from pyiceberg.typedef import Identifier
 from typing_extensions import override
 
+from keptlog.table.metadata.newest_change import newest_change_ms
+
 
 class ForwardInTime(MetastoreCatalog):
     """Stands before a catalog's class. ``now_ms`` is the clock of its commits, by default PyIceberg's own."""
@@ -86,13 +88,6 @@ def _changed_at(at_ms: int, metadata: TableMetadata, before: TableMetadata) -> T
     if log and log[-1] not in before.snapshot_log:  # a new snapshot is current, or by a rollback an older one again
         log[-1] = log[-1].model_copy(update={"timestamp_ms": at_ms})
     return metadata.model_copy(update={"last_updated_ms": at_ms, "snapshot_log": log})
-
-
-def newest_change_ms(metadata: TableMetadata) -> int:
-    """The latest time of any change that a table's metadata tells of, in ms since 1970 UTC."""
-    logged = [entry.timestamp_ms for entry in metadata.snapshot_log]
-    logged += [entry.timestamp_ms for entry in metadata.metadata_log]
-    return max([metadata.last_updated_ms, *logged, *(snapshot.timestamp_ms for snapshot in metadata.snapshots)])
 
 
 def forward_in_time(catalog: Catalog, now_ms: Callable[[], int] | None) -> Catalog:

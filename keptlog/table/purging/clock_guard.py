@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-
-from pyiceberg.table import Table
+from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.words.iso_time import iso_time
-from keptlog.table.metadata.forward_in_time import newest_change_ms
+from keptlog.table.metadata.newest_change import newest_change_ms
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 _GIVEN_MS = 60_000
 """A time so far after the clock was given by somebody."""
@@ -50,24 +52,36 @@ class ClockGuard:
         Raises:
             InvalidConfig: with both times, and what to do.
         """
-        now_ms = max(times_ms, default=0)
+        why = self._doubt(topic, max(times_ms, default=0), table)
+        if why:
+            what, todo = why
+            raise InvalidConfig(f"topic {topic}: {what}: nothing was deleted; {todo}")
+
+    def purge_refusal(self, topic: str, now_ms: int, table: Table) -> str:
+        """Why a purge of a topic would be refused now, and what to do; empty if it would not, for its clock."""
+        why = self._doubt(topic, now_ms, table)
+        return "{}, and no purge deletes anything: {}".format(*why) if why else ""
+
+    def _doubt(self, topic: str, now_ms: int, table: Table | None) -> tuple[str, str] | None:
+        """What is wrong with a time, and what to do; null if it is plausible."""
         if self.clock_ms is None or now_ms > self.clock_ms() + _GIVEN_MS:
-            return
+            return None
         max_jump_ms = BrokerConfig.of(self.broker_settings).keptlog_clock_max_jump_ms
         newest_ms = newest_change_ms(table.metadata) if table else self._newest_ms([topic])
         if now_ms - newest_ms <= max_jump_ms:
-            return
+            return None
         locations = self.locations()
         if self._read is None or self._read[0] != locations:
             self._read = locations, self._newest_ms(locations)
         newest_ms = self._read[1]
         # Without one there is nothing to compare with: the topic can't be read, or was deleted just now.
-        if newest_ms and now_ms - newest_ms > max_jump_ms:
-            raise InvalidConfig(
-                f"topic {topic}: the clock shows {iso_time(now_ms)}, but the newest commit of all topics is of "
-                f"{iso_time(newest_ms)}, more than keptlog.clock.max.jump.ms={max_jump_ms} before it: nothing was "
-                "deleted; set the clock right, or, if it is, raise keptlog.clock.max.jump.ms (broker settings) for once"
-            )
+        if not newest_ms or now_ms - newest_ms <= max_jump_ms:
+            return None
+        return (
+            f"the clock shows {iso_time(now_ms)}, but the newest commit of all topics is of {iso_time(newest_ms)}, "
+            f"more than keptlog.clock.max.jump.ms={max_jump_ms} before it",
+            "set the clock right, or, if it is, raise keptlog.clock.max.jump.ms (broker settings) for once",
+        )
 
     def _newest_ms(self, topics: Iterable[str]) -> int:
         newest = 0

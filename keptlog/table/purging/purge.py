@@ -55,10 +55,10 @@ from keptlog.table.metadata.references import (
 from keptlog.table.metadata.state import read_condemned
 from keptlog.table.metadata.without_snapshot import commit_without_snapshot, removal_of, require_same_refs
 from keptlog.table.purging import expired
-from keptlog.table.purging.ahead import spared_references
 from keptlog.table.purging.purge_receipt import Account, PurgeReceipt
 from keptlog.table.purging.quiet import PurgeTimes
 from keptlog.table.purging.sweep import PURGE_AGAIN, Fence, left_registers, may_still_land, newest_list_of
+from keptlog.table.removal.ahead import spared_references
 from keptlog.table.removal.drafts import (
     PURGE,
     Seal,

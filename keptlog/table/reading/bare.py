@@ -150,6 +150,12 @@ class _StatisticsFile:
 @dataclass(frozen=True, slots=True)
 class _LogEntry:
     metadata_file: str
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _SnapshotLogEntry:
+    timestamp_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +168,7 @@ class _Metadata:
     current_snapshot_id: int | None
     snapshots: Sequence[_Snapshot]
     refs: Mapping[str, _Reference]
+    snapshot_log: Sequence[_SnapshotLogEntry]
     metadata_log: Sequence[_LogEntry]
     statistics: Sequence[_StatisticsFile]
     partition_statistics: Sequence[_StatisticsFile]
@@ -255,7 +262,8 @@ def _metadata(stored: Mapping[str, Any]) -> _Metadata:
         current_snapshot_id=None if current in {None, -1} else _number(current),
         snapshots=[_snapshot(each) for each in stored.get("snapshots") or ()],
         refs={name: _reference(each) for name, each in (stored.get("refs") or {}).items()},
-        metadata_log=[_LogEntry(_text(each["metadata-file"])) for each in stored.get("metadata-log") or ()],
+        snapshot_log=[_SnapshotLogEntry(_number(each["timestamp-ms"])) for each in stored.get("snapshot-log") or ()],
+        metadata_log=[_log_entry(each) for each in stored.get("metadata-log") or ()],
         statistics=[_statistics(each) for each in stored.get("statistics") or ()],
         partition_statistics=[_statistics(each) for each in stored.get("partition-statistics") or ()],
     )
@@ -281,6 +289,10 @@ def _summary(stored: Mapping[str, Any]) -> _Summary:
 
 def _reference(stored: Mapping[str, Any]) -> _Reference:
     return _Reference(_number(stored["snapshot-id"]), _Named(_text(stored["type"])))
+
+
+def _log_entry(stored: Mapping[str, Any]) -> _LogEntry:
+    return _LogEntry(_text(stored["metadata-file"]), _number(stored["timestamp-ms"]))
 
 
 def _statistics(stored: Mapping[str, Any]) -> _StatisticsFile:

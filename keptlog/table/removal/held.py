@@ -61,10 +61,17 @@ if TYPE_CHECKING:
     from pyiceberg.table.statistics import PartitionStatisticsFile, StatisticsFile
 
 
-def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: int) -> Holdings:
+def held_in(
+    load: Callable[[], Table],
+    files: TableFiles,
+    terms: Terms,
+    now_ms: int,
+    refusal: Callable[[Table], str] = lambda _: "",
+) -> Holdings:
     """All that holds bytes of a topic which are not live, file by file.
 
-    Of what is late it is asked whether its store keeps it by a lock.
+    Of what is late it is asked whether its store keeps it by a lock. ``refusal`` tells why a purge would not even look
+    at the topic, and is empty if it would.
 
     Raises:
         LogCorrupt: the current snapshot can't be read.
@@ -89,7 +96,9 @@ def held_in(load: Callable[[], Table], files: TableFiles, terms: Terms, now_ms: 
         late = [each for each in held if (each.deadline_ms(terms) or now_ms) < now_ms]
         storage = Storage(table.location(), found_there.listed, found_there.hidden)
         may_be_asked = found.held or len(table.metadata.snapshots) > 1
-        no_purge = purge_refusal(table, storage, manifests, files, load) if may_be_asked else ""
+        no_purge = ""
+        if may_be_asked:
+            no_purge = refusal(table) or purge_refusal(table, storage, manifests, files, load)
         return replace(found, held=with_locks(files, held, late, terms), no_purge=no_purge)
 
     return looked_at(load_listed, look)

@@ -12,6 +12,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.told.stored_files import why_no_purge
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import Manifests, below, comparable_forms, live_references
+from keptlog.table.removal.ahead import told_apart, why_refused_here
 from keptlog.table.removal.own_folder import told_not_own
 from keptlog.table.removal.topic_storage import Storage
 
@@ -24,12 +25,16 @@ def purge_refusal(
 ) -> str:
     """Why a purge refuses, and what to do; empty if it does not, or it can't be told.
 
-    Its folder is not the topic's own, or a live file is not there.
+    Its folder is not the topic's own, the storage knows more than the catalog, or a live file is not there.
     """
-    other = told_not_own(table, (each.path for each in storage.files.values()))
+    paths = [each.path for each in storage.files.values()]
+    other = told_not_own(table, paths)
     if other:
         return f"its folder {table.location()} {other.why}, and no purge deletes anything: {other.todo}"
     try:
+        _, elsewhere = told_apart(table, paths, manifests)
+        if elsewhere:
+            return why_refused_here(table, elsewhere)
         found = _live_and_gone(table, storage, manifests, files, load)
     except (LogCorrupt, OSError):
         return ""

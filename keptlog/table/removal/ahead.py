@@ -23,14 +23,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-
-from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadata
+from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import Manifests, References, comparable, comparable_forms, references_of
 from keptlog.table.removal.own_folder import staged_copy
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
 
 _METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
 
@@ -73,13 +75,25 @@ def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tup
 
 def why_refused(table: Table, elsewhere: Sequence[str]) -> str:
     """Why nothing is deleted, and what to do."""
-    more = f" (and {len(elsewhere) - 1} more)" if len(elsewhere) > 1 else ""
     return (
-        f"topic {table.name()[-1]}: the storage knows more than this catalog: {elsewhere[-1]}{more} is not in its "
-        f"history, which ends with {table.metadata_location.rpartition('/')[2]}. Nothing was deleted. Either another "
-        "home goes on with this storage: purge with that one. Or this home was restored from a backup, and no other "
-        "goes on: move these metadata files out of the topic's folder; keptlog doctor names them"
+        f"topic {table.name()[-1]}: the storage knows more than this catalog: {elsewhere[-1]}{_more(elsewhere)} is not "
+        f"in its history, which ends with {table.metadata_location.rpartition('/')[2]}. Nothing was deleted. Either "
+        "another home goes on with this storage: purge with that one. Or this home was restored from a backup, and no "
+        "other goes on: move these metadata files out of the topic's folder; keptlog doctor names them"
     )
+
+
+def why_refused_here(table: Table, elsewhere: Sequence[str]) -> str:
+    """The same for who is not purging."""
+    return (
+        f"the storage knows more than this catalog ({elsewhere[-1]}{_more(elsewhere)} is not in its history), and no "
+        "purge deletes anything: if another home goes on with this storage, purge with that one, and if this home was "
+        f"restored from a backup, move the metadata files out of {table.location()} that keptlog doctor names"
+    )
+
+
+def _more(elsewhere: Sequence[str]) -> str:
+    return f" (and {len(elsewhere) - 1} more)" if len(elsewhere) > 1 else ""
 
 
 def landed_since(named: str, stored: Iterable[str]) -> list[str]:
@@ -94,10 +108,9 @@ def landed_since(named: str, stored: Iterable[str]) -> list[str]:
 
 def why_put_back(topic: str, named: str, elsewhere: Sequence[str]) -> str:
     """Why files are gone that the catalog names, where the storage knows more than it does."""
-    more = f" (and {len(elsewhere) - 1} more)" if len(elsewhere) > 1 else ""
     return (
         f"topic {topic}: the catalog was put back to an older state, and files of that were purged since: "
-        f"{elsewhere[-1]}{more} is not in its history, which ends with {named.rpartition('/')[2]}"
+        f"{elsewhere[-1]}{_more(elsewhere)} is not in its history, which ends with {named.rpartition('/')[2]}"
     )
 
 
