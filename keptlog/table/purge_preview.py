@@ -31,6 +31,7 @@ from keptlog.table.removal.hidden import hidden_below
 from keptlog.table.removal.journal import read_journals
 from keptlog.table.removal.live_there import require_live_files
 from keptlog.table.removal.own_folder import require_own_folder
+from keptlog.table.removal.removal import Removal
 from keptlog.table.removal.topic_storage import Storage
 from keptlog.table.waiting.reaching import reaching
 
@@ -50,6 +51,8 @@ class PurgePreview:
     """Of these: the others are manifests and manifest lists."""
     orphans: int
     bytes: int
+    elsewhere: int = 0
+    """Replaced segments outside of the topic's folder: no purge deletes these."""
 
     @property
     def deletes_anything(self) -> bool:
@@ -57,10 +60,19 @@ class PurgePreview:
 
     def __str__(self) -> str:
         if not self.deletes_anything:
-            return f"{self.topic}: nothing to purge"
+            return f"{self.topic}: nothing to purge{self._left}"
         files = f"{counted(self.files, 'replaced file')}, {counted(self.segments, 'segment')} among them, "
         files += f"and {counted(self.orphans, 'orphan')} ({size(self.bytes)})"
-        return f"{self.topic}: {counted(self.snapshots, 'snapshot')} would expire, {files} would be deleted for good"
+        files += f" would be deleted for good{self._left}"
+        return f"{self.topic}: {counted(self.snapshots, 'snapshot')} would expire, {files}"
+
+    @property
+    def _left(self) -> str:
+        if not self.elsewhere:
+            return ""
+        return (
+            f"; {counted(self.elsewhere, 'replaced file')} outside of its folder would be left, to be deleted by hand"
+        )
 
 
 def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int) -> PurgePreview:
@@ -114,7 +126,8 @@ def _preview(
     kept = needed.keys() - of_expired.keys()
     journals, _ = read_journals(files, storage.location, listed)
     left = [file.path for journal in journals.values() for file in journal.segments]
-    segments = set(comparable_forms([*of_expired.data_bytes, *left]).values())
+    replaced = comparable_forms([*of_expired.data_bytes, *left])
+    unneeded = {path: 0 for path, form in replaced.items() if form not in kept}
     of_journals = comparable_forms(path for journal in journals.values() for path in journal.paths)
     goes = of_expired.keys() | set(of_journals.values())
     there = by_comparable_form(storage.hidden.files) | dict(storage.files)
@@ -125,7 +138,8 @@ def _preview(
         topic=table.name()[-1],
         snapshots=len(expired),
         files=len(of_snapshots),
-        segments=len(of_snapshots.keys() & segments),
+        segments=len(of_snapshots.keys() & set(replaced.values())),
         orphans=len(orphans),
         bytes=sum(file.size_bytes for file in [*of_snapshots.values(), *orphans]),
+        elsewhere=len(Removal(files, storage.location).elsewhere(unneeded)),
     )

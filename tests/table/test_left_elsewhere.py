@@ -10,6 +10,7 @@ from keptlog.log.holder import HolderKind
 from keptlog.log.told.examination import holder_problem
 from keptlog.passes.holders import check_gone, look_for_holders
 from keptlog.table.io.files import TableFiles
+from keptlog.table.purge_preview import preview_purge
 from keptlog.table.removal.journal import DeletedFile, Journal, journal_folder, write_journal
 from keptlog.table.store import LogStore
 from tests.table.foreign import insert, set_properties, table_of
@@ -59,6 +60,14 @@ def test_it_is_told_as_not_deleted_until_somebody_has_and_then_a_purge_finishes(
     assert FINISHES in told(store)
     store.purge(TOPIC, clock_ms())
     assert told(store) == ""
+
+
+def test_a_preview_says_that_it_would_be_left(store: LogStore, beside: Path) -> None:
+    journal_of(store, f"file://{beside}")
+    text = "1 replaced file outside of its folder would be left, to be deleted by hand"
+    assert text in str(preview_purge(store, TOPIC, clock_ms(), DAY_MS))
+    beside.unlink()
+    assert text not in str(preview_purge(store, TOPIC, clock_ms(), DAY_MS))
 
 
 def test_doctor_names_no_purge_as_what_mends_it(store: LogStore, beside: Path) -> None:

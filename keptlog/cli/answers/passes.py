@@ -305,6 +305,8 @@ class TopicPreviewForm(TypedDict):
     """Of these files."""
     orphans: int
     bytes: int
+    elsewhere: int
+    """Replaced segments outside of the topic's folder: no purge deletes these."""
 
 
 class PurgePreviewForm(TypedDict):
