@@ -7,7 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.exceptions import (
+    BadRequestError,
+    CommitFailedException,
+    CommitStateUnknownException,
+    ForbiddenError,
+    RESTError,
+    TooManyRequestsError,
+)
 from pyiceberg.table import CommitTableResponse
 
 from keptlog.errors import CommitStateUnknown, InvalidConfig, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
@@ -122,6 +129,40 @@ def test_an_append_that_may_have_landed_and_then_finds_no_catalog_keeps_its_file
     with pytest.raises(CommitStateUnknown):
         store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
     assert values(store_at(tmp_path)) == [(0, 0, b"1")]
+
+
+@pytest.mark.parametrize("error", [ForbiddenError, BadRequestError, TooManyRequestsError])
+def test_an_append_that_a_proxy_says_no_to_after_it_has_passed_it_on_keeps_its_file(
+    store: LogStore, faulty: FaultyCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[RESTError]
+) -> None:
+    """Where the look after it is refused too, nobody has said that it did not land."""
+
+    def passed_on_and_refused(commit: Commit) -> CommitTableResponse:
+        commit()
+        monkeypatch.setattr(faulty, "load_table", refuse)
+        return refuse()
+
+    def refuse(*_: object) -> CommitTableResponse:
+        raise error("told by the proxy")
+
+    faulty.faults = [passed_on_and_refused]
+    with pytest.raises(CommitStateUnknown, match=r"told by the proxy.*--run-id run-7$"):
+        store.append(TOPIC, new_records(("a", "1")), "run-7", NOW_MS)
+    assert values(store_at(tmp_path)) == [(0, 0, b"1")]
+    assert store_at(tmp_path).append(TOPIC, new_records(("a", "1")), "run-7", NOW_MS).records == 1
+    assert values(store_at(tmp_path)) == [(0, 0, b"1")]
+
+
+def test_an_append_that_is_refused_and_looked_for_in_vain_leaves_no_file(
+    store: LogStore, faulty: FaultyCatalog, tmp_path: Path
+) -> None:
+    def forbidden(commit: Commit) -> CommitTableResponse:
+        raise ForbiddenError("no right to write")
+
+    faulty.faults = [forbidden]
+    with pytest.raises(StorageUnavailable, match="nothing landed"):
+        store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    assert files_below(tmp_path) == set()
 
 
 def test_an_unanswered_append_is_no_longer_in_doubt_once_the_table_has_moved_on(

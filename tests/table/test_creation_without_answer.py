@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.exceptions import CommitStateUnknownException, ForbiddenError
 
 from keptlog.errors import CommitStateUnknown, InvalidConfig, StorageUnavailable
 from keptlog.table.metadata.partitions import PARTITIONS
@@ -25,19 +25,29 @@ def store(catalog: SqlCatalog) -> LogStore:
     return LogStore(catalog, {}, lambda _: None, lambda: "an-id")
 
 
-def _lose_the_answer(monkeypatch: pytest.MonkeyPatch, catalog: SqlCatalog, *, lands: bool) -> None:
+def _lose_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+    catalog: SqlCatalog,
+    *,
+    lands: bool,
+    error: type[Exception] = CommitStateUnknownException,
+) -> None:
     really = catalog.create_table
 
     def create(*args: Any, **kwargs: Any) -> None:
         if lands:
             really(*args, **kwargs)
-        raise CommitStateUnknownException("the answer was lost")
+        raise error("the answer was lost")
 
     monkeypatch.setattr(catalog, "create_table", create)
 
 
-def test_it_is_there_so_it_was_created(catalog: SqlCatalog, store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    _lose_the_answer(monkeypatch, catalog, lands=True)
+@pytest.mark.parametrize("error", [CommitStateUnknownException, ForbiddenError])
+def test_it_is_there_so_it_was_created(
+    catalog: SqlCatalog, store: LogStore, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """A proxy may also say no to what it has passed on."""
+    _lose_the_answer(monkeypatch, catalog, lands=True, error=error)
     assert store.create_topic("users", 2, {"cleanup.policy": "compact"}).partitions == 2
     assert store.topics() == ["other", "users"]
 

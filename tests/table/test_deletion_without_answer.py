@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.exceptions import CommitStateUnknownException, ForbiddenError
 
 from keptlog.errors import CommitStateUnknown, StorageUnavailable
 from keptlog.table.store import LogStore
@@ -31,13 +31,20 @@ def store(tmp_path: Path, catalog: SqlCatalog) -> LogStore:
     return store
 
 
-def lose_the_answer(monkeypatch: pytest.MonkeyPatch, catalog: SqlCatalog, change: str, *, lands: bool) -> None:
+def lose_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+    catalog: SqlCatalog,
+    change: str,
+    *,
+    lands: bool,
+    error: type[Exception] = CommitStateUnknownException,
+) -> None:
     really = getattr(catalog, change)
 
     def changed(*args: Any) -> None:
         if lands:
             really(*args)
-        raise CommitStateUnknownException("the answer was lost")
+        raise error("the answer was lost")
 
     monkeypatch.setattr(catalog, change, changed)
 
@@ -54,6 +61,15 @@ def test_it_was_made_so_the_topic_is_deleted_to_its_last_file(
     before = files_below(tmp_path)
     assert len(store.delete_topic(TOPIC, NOW_MS).deleted_files) == len(before)
     assert (files_below(tmp_path), store.topics(), store.being_deleted()) == ([], [], [])
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_it_was_made_and_a_proxy_says_no_so_the_topic_is_deleted(
+    catalog: SqlCatalog, store: LogStore, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    lose_the_answer(monkeypatch, catalog, change, lands=True, error=ForbiddenError)
+    assert store.delete_topic(TOPIC, NOW_MS).is_over
+    assert (store.topics(), store.being_deleted()) == ([], [])
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -123,7 +123,7 @@ def _telling(call: Callable[..., Any], *, is_question: bool) -> Callable[..., An
             kind = _kind_of(error)
             if is_question and kind is FailureKind.UNKNOWN:
                 kind = FailureKind.NOT_SENT
-            raise GlueFailure(_said(error), kind) from error
+            raise GlueFailure(_said(error), kind, is_answer=isinstance(error, ClientError)) from error
 
     return told
 

@@ -22,7 +22,8 @@ snapshot: on that it can't land any more. Whatever is raised but ``CommitStateUn
 for the change alone may delete them (``keptlog.table.commits.staged``).
 
 Who refuses for good (``reach``) is not asked again, but it is looked once more: a proxy may say no to what it has
-passed on. A disk that is full is told at once. A commit that found no connection was not sent.
+passed on. If that look is refused too, it stays in doubt. A disk that is full is told at once. A commit that found no
+connection was not sent.
 
 Each round that is made again is one line of the log. An outage is a warning; a lost race is everyday life beside other
 writers, so only the 1st, 2nd, 4th, 8th … of a change is news.
@@ -32,7 +33,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -62,7 +62,16 @@ from keptlog.table.metadata.lineage import require_written_format
 from keptlog.table.metadata.runs import LandedChange, expired_since, landed_before
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.own_folder import require_not_inside
-from keptlog.table.waiting.reach import OUT_OF_REACH, FailureKind, disk_refusal_of, failure_of, todo_about, was_silent
+from keptlog.table.waiting.patience import pause_seconds
+from keptlog.table.waiting.reach import (
+    OUT_OF_REACH,
+    FailureKind,
+    disk_refusal_of,
+    failure_of,
+    is_sure,
+    todo_about,
+    was_silent,
+)
 from keptlog.table.waiting.reaching import one_line
 
 _logger = logging.getLogger(__name__)
@@ -72,9 +81,6 @@ MAX_OUTAGES = 24
 _OF_SILENCE = 8
 """As so many counts one that was waited for until its time was up: all of them would take three quarters of an hour."""
 MAX_LOST_RACES = 200
-_FIRST_PAUSE_SECONDS = 0.02
-_LONGEST_PAUSE_SECONDS = 2.0
-_LONGEST_RACE_PAUSE_SECONDS = 0.05
 
 Land = Callable[[], object]
 """Commits a prepared change."""
@@ -214,7 +220,7 @@ class Committer:
         except OUT_OF_REACH as error:
             if failure_of(error) is FailureKind.UNKNOWN:
                 rounds.was_unanswered()
-            else:
+            elif is_sure(error):
                 rounds.was_refused()
                 _require_room(rounds.change, error, self._database(error) or table.location())
             rounds.failed(error)
@@ -254,7 +260,11 @@ class _Rounds:
     @property
     def is_in_doubt(self) -> bool:
         """Whether it may have landed, or still may."""
-        return self.is_unanswered or (self._sending and self.change.commit_id is not None)
+        return self._is_unsure and self.change.commit_id is not None
+
+    @property
+    def _is_unsure(self) -> bool:
+        return self._sending or bool(self._unanswered_on)
 
     @property
     def is_unanswered(self) -> bool:
@@ -337,16 +347,16 @@ class _Rounds:
 
     def tell(self) -> float:
         """One line for a round that is made again, and why; gives the seconds to wait before it."""
-        pause_seconds = _pause_seconds(self.lost_races, self.outages, self.change.commit_id or self.change.topic)
+        wait_seconds = pause_seconds(self.lost_races, self.outages, self.change.commit_id or self.change.topic)
         why = one_line(self.failure) if self.failure else ""
         if self.outages:
             text = "%s: catalog or storage can't be reached (%s); attempt %d of %d follows in %.2f s"
-            _logger.warning(text, self.change, why, self.outages + 1, MAX_OUTAGES, pause_seconds)
+            _logger.warning(text, self.change, why, self.outages + 1, MAX_OUTAGES, wait_seconds)
         else:
             level = logging.INFO if self.lost_races.bit_count() == 1 else logging.DEBUG
             text = "%s: another commit came first (%s); attempt %d of %d follows in %.2f s"
-            _logger.log(level, text, self.change, why, self.lost_races + 1, MAX_LOST_RACES, pause_seconds)
-        return pause_seconds
+            _logger.log(level, text, self.change, why, self.lost_races + 1, MAX_LOST_RACES, wait_seconds)
+        return wait_seconds
 
     def gave_up(self) -> KeptlogError:
         """The error after the last round."""
@@ -355,13 +365,14 @@ class _Rounds:
         if self.is_in_doubt:
             return self.unknown(why)
         place = self.change.place
+        landed = "" if self._is_unsure else "; nothing landed"  # what does no harm twice is not looked for
         if self.refusal:
-            text = f"catalog or storage refuses ({why}); nothing landed: {todo_about(self.refusal)}"
+            text = f"catalog or storage refuses ({why}){landed}: {todo_about(self.refusal)}"
             return StorageUnavailable(f"{place}: {text}").for_good()
         if isinstance(self.failure, CommitFailedException | ValidationException):
             text = f"others committed first {MAX_LOST_RACES} times in a row ({why}); nothing is lost, try again"
             return StalePlan(f"{place}: {text}")
-        text = f"catalog or storage can't be reached ({why}); nothing landed, try again"
+        text = f"catalog or storage can't be reached ({why}){landed}, try again"
         return StorageUnavailable(f"{place}: {text}")
 
     def unknown(self, why: str) -> CommitStateUnknown:
@@ -379,14 +390,3 @@ def _require_room(change: Change, error: Exception, path: str) -> None:
     if refusal:
         named = error.filename if isinstance(error, OSError) else None
         raise StorageUnavailable(refusal_text(str(change), str(named or path), refusal)).for_good() from error
-
-
-def _pause_seconds(lost_races: int, outages: int, salt: str) -> float:
-    """How long to wait: longer and longer for an outage to end, hardly at all after a lost race.
-
-    A swap takes longer to prepare than an append, so the longer it waited the more races it would lose: beside busy
-    writers it would starve. The pause differs for each change, so that two of them don't meet again at every attempt.
-    """
-    share = 0.5 + zlib.crc32(f"{salt}/{lost_races}/{outages}".encode()) % 1024 / 2048
-    longest_seconds = _LONGEST_PAUSE_SECONDS if outages else _LONGEST_RACE_PAUSE_SECONDS
-    return min(_FIRST_PAUSE_SECONDS * 2.0 ** (outages or lost_races), longest_seconds) * share

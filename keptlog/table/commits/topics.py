@@ -47,7 +47,7 @@ from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.deletion import being_deleted
 from keptlog.table.removal.own_folder import table_in
 from keptlog.table.removal.topic_storage import left_behind
-from keptlog.table.waiting.reach import OUT_OF_REACH, FailureKind, failure_of
+from keptlog.table.waiting.reach import OUT_OF_REACH, is_sure
 from keptlog.table.waiting.reaching import one_line
 
 _logger = logging.getLogger(__name__)
@@ -280,7 +280,7 @@ class TopicCreation:
         except TableAlreadyExistsError:
             raise existing_topic(self.name) from None
         except OUT_OF_REACH as error:
-            if failure_of(error) is not FailureKind.UNKNOWN:
+            if is_sure(error):
                 raise
             return self._found(catalog, properties, error)
 

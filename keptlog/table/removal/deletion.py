@@ -75,7 +75,7 @@ from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_alone, require_own_folder
 from keptlog.table.removal.removal import NotDeleted, Removal, not_deleted_error
 from keptlog.table.removal.topic_storage import drafts_among
-from keptlog.table.waiting.reach import OUT_OF_REACH, FailureKind, failure_of
+from keptlog.table.waiting.reach import OUT_OF_REACH, is_sure
 from keptlog.table.waiting.reaching import one_line, reaching
 
 _MOST_ROUNDS = 20
@@ -221,7 +221,7 @@ class Deletion:
         try:
             change()
         except OUT_OF_REACH as error:
-            if failure_of(error) is not FailureKind.UNKNOWN:
+            if is_sure(error):
                 raise
             try:
                 done = is_done()

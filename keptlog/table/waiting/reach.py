@@ -7,7 +7,8 @@ What was asked of it may have been a change. Then there are three kinds of failu
     unknown      it was sent, and no answer that means anything came back                                 perhaps done
 
 To try again is of no use with the first, safe with the second, and with the third only for whoever looks before. In
-doubt a failure is unknown: who calls it not sent may delete what a commit has just made live.
+doubt a failure is unknown: who calls it not sent may delete what a commit has just made live. For the same reason the
+word of a refusal is not enough where it came over HTTP (``is_sure``).
 """
 
 from __future__ import annotations
@@ -108,9 +109,11 @@ so of the COMMIT. Read-only, two that met, a full disk, no memory, a lock or an 
 class ToldFailure(OSError):
     """A failure of a client whose errors only its own module can read; that says what it means."""
 
-    def __init__(self, text: str, kind: FailureKind) -> None:
+    def __init__(self, text: str, kind: FailureKind, *, is_answer: bool = False) -> None:
         super().__init__(text)
         self.kind = kind
+        self.is_answer = is_answer
+        """Whether something on the way has answered."""
 
 
 class NotConnected(OperationalError):
@@ -174,6 +177,18 @@ def failure_of(error: Exception) -> FailureKind:
     is_of_disk = isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM}
     is_refused = store_refusal_of(error) or is_of_disk or isinstance(error, IN_THE_WAY)
     return FailureKind.REFUSED if is_refused else FailureKind.UNKNOWN
+
+
+def is_sure(error: Exception) -> bool:
+    """Whether the change that met this failure was surely not made; else it is looked at what became of it.
+
+    A database or a disk says itself what it has not done. An answer of HTTP may be that of somebody who stands before a
+    catalog and has passed on what he then says no to, or of the catalog to a request that he sent twice.
+    """
+    from requests.exceptions import HTTPError  # noqa: PLC0415  # as said above
+
+    is_answer = isinstance(error, RESTError | HTTPError) or (isinstance(error, ToldFailure) and error.is_answer)
+    return not is_answer and failure_of(error) is not FailureKind.UNKNOWN
 
 
 def was_silent(error: BaseException) -> bool:
