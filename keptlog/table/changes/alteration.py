@@ -25,7 +25,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.config import DECIDING, TopicConfig, known_settings, settled
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.topics import stored_properties
-from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
+from keptlog.table.metadata.change import OPERATION, RUN_ID, SAME_AGAIN, Change
 from keptlog.table.metadata.lineage import COMMIT_ID
 from keptlog.table.metadata.logs import known_config, stored_config
 from keptlog.table.metadata.manifests import FileChange
@@ -54,7 +54,7 @@ class Alteration:
             change = alteration_of(table, wanted, self.run_id)
             return change.written(table) if change else None
 
-        committer.commit(Change(self.topic, commit_id=self.run_id), prepare)
+        committer.commit(Change(self.topic, commit_id=self.run_id, remedy=SAME_AGAIN), prepare)
 
     def properties(self, there: Mapping[str, str], broker_settings: Mapping[str, str]) -> dict[str, str | None]:
         """The properties that it gives to a table with those that are ``there``; null for those that go.

@@ -26,7 +26,7 @@ from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.staged import discarded_if_refused
 from keptlog.table.commits.topics import Topic, load_topic_table
 from keptlog.table.io.files import TableFiles
-from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
+from keptlog.table.metadata.change import OPERATION, RUN_ID, SAME_AGAIN, Change
 from keptlog.table.metadata.lineage import COMMIT_ID, require_own
 from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.metadata_reading import looked_at
@@ -136,7 +136,8 @@ class RegisterChange:
     def _change(
         self, commit_id: str, changed: Changed, next_ms: Callable[[Table], int | None], *, since: int | None
     ) -> None:
-        change = Change(self.topic.name, self.topic.id, commit_id, since)
+        remedy = SAME_AGAIN if since is None else ""  # a request is repeated with its id, which is its run's
+        change = Change(self.topic.name, self.topic.id, commit_id, since, remedy=remedy)
 
         def prepare(table: Table) -> Land | None:
             require_own(table)

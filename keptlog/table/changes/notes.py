@@ -26,7 +26,7 @@ from keptlog.log.erasures.erasure import Erasure
 from keptlog.log.erasures.open_erasures import open_erasures
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.io.files import TableFiles
-from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
+from keptlog.table.metadata.change import OPERATION, RUN_ID, SAME_AGAIN, Change
 from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.lineage import COMMIT_ID, require_own
 from keptlog.table.metadata.manifests import FileChange
@@ -100,7 +100,7 @@ class NotesRepair:
             summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "repair"}
             return FileChange(summary, self._counted(table, found, now_ms)).written(table)
 
-        self.committer.commit(Change(self.topic, commit_id=run_id), prepare)
+        self.committer.commit(Change(self.topic, commit_id=run_id, remedy=SAME_AGAIN), prepare)
         return found
 
     def _counted(self, table: Table, names: Collection[str], now_ms: int) -> Mapping[str, str]:

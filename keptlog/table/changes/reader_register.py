@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyiceberg.table import Table
 
 from keptlog.table.commits.commit import Committer, Land
-from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
+from keptlog.table.metadata.change import OPERATION, RUN_ID, SAME_AGAIN, Change
 from keptlog.table.metadata.lineage import COMMIT_ID
 from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.prefixes import READER_PREFIX
@@ -46,7 +46,7 @@ class ReaderRegister:
                 return None
             return FileChange(_summary(run_id), {READER_PREFIX + name: to_json(found)}).written(table)
 
-        self.committer.commit(Change(topic, commit_id=run_id), prepare)
+        self.committer.commit(Change(topic, commit_id=run_id, remedy=SAME_AGAIN), prepare)
         return found
 
     def remove(self, topic: str, name: str, run_id: str) -> None:
@@ -62,7 +62,7 @@ class ReaderRegister:
                 return None
             return FileChange(_summary(run_id), {}, removed_properties=[key]).written(table)
 
-        self.committer.commit(Change(topic, commit_id=run_id), prepare)
+        self.committer.commit(Change(topic, commit_id=run_id, remedy=SAME_AGAIN), prepare)
 
 
 def _summary(run_id: str) -> dict[str, str]:

@@ -32,7 +32,7 @@ from keptlog.log.segment import Log, Segment
 from keptlog.log.words.counted import counted
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.io.files import TableFiles
-from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
+from keptlog.table.metadata.change import OPERATION, RUN_ID, SAME_AGAIN, Change
 from keptlog.table.metadata.file_metrics import LiveFile, live_file
 from keptlog.table.metadata.lineage import (
     COMMIT_ID,
@@ -124,7 +124,8 @@ class Repair:
             landing = FileChange(summary, plan.state, change.added, change.removed, change.live, change.base)
             return landing.written(fresh)
 
-        committer.commit(Change(self.topic, commit_id=run_id, require_fit=_anything_fits), prepare)
+        change = Change(self.topic, commit_id=run_id, require_fit=_anything_fits, remedy=SAME_AGAIN)
+        committer.commit(change, prepare)
 
     def _make(self, table: Table) -> tuple[RepairPlan, FileChange] | None:
         require_written_format(table)

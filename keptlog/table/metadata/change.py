@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 RUN_ID = "keptlog.run-id"
 OPERATION = "keptlog.operation"
 """Snapshot summary properties, beside ``COMMIT_ID``."""
+SAME_AGAIN = "run the same command again, which finds out"
+"""What to do about a commit without an answer of what takes no run id, and does no harm twice."""
 
 
 @dataclass(frozen=True, slots=True)
