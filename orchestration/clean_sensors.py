@@ -112,6 +112,9 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
     if requests:
         set_pool_size(tick, broker.log_cleaner_threads)
     reason = why_nothing(trigger, seen, due) if broker.log_cleaner_enable else CLEANER_DISABLED
+    unbegun = None if seen.locations or seen.behind else tick.log_store.why_unbegun()
+    if unbegun:
+        reason += f" ({unbegun})"
     if spark_is_down:
         reason = f"{spark_is_down}; until then {counted(len(due.requested), 'log')} will wait"
     return dg.SensorResult(

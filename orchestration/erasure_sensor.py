@@ -93,6 +93,9 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     context, log_store = mounted.context, mounted.log_store
     now_ms, memory = mounted.now_ms(), erasure_memory_of(log_store)
     tick = _Tick(mounted, memory, log_store.observer.look(now_ms))
+    if context.cursor and not tick.seen.locations:
+        # Erasures were told of: of a home that is away it would be told that none is open, and none late.
+        log_store.require_begun()
     if memory.quiet and memory.quiet.still_holds(tick.seen, context.cursor):
         return dg.SensorResult(skip_reason=memory.quiet.reason, cursor=memory.quiet.cursor)
     is_any, large = _looked(tick)

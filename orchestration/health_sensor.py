@@ -103,12 +103,15 @@ def _seen(tick: Tick, now_ms: int) -> Overview:
     """What the last look of any sensor saw, if it is young enough; else a look.
 
     Raises:
-        StorageUnavailable: the catalog can't be reached.
+        StorageUnavailable: the catalog can't be reached, or there is none: then zero logs are no number either.
     """
     observer = tick.log_store.observer
     last = observer.last
     is_young = last is not None and was_within(SHARED_MS, last.now_ms, now_ms)
-    return last if last is not None and is_young else observer.look(now_ms)
+    seen = last if last is not None and is_young else observer.look(now_ms)
+    if not seen.locations:
+        tick.log_store.require_begun()
+    return seen
 
 
 def _unseen(seen: Overview) -> list[str]:

@@ -101,6 +101,8 @@ def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
     asked, now_ms = _Asked.of_cursor(tick.context.cursor), tick.now_ms()
     try:
         overview = tick.log_store.observer.look(now_ms)
+        if not overview.locations:
+            tick.log_store.require_begun()
     except StorageUnavailable as error:
         return f"the asset graph stays as it is: {first_line(error)}", asked
     if overview.behind:

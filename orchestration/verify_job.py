@@ -69,6 +69,8 @@ def _verify(run: Run, config: VerifyConfig) -> None:
         store = log_store.store
         asked = all_that_is_there(store, config.logs)
         topics = store.topics()
+        if not topics:
+            log_store.require_begun()
     logs: dict[str, list[Log]] = defaultdict(list)
     for log in asked.logs:
         logs[log.topic_partition.topic].append(log)

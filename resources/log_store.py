@@ -3,7 +3,8 @@
 Opening a catalog costs time and connections, and a sensor ticks for ever in one process; so a process opens each home
 once and keeps it, with what its sensors have seen of the logs. A home that can't be opened is not remembered: the next
 tick tries again. And one whose folder or catalog is another one now is opened anew, or the old catalog would be read on
-through an open connection, whatever was put in its place.
+through an open connection, whatever was put in its place. One whose catalog is away is not: it would be a home that
+nobody has begun, without topics, and all that was known of them would be taken for gone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import dagster as dg
 from pydantic import Field
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import Home, monotonic_ms, open_home
 from keptlog.passes.observer import Observer
 from keptlog.settings import home_path
@@ -132,6 +133,28 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         return self._open().home.store
 
+    def why_unbegun(self) -> str | None:
+        """What is said where no catalog is: a home without topics, or one whose disk is not mounted; nobody can tell.
+
+        Raises:
+            InvalidConfig: it is no folder.
+            StorageUnavailable: its catalog is lost.
+        """
+        from keptlog.table.catalogs.home_folder import why_unbegun  # noqa: PLC0415  # a tick needs it, loading does not
+
+        return why_unbegun(self.path)
+
+    def require_begun(self) -> None:
+        """Refuse to take a home without a catalog for one without topics.
+
+        Raises:
+            InvalidConfig: it is no folder.
+            StorageUnavailable: there is no catalog, or it is lost.
+        """
+        unbegun = self.why_unbegun()
+        if unbegun:
+            raise StorageUnavailable(f"{unbegun}: mount it, or create a topic with `keptlog topic create TOPIC`")
+
     @property
     def broker(self) -> BrokerConfig:
         """The home's broker settings; raises what ``store`` does."""
@@ -188,7 +211,16 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             place = _Place.of(path)
             opened = _opened.get((path, topics))
             if opened is None or opened.place != place:
+                if opened and opened.place.catalog and not place.catalog:
+                    self._require_not_lost()
                 home = open_home(path)
                 home = home.only(topics) if topics else home
                 opened = _opened[path, topics] = _Opened(home, Observer(home.store, monotonic_ms), place)
             return opened
+
+    def _require_not_lost(self) -> None:
+        from keptlog.table.catalogs.home_folder import lost_since  # noqa: PLC0415  # a tick needs it, loading does not
+
+        # Where another catalog is configured, nobody misses the file.
+        if self.why_unbegun():
+            raise StorageUnavailable(lost_since(self.path))

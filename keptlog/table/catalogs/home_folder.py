@@ -109,28 +109,39 @@ def _in_its_place(home: Path) -> str | None:
 def require_home(home: Path, environment: Mapping[str, str] = os.environ) -> None:
     """Refuse to look at a home in which no topic was ever created: it may be the wrong one.
 
-    Where another catalog is configured, topics are elsewhere, and nothing is asked.
-
     Raises:
         InvalidConfig: saying where it was looked for.
         StorageUnavailable: topics were created, and the catalog is lost; or this user may not enter the home.
     """
+    unbegun = why_unbegun(home, "" if environment.get("KEPTLOG_HOME") else ", where it is by default", environment)
+    if unbegun:
+        raise InvalidConfig(
+            f"{unbegun}; set KEPTLOG_HOME to the home that you mean, or make one there: "
+            "keptlog topic create TOPIC --config cleanup.policy=compact"
+        )
+
+
+def why_unbegun(home: Path, which: str = "", environment: Mapping[str, str] = os.environ) -> str | None:
+    """What is said of a home without a catalog: that it has no topics may be true, and nobody can tell.
+
+    Where another catalog is configured, topics are elsewhere, and nothing is asked. ``which`` comes after its path.
+
+    Raises:
+        InvalidConfig: it is no folder.
+        StorageUnavailable: topics were created, and the catalog is lost; or this user may not enter the home.
+    """
     require_entry(home)
     if is_made(home / DATABASE) or (may_be_configured(environment) and catalog_settings()):
-        return
+        return None
     require_folder(home)
     require_catalog_not_lost(home)
-    which = "" if environment.get("KEPTLOG_HOME") else ", where it is by default"
     if not home.exists():
         seen = f"there is no home at {home}{which}"
     else:
         named = f"home {home}{which}," if which else f"home {home}"
         what = "has no catalog" if _names_in(home, home) else "is an empty folder"
-        seen = f"{named} {what}: no topic was ever created there, or it was emptied, or its disk is not mounted"
-    raise InvalidConfig(
-        f"{seen}; set KEPTLOG_HOME to the home that you mean, or make one there: "
-        "keptlog topic create TOPIC --config cleanup.policy=compact"
-    )
+        seen = f"{named} {what}"
+    return f"{seen}: no topic was ever created there, or it was emptied, or its disk is not mounted"
 
 
 def is_made(database: Path) -> bool:
