@@ -66,6 +66,8 @@ def _purge(run: Run, config: PurgeConfig) -> None:
         result = run.log_store.purger.purge(
             config.topics, now_ms=now_ms, orphan_grace_ms=config.orphan_grace_ms, skips_unknown=True
         )
+    if not (result.receipts or result.deletions or result.failed) and (unbegun := run.log_store.why_unbegun()):
+        context.log.warning("nothing was purged: %s", unbegun)
     changed = _tell(context, result)
     _check_gone(run, changed, now_ms)
     if result.idle:

@@ -103,3 +103,13 @@ def test_a_verify_of_a_home_that_is_away_fails(world: World, away: Path) -> None
     assert failure
     assert failure.user_failure_data
     assert "or its disk is not mounted" in (failure.user_failure_data.description or "")
+
+
+def test_a_purge_of_a_home_that_is_away_says_that_nothing_was_purged(
+    world: World, away: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world.reopen()
+
+    assert world.run_job("purge", dg.RunRequest(run_config={})).success, "most homes without a catalog are new ones"
+
+    assert "nothing was purged: " in capfd.readouterr().err
