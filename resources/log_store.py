@@ -153,7 +153,7 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         unbegun = self.why_unbegun()
         if unbegun:
-            raise StorageUnavailable(f"{unbegun}: mount it, or create a topic with `keptlog topic create TOPIC`")
+            raise StorageUnavailable(f"{unbegun}; mount its disk, or create a topic with `keptlog topic create TOPIC`")
 
     @property
     def broker(self) -> BrokerConfig:

@@ -136,12 +136,10 @@ def why_unbegun(home: Path, which: str = "", environment: Mapping[str, str] = os
     require_folder(home)
     require_catalog_not_lost(home)
     if not home.exists():
-        seen = f"there is no home at {home}{which}"
-    else:
-        named = f"home {home}{which}," if which else f"home {home}"
-        what = "has no catalog" if _names_in(home, home) else "is an empty folder"
-        seen = f"{named} {what}"
-    return f"{seen}: no topic was ever created there, or it was emptied, or its disk is not mounted"
+        return f"there is no home at {home}{which}"
+    named = f"home {home}{which}," if which else f"home {home}"
+    what = "has no catalog" if _names_in(home, home) else "is an empty folder"
+    return f"{named} {what}: no topic was ever created there, or it was emptied, or its disk is not mounted"
 
 
 def is_made(database: Path) -> bool:
