@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from pyiceberg.manifest import ManifestContent
 
 from keptlog.cli import cli
 from keptlog.home import open_home
@@ -16,7 +17,7 @@ from keptlog.table.store import LogStore
 from tests.broken_topics import cut_in_half, first_manifest, manifest_list
 from tests.cli.conftest import Run
 from tests.table.delete_files import delete_by_position
-from tests.table.foreign import current_id, delete_rows, insert, roll_back, set_properties
+from tests.table.foreign import current_id, delete_rows, insert, roll_back, set_properties, table_of
 
 WHY = "topic users was changed by somebody else, and nothing is written to it: it was rolled back from snapshot "
 
@@ -155,6 +156,19 @@ def test_delete_files_that_a_repair_takes_out_are_told(keptlog: Run, home: Path,
     assert dry.code == 0
     assert "  files that come back: 0, that go: 0\n  2 delete files of other programs go, " in dry.out
     assert json.loads(keptlog("repair", "users", "--dry-run", "--json").out)["delete_files_gone"] == paths
+
+
+def test_a_repair_needs_no_manifest_of_delete_files(keptlog: Run, home: Path, users: int) -> None:
+    delete_by_position(home, "users")
+    snapshot = table_of(home, "users").current_snapshot()
+    assert snapshot
+    manifests = snapshot.manifests(table_of(home, "users").io)
+    [of_deletes] = [each.manifest_path for each in manifests if each.content == ManifestContent.DELETES]
+    Path(of_deletes.removeprefix("file://")).unlink()
+    dry = keptlog("repair", "users", "--dry-run", "--json")
+    assert (dry.code, dry.json["delete_files_gone"]) == (0, [of_deletes])
+    assert keptlog("repair", "users", "--yes").code == 0
+    assert keptlog("verify", "users").code == 0
     assert keptlog("repair", "users").code == 0
     assert offsets(keptlog) == [0, 1, 2]
 

@@ -47,7 +47,7 @@ from keptlog.table.metadata.lineage import (
 from keptlog.table.metadata.live_files import LiveFiles, segments_of
 from keptlog.table.metadata.logs import config_of, logs_from
 from keptlog.table.metadata.manifests import FileChange, OtherBase
-from keptlog.table.metadata.metadata_reading import listed_entries
+from keptlog.table.metadata.metadata_reading import entries_of, listed_entries
 from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.metadata.state import SOURCE, LogState, first_dirty_offset, log_end_offset, watermarks
 
@@ -309,11 +309,20 @@ def _difference(
 
 
 def _delete_files(table: Table, current: Snapshot | None) -> tuple[str, ...]:
-    """Delete files of the current snapshot; what was acknowledged never has one."""
+    """Delete files of the current snapshot, which are only told; what was acknowledged never has one.
+
+    Where their manifest can't be read it stands for them: the repair needs none of it.
+    """
     manifests = current.manifests(table.io) if current else []
-    of_deletes = (each for each in manifests if each.content == ManifestContent.DELETES)
-    # Several deletion vectors may lie in one file.
-    return tuple(sorted({entry.data_file.file_path for each in of_deletes for entry in listed_entries(each, table.io)}))
+    found: set[str] = set()  # several deletion vectors may lie in one file
+    for each in manifests:
+        if each.content != ManifestContent.DELETES:
+            continue
+        try:
+            found.update(entry.data_file.file_path for entry in entries_of(table.name()[-1], each, table.io))
+        except LogCorrupt:
+            found.add(each.manifest_path)
+    return tuple(sorted(found))
 
 
 def _data_manifests(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
