@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
 from keptlog.errors import StorageUnavailable
 from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.catalogs.embedded import DATABASE
 from keptlog.table.chosen import ChosenTopics
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.io.files import TableFiles
@@ -145,6 +149,47 @@ def test_topics_of_a_catalog_that_is_far_away_are_asked_for_side_by_side(
 
     monkeypatch.setattr(EmbeddedCatalog, "load_table", wait_for_the_other)
     assert unowned_folders(store) == []
+
+
+def test_tables_of_other_namespaces_are_asked_for_once_and_what_can_not_be_read_is_named(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = open_catalog(tmp_path)
+    for namespace in ("theirs", "going"):
+        catalog.create_namespace(namespace)
+    catalog.rename_table((NAMESPACE, TOPIC), ("theirs", "one"))
+    store.append("empty", new_records(("a", "1")), new_id(), now_ms=NOW_MS)
+    drop(tmp_path, "empty")
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as database:
+        nowhere = f"file://{tmp_path}/nowhere/0.metadata.json"
+        database.execute(
+            "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type) "
+            "SELECT catalog_name, table_namespace, 'two', ?, iceberg_type FROM iceberg_tables WHERE table_name = 'one'",
+            (nowhere,),
+        )
+        database.commit()
+    loads: list[str | Identifier] = []
+    real_load, real_list = EmbeddedCatalog.load_table, EmbeddedCatalog.list_tables
+
+    def load(of: EmbeddedCatalog, identifier: str | Identifier) -> Table:
+        loads.append(identifier)
+        return real_load(of, identifier)
+
+    def list_tables(of: EmbeddedCatalog, namespace: str | Identifier) -> list[Identifier]:
+        if namespace == ("going",):
+            raise NoSuchNamespaceError(namespace)
+        return real_list(of, namespace)
+
+    monkeypatch.setattr(EmbeddedCatalog, "load_table", load)
+    monkeypatch.setattr(EmbeddedCatalog, "list_tables", list_tables)
+    told = {each.name: each for each in unowned_folders(store)}
+    assert sorted(told) == ["empty", TOPIC]
+    assert told[TOPIC].table == "theirs.one"
+    assert (
+        "see first that it is not that of theirs.two, which can't be read; then put the topic back"
+        in told["empty"].todo
+    )
+    assert loads.count(("theirs", "one")) == 1
 
 
 def test_a_topic_that_comes_while_its_folder_is_looked_at_is_not_told(

@@ -17,16 +17,16 @@ server can tell what else is there. Of a home that is a copy nothing is said: it
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, UnknownTopic
-from keptlog.log.words.counted import counted
+from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.units import size
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
-from keptlog.table.metadata.references import comparable
+from keptlog.table.metadata.references import below, comparable, inside
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.topic_storage import left_behind
 from keptlog.table.unopened import UnopenedStore
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from keptlog.storage.files import StoredFile
     from keptlog.table.store import LogStore
+
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class UnownedFolder:
     """The newest metadata file in it, from which a catalog can take the table in again."""
     table: str | None = None
     """A table of another namespace whose files these are: another program has renamed the topic's."""
+    unread: tuple[str, ...] = ()
+    """Namespaces and tables that can't be looked at: it may be one of them."""
 
     @property
     def name(self) -> str:
@@ -67,7 +71,8 @@ class UnownedFolder:
             )
         if self.last_metadata is None:
             return "delete the folder, if nobody needs it"
-        return (
+        first = f"see first that it is not that of {some_of(self.unread, _NAMED)}, which can't be read; then "
+        return (first if self.unread else "") + (
             f"put the topic back, with PyIceberg's catalog.register_table(({NAMESPACE!r}, NAME), "
             f"{self.last_metadata!r}); if it is to go, keptlog topic delete NAME then deletes it, with a receipt"
         )
@@ -117,12 +122,44 @@ def unowned_folders(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
 
 def _in_store(store: LogStore) -> list[UnownedFolder]:
     from keptlog.table.chosen import fitting  # noqa: PLC0415  # it opens the catalog, which few looks need
-    from keptlog.table.removal.own_folder import table_in  # noqa: PLC0415  # as above
 
     catalog = store.committer.catalog
     found = _found(store.files, _OfCatalog(catalog))
     chosen = set(fitting(store, (each.name for each in found)))
-    return [replace(each, table=table_in(catalog, each.path)) for each in found if each.name in chosen]
+    return _with_tables(catalog, [each for each in found if each.name in chosen])
+
+
+def _with_tables(catalog: Catalog, found: Sequence[UnownedFolder]) -> list[UnownedFolder]:
+    """The same, with the tables of other namespaces that lie in them: all are asked for once, if it matters."""
+    from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415  # as above
+
+    names: list[tuple[str, ...]] = []
+    unread: list[str] = []
+    for namespace in catalog.list_namespaces() if found else ():
+        try:
+            names += () if namespace in {(NAMESPACE,), (DELETING,)} else catalog.list_tables(namespace)
+        except NoSuchNamespaceError:
+            continue  # it was removed just now
+        except Exception:  # noqa: BLE001  # it is none of ours, whatever is wrong with it
+            unread.append(".".join(namespace))
+
+    def places(name: tuple[str, ...]) -> tuple[str, ...] | None:
+        try:
+            table = catalog.load_table(name)
+        except NoSuchTableError:
+            return ()  # gone by now, or no table of Iceberg's
+        except Exception:  # noqa: BLE001  # as above
+            return None
+        return comparable(table.metadata_location), inside(table.location())
+
+    loaded = side_by_side(places, names)
+    unread += [".".join(name) for name, forms in loaded.items() if forms is None]
+
+    def whose(folder: UnownedFolder) -> str | None:
+        is_below = below(folder.path)
+        return next((".".join(name) for name, forms in loaded.items() if any(map(is_below, forms or ()))), None)
+
+    return [replace(each, table=whose(each), unread=tuple(unread)) for each in found]
 
 
 def _found(files: TableFiles, tables: _Tables) -> list[UnownedFolder]:
