@@ -97,6 +97,7 @@ def test_the_storage_that_knows_more_than_the_catalog_is_named(world: World, kep
     assert why.startswith("waits for a purge: the storage knows more than this catalog (")
     assert "and no purge deletes anything: if another home goes on" in why
     assert keptlog("erasure", "verify").code == 1
+    assert "the storage knows more than this catalog" in keptlog("explain", "users").out
 
 
 def test_the_clock_that_no_purge_believes_is_named(world: World) -> None:

@@ -63,7 +63,7 @@ def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tup
         if form in known or staged_copy(table.location(), path):
             continue
         number, metadata = _number(path) or 0, whole_metadata(table.io, path)
-        if metadata is not None and metadata.table_uuid != table.metadata.table_uuid:
+        if metadata is not None and str(metadata.table_uuid) != str(table.metadata.table_uuid):
             continue
         if number > current + 1 or (metadata and _is_built_elsewhere(metadata, known, min(numbers))):
             elsewhere.append(path)
