@@ -58,7 +58,10 @@ def test_a_partition_of_many_commits_is_told_once() -> None:
     assert list(bounds_in_summaries(json.dumps(stored).encode())) == [WHOLE]
 
 
-@pytest.mark.parametrize("content", [b"[]", b"{}", b'{"snapshots": [1, {"summary": null}], "partition-specs": null}'])
+ODD = b'{"snapshots": [1, {"summary": null}, {"summary": 7}], "partition-specs": [{"fields": [{"source-id": []}]}]}'
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{}", b'{"snapshots": null, "partition-specs": null}', ODD])
 def test_other_json_has_none(content: bytes) -> None:
     assert list(bounds_in_summaries(content)) == []
 

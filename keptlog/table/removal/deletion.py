@@ -126,7 +126,7 @@ class TopicDeletion:
 def being_deleted(catalog: Catalog) -> list[str]:
     """Topics whose deletion was begun and is not finished, sorted; somebody may be at it just now."""
     try:
-        return sorted(identifier[-1] for identifier in catalog.list_tables((DELETING,)))
+        return sorted(str(identifier[-1]) for identifier in catalog.list_tables((DELETING,)))
     except NoSuchNamespaceError:
         return []
 

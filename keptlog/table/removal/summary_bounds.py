@@ -34,12 +34,8 @@ def bounds_in_summaries(content: bytes) -> Iterator[Bound]:
     if not isinstance(metadata, dict):
         return
     fields = _partition_fields(metadata)
-    told = {
-        name.removeprefix(_PREFIX)
-        for snapshot in _dicts(metadata.get("snapshots"))
-        for name in snapshot.get("summary") or ()
-        if name.startswith(_PREFIX)
-    }
+    summaries = _dicts([snapshot.get("summary") for snapshot in _dicts(metadata.get("snapshots"))])
+    told = {name.removeprefix(_PREFIX) for summary in summaries for name in summary if name.startswith(_PREFIX)}
     for path in sorted(told):
         for part in path.split("/"):
             name, _, value = part.partition("=")
@@ -52,7 +48,7 @@ def _partition_fields(metadata: Mapping[str, Any]) -> dict[str, list[tuple[int, 
     for spec in _dicts(metadata.get("partition-specs")):
         for field in _dicts(spec.get("fields")):
             found.setdefault(str(field.get("name")), []).append(
-                (field.get("source-id", 0), str(field.get("transform")))
+                (_number(field.get("source-id")), str(field.get("transform")))
             )
     return found
 
@@ -68,6 +64,10 @@ def _bound(made_of: list[tuple[int, str]], value: str) -> Iterator[Bound]:
         content = value.encode()
     is_key = bool(telling) and all(each == (KEY, "identity") for each in telling)
     yield Bound("key", content, is_whole=True) if is_key else Bound(PARTITION_VALUE, content)
+
+
+def _number(stored: object) -> int:
+    return stored if isinstance(stored, int) else 0
 
 
 def _dicts(stored: object) -> list[dict[str, Any]]:
