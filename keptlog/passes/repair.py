@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from keptlog.errors import KeptlogError, LogCorrupt
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.given.given import whole_number
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
@@ -117,10 +117,14 @@ class Repairer:
 
         Raises:
             LogCorrupt: it can't be read; says which file is damaged or gone.
+            StorageUnavailable: something can't be looked at now.
         """
         seen = examined(self.store, topic)
         runs = seen.damaged_runs if isinstance(seen.damaged_runs, tuple) else (seen.damaged_runs,)
         beside = (seen.erasures if isinstance(seen.erasures, KeptlogError) else None, *runs, seen.damaged_reader)
+        outage = next((error for error in beside if isinstance(error, StorageUnavailable)), None)
+        if outage:
+            raise outage
         return (*map(str, seen.wrong_files), *(str(error) for error in beside if error))
 
     def repair(self, proposal: RepairProposal, run_id: str, *, now_ms: int) -> dict[str, list[CheckResult]]:
