@@ -30,6 +30,7 @@ from keptlog.cli.purged import deletion_numbers, print_deletion
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import open_home
 from keptlog.log.words.counted import counted
+from keptlog.log.words.harmless import harmless
 from keptlog.topics_file.reading import TopicsFile, load_topics, read_topics
 from keptlog.topics_file.writing import as_data, as_yaml
 
@@ -139,7 +140,7 @@ def _print_plan(plan: TopicsPlan) -> None:
         click.echo(f"{name} is not there: nothing to delete")
     if plan.undeclared:
         shown = [*plan.undeclared[:_LISTED], *(["…"] if len(plan.undeclared) > _LISTED else [])]
-        click.echo(f"left alone, because {plan.where} does not name them: {', '.join(shown)}")
+        click.echo(f"left alone, because {plan.where} does not name them: {harmless(', '.join(shown))}")
     created = sum(each.is_creation for each in plan.changes)
     click.echo(
         f"{created} to create, {len(plan.changes) - created} to alter, {len(plan.deletions)} to delete, "

@@ -28,6 +28,7 @@ from keptlog.log.segment import total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
+from keptlog.log.words.harmless import harmless
 from keptlog.log.words.units import size
 from keptlog.passes.names import named_logs, refuse_unknown
 
@@ -179,7 +180,7 @@ def _print(result: RetentionResult, *, show_left_alone: bool) -> None:
     empty = "nothing was removed" if result.failed else "nothing is old"
     print_table([as_columns(row | {"bytes": size(int(str(row["bytes"])))}) for row in rows], empty=empty)
     for name, reason in result.plan.left_alone.items() if show_left_alone else ():
-        click.echo(f"{name}: left alone, {reason}")
+        click.echo(harmless(f"{name}: left alone, {reason}"))
 
 
 def _row(step: Retain) -> dict[str, object]:
