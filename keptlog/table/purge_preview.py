@@ -29,8 +29,8 @@ from keptlog.table.removal.ahead import spared_references
 from keptlog.table.removal.expiry import expiry_of, replaced_before
 from keptlog.table.removal.hidden import hidden_below
 from keptlog.table.removal.journal import read_journals
-from keptlog.table.removal.live_there import require_live_files
 from keptlog.table.removal.own_folder import require_own_folder
+from keptlog.table.removal.refusal import require_live_files
 from keptlog.table.removal.removal import Removal
 from keptlog.table.removal.topic_storage import Storage
 from keptlog.table.waiting.reaching import reaching

@@ -82,9 +82,9 @@ from keptlog.table.removal.journal import (
     unreadable_folder,
     write_journal,
 )
-from keptlog.table.removal.live_there import require_live_files
 from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_own_folder
+from keptlog.table.removal.refusal import require_live_files
 from keptlog.table.removal.removal import Removal
 from keptlog.table.removal.topic_storage import Storage, drafts_among
 

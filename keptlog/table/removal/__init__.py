@@ -2,7 +2,7 @@
 
 who holds them            ``superseded`` (snapshots), ``held`` (snapshots and storage), ``held_versions``, ``hidden``,
                           ``left_elsewhere``
-what lies there           ``topic_storage``, ``live_there``, ``own_folder``, ``metadata_elsewhere``
+what lies there           ``topic_storage``, ``own_folder``, ``metadata_elsewhere``; why nothing goes: ``refusal``
 who else knows of it      ``ahead`` (a copy of a lake, or one put back)
 what goes                 ``expiry`` (snapshots); written down before: ``journal``, ``named_files``
 how it goes, and is told  ``removal``, ``drafts`` (receipts that are not sealed yet)

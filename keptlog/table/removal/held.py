@@ -50,8 +50,8 @@ from keptlog.table.removal.held_versions import held_versions, with_locks
 from keptlog.table.removal.hidden import HiddenFiles, hidden_below
 from keptlog.table.removal.journal import journal_folder, receipt_folder, unreadable_folder
 from keptlog.table.removal.left_elsewhere import journals_told
-from keptlog.table.removal.live_there import purge_refusal
 from keptlog.table.removal.own_folder import told_not_own
+from keptlog.table.removal.refusal import purge_refusal
 from keptlog.table.removal.superseded import ShownFiles
 from keptlog.table.removal.topic_storage import Storage
 from keptlog.whole_file import is_unfinished

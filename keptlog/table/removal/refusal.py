@@ -1,4 +1,8 @@
-"""Whether all that a table needs is there: else nothing of it is purged, for what looks unneeded may be the way back.
+"""Why a purge of a topic refuses, as far as its folder and its table tell; of the clock ``clock_guard`` does.
+
+    its folder is not the topic's own        others would lose files
+    the storage knows more than the catalog  another home may go on with it
+    a live file is not there                 what looks unneeded may be the way back
 
 The purge asks, and so do its preview and G8: neither is to promise what the purge then refuses.
 """
