@@ -45,9 +45,7 @@ from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.locations import LocationProvider, load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update import (
-    AssertTableUUID,
-)
+from pyiceberg.table.update import AssertTableUUID
 from pyiceberg.table.update.snapshot import _SnapshotProducer
 from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.utils.concurrent import ExecutorFactory
