@@ -105,7 +105,8 @@ class Committer:
         Raises:
             StalePlan: others kept committing first, or the topic is another one now; nothing landed.
             CommitStateUnknown: it may have landed, and nobody could say.
-            StorageUnavailable: catalog or storage can't be reached, or refuses; nothing landed.
+            StorageUnavailable: catalog or storage can't be reached, or refuses; nothing landed, unless the change has
+                no commit id.
             LogCorrupt: state and snapshot don't belong together: somebody else has moved the latter (``lineage``).
             KeptlogError: whatever ``prepare`` refuses; nothing landed.
         """
