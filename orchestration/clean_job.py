@@ -36,6 +36,8 @@ from keptlog.log.words.counted import counted
 from keptlog.log.words.named import named
 from keptlog.passes.clean import Pass
 
+LONGEST_CLEAN_SECONDS = 86_400
+"""What cleans for longer has died, though nobody has told: its place in the pool is another's then."""
 PASSES = "passes"
 """The resource that keeps what one op hands the next."""
 
@@ -105,7 +107,7 @@ def clean_job(mount: Mount) -> dg.JobDefinition:
         name=mount.name(CLEAN_JOB),
         executor_def=dg.in_process_executor,
         description="Clean logs: those that are named, or all that are due.",
-        tags={"dagster/retry_strategy": "ALL_STEPS"},
+        tags={"dagster/retry_strategy": "ALL_STEPS", dg.MAX_RUNTIME_SECONDS_TAG: str(LONGEST_CLEAN_SECONDS)},
     )
     def clean_logs() -> None:
         planned = plan.alias("plan")()

@@ -83,7 +83,8 @@ def clean_sensor(automation: Automation, trigger: Trigger) -> dg.SensorDefinitio
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         tick = MountCall(mount, context)
-        leave_tick(tick.log_store.path, mount.name_prefix, tick.now_ms(), 1000 * automation.seconds(name))
+        if tick.log_store.why_unbegun() is None:  # in the place of a home that is away nothing is made
+            leave_tick(tick.log_store.path, mount.name_prefix, tick.now_ms(), 1000 * automation.seconds(name))
         return _tick(tick, trigger)
 
     sections = [mount.keys.clean, *([mount.keys.dirty] if trigger is Trigger.DIRTY_RATIO else [])]
@@ -104,7 +105,8 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
     seen = tick.log_store.observer.look(tick.now_ms())
     for topic, error in seen.unreadable.items():
         context.log.error("%s can't be read: %s", topic, unnamed(topic, error))
-    due = due_logs(OwnRuns.of_tick(tick), seen.due(trigger) if broker.log_cleaner_enable else [], seen.now_ms)
+    asked = seen.due(trigger) if broker.log_cleaner_enable else []
+    due = due_logs(OwnRuns.of_tick(tick), asked, seen.locations, seen.now_ms)
     spark_is_down = tick.why_spark_is_down() if due.requested else None
     events, cursor = _events(tick, seen) if trigger is Trigger.DIRTY_RATIO else ([], None)
     is_asked_for = due.requested and not spark_is_down
@@ -112,9 +114,7 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
     if requests:
         set_pool_size(tick, broker.log_cleaner_threads)
     reason = why_nothing(trigger, seen, due) if broker.log_cleaner_enable else CLEANER_DISABLED
-    unbegun = None if seen.locations or seen.behind else tick.log_store.why_unbegun()
-    if unbegun:
-        reason += f" ({unbegun})"
+    reason += "" if seen.locations else tick.log_store.perhaps_away()
     if spark_is_down:
         reason = f"{spark_is_down}; until then {counted(len(due.requested), 'log')} will wait"
     return dg.SensorResult(

@@ -99,6 +99,8 @@ def _settled(tick: Tick, record: dg.RunRecord, progress: _Progress) -> str:
     left: list[str] = []
     told = _why_no_mark(record, now_ms)
     if told is None:
+        # Of a home that is away no log is there to be marked, and the run would be settled.
+        tick.log_store.require_begun()
         death = _death(tick, record, now_ms)
         marked = tick.log_store.cleaner().mark_still_due(death, progress.out_of_reach, now_ms=now_ms)
         left = [*marked.untried, *marked.failed]

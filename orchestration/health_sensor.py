@@ -137,9 +137,9 @@ def _hindered(tick: Tick, seen: Overview, states: Sequence[SensorState]) -> dict
     due = in_order_of_urgency(seen.assessments)
     if not due or not tick.log_store.broker.log_cleaner_enable:
         return {}
-    found = due_logs(OwnRuns.of_tick(tick), due, seen.now_ms)
+    found = due_logs(OwnRuns.of_tick(tick), due, seen.locations, seen.now_ms)
     at_it = f"it is being cleaned, or waits: {'; '.join(found.slow)}" if found.slow else "it is being cleaned"
-    queued = f"its clean's run is queued{''.join(f'; {slow}' for slow in found.slow)}"
+    queued = "; ".join(["its clean's run is queued", *found.slow])
     hindered = dict.fromkeys(found.in_flight, at_it) | dict.fromkeys(found.queued, queued)
     for name, retry_at_ms in found.paused:
         hindered[name] = f"an outage has stopped its clean, the next is asked for at {iso_time(retry_at_ms)}"

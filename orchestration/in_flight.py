@@ -78,16 +78,16 @@ class InFlight:
 
 
 def logs_in_flight(own: OwnRuns) -> InFlight:
-    """What the job and materializations clean now, or are queued to."""
+    """What the job and materializations clean now, or wait to clean."""
     return _cleans(own, own.runs(*UNDER_WAY))
 
 
-def begun_and_queued(own: OwnRuns) -> tuple[InFlight, InFlight]:
-    """The same, apart: a run that waits in Dagster's queue cleans nothing yet.
+def begun_and_queued(own: OwnRuns, records: Sequence[dg.RunRecord]) -> tuple[InFlight, InFlight]:
+    """The same of runs that are under way, apart: one that waits in Dagster's queue cleans nothing yet.
 
     Both by one look. A run that left the queue between two looks would be in neither.
     """
-    runs = own.runs(*UNDER_WAY)
+    runs = [record.dagster_run for record in records]
     queued = [run for run in runs if run.status is dg.DagsterRunStatus.QUEUED]
     return _cleans(own, [run for run in runs if run.status is not dg.DagsterRunStatus.QUEUED]), _cleans(own, queued)
 
@@ -97,15 +97,15 @@ def _cleans(own: OwnRuns, runs: Sequence[dg.DagsterRun]) -> InFlight:
     return _in_flight(cleans, runs, own.mount.keys.clean)
 
 
-def slow_cleans(own: OwnRuns, logs: Iterable[Log]) -> tuple[str, ...]:
+def slow_cleans(own: OwnRuns, records: Sequence[dg.RunRecord], topics: Iterable[str]) -> tuple[str, ...]:
     """The runs that have been cleaning for hours, each as people are told of it: its process may have died untold.
 
-    All of the job's, for others wait for their places; materializations are of these logs. A run that waits has no
-    process yet. It goes by Dagster's clock, which has dated them; keptlog's may be a given one.
+    Due or not, others wait for their places. A run that waits has no process yet. It goes by Dagster's clock, which has
+    dated them; keptlog's may be a given one.
     """
-    assets = {own.mount.keys.clean(log.topic_partition.topic) for log in logs}
+    assets = {own.mount.keys.clean(topic) for topic in topics}
     found = []
-    for record in own.records(*UNDER_WAY):
+    for record in records:
         run, began = record.dagster_run, record.start_time
         cleans = own.is_of(run, CLEAN_JOB) or not assets.isdisjoint(run.asset_selection or ())
         if cleans and began and 1000 * (get_current_timestamp() - began) >= SLOW_MS:

@@ -84,7 +84,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
     kafka, log_store = tick.kafka, tick.log_store
     scanner = lag_scanner_of(log_store)
     if not scanner.sources():
-        return dg.SensorResult(skip_reason=NO_SOURCE)
+        return dg.SensorResult(skip_reason=NO_SOURCE + log_store.perhaps_away())
     try:
         settings, threshold = kafka.settings(log_store), kafka.threshold
     except InvalidConfig as error:

@@ -12,7 +12,7 @@ for a run that was cancelled. None of this guards correctness: if a log is asked
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -20,7 +20,7 @@ from dagster._utils.concurrency import get_max_concurrency_limit_value
 
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.orchestration.in_flight import begun_and_queued, slow_cleans, stopped_logs
+from keptlog.dagster.orchestration.in_flight import UNDER_WAY, begun_and_queued, slow_cleans, stopped_logs
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment, Trigger
@@ -48,11 +48,15 @@ class DueLogs:
     outages: Outages = field(default_factory=Outages)
 
 
-def due_logs(own: OwnRuns, due: Sequence[Assessment], now_ms: int) -> DueLogs:
-    """Sort due logs into those to request now, at most ``LOGS_PER_RUN``, and those that are left for now."""
+def due_logs(own: OwnRuns, due: Sequence[Assessment], topics: Iterable[str], now_ms: int) -> DueLogs:
+    """Sort due logs into those to request now, at most ``LOGS_PER_RUN``, and those that are left for now.
+
+    ``topics`` are all of the home.
+    """
     if not due:
         return DueLogs()
-    begun, queue = begun_and_queued(own)
+    records = own.records(*UNDER_WAY)
+    begun, queue = begun_and_queued(own, records)
     outages = recent_outages(own, CLEAN_JOB, stopped_logs, now_ms)
     requested: list[Assessment] = []
     in_flight: list[str] = []
@@ -69,7 +73,7 @@ def due_logs(own: OwnRuns, due: Sequence[Assessment], now_ms: int) -> DueLogs:
             paused.append((name, retry_at_ms))
         else:
             requested.append(each)
-    slow = slow_cleans(own, (each.log for each in due)) if in_flight or queued else ()
+    slow = slow_cleans(own, records, topics) if in_flight or queued else ()
     return DueLogs(tuple(requested[:LOGS_PER_RUN]), tuple(in_flight), tuple(queued), slow, tuple(paused), outages)
 
 

@@ -75,6 +75,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
     old = retainer.plan(logs, seen.now_ms).steps
     if not old:
         none = f"{counted(len(logs), 'log')}, none has a segment to remove now"
+        none += "" if seen.locations else tick.log_store.perhaps_away()
         return dg.SensorResult(skip_reason="; ".join([none, *_unseen(seen)]))
     own = OwnRuns.of_tick(tick)
     plan = retainer.plan(logs, seen.now_ms, is_busy=logs_in_flight(own).includes)

@@ -60,8 +60,8 @@ def _assets(mount: Mount, seen: Seen, home: str) -> Assets:
         notices.append(_notice(mount, ["topics_to_be_read"], told))
     if not seen.topics and not notices:
         create = "`keptlog topic create TOPIC --config cleanup.policy=compact`"
-        told = f"{home} has no topics yet, or it is away: mount its disk, or create one with {create}. {_SOON}"
-        return [_notice(mount, ["no_topics_yet"], told)]
+        lost = "If it had some, its disk is not mounted, or its catalog is another one."
+        return [_notice(mount, ["no_topics_yet"], f"{home} has no topics. Create one with {create}. {lost} {_SOON}")]
     unfit = {topic.name: reason for topic in seen.topics if (reason := _why_unfit(topic))}
     notices += [
         _notice(mount, [name, "no_assets"], f"{name} has no assets, and is looked after all the same: {reason}")

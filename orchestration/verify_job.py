@@ -20,6 +20,7 @@ from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.assets.report import failed_topic_and_partition
 from keptlog.dagster.orchestration.in_flight import VERIFY_JOB_NAME
+from keptlog.dagster.orchestration.requests import TRIGGER_TAG
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.segment import Log
@@ -69,8 +70,11 @@ def _verify(run: Run, config: VerifyConfig) -> None:
         store = log_store.store
         asked = all_that_is_there(store, config.logs)
         topics = store.topics()
-        if not topics:
-            log_store.require_begun()
+        if not topics and (unbegun := log_store.why_unbegun()):
+            # The schedule is on from the start, and most homes without a catalog are new ones.
+            if context.run.tags.get(TRIGGER_TAG) != "schedule":
+                log_store.require_begun()
+            context.log.warning("nothing was verified: %s", unbegun)
     logs: dict[str, list[Log]] = defaultdict(list)
     for log in asked.logs:
         logs[log.topic_partition.topic].append(log)

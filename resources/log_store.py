@@ -136,6 +136,8 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def why_unbegun(self) -> str | None:
         """What is said where no catalog is: a home without topics, or one whose disk is not mounted; nobody can tell.
 
+        Null if there is one, or another is configured.
+
         Raises:
             InvalidConfig: it is no folder.
             StorageUnavailable: its catalog is lost.
@@ -153,7 +155,15 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         unbegun = self.why_unbegun()
         if unbegun:
-            raise StorageUnavailable(f"{unbegun}; mount its disk, or create a topic with `keptlog topic create TOPIC`")
+            raise StorageUnavailable(
+                f"{unbegun}; mount its disk, set PYICEBERG_… to the catalog that you mean, or create a topic: "
+                "keptlog topic create TOPIC --config cleanup.policy=compact"
+            )
+
+    def perhaps_away(self) -> str:
+        """What a tick adds where it saw no topic; nothing if there is a catalog. Raises what ``why_unbegun`` does."""
+        unbegun = self.why_unbegun()
+        return f" ({unbegun})" if unbegun else ""
 
     @property
     def broker(self) -> BrokerConfig:

@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from keptlog.dagster.orchestration.own_runs import MARKED_TAG
+from keptlog.dagster.orchestration.requests import TRIGGER_TAG
 from keptlog.errors import StorageUnavailable
 from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.erasing import KEY, SETTINGS, ask
-from tests.orchestration.shipped import dirty_ratio_sensor, erasure_sensor, health_sensor
+from tests.orchestration.shipped import (
+    KEYS,
+    clean_logs,
+    dirty_ratio_sensor,
+    erasure_sensor,
+    failed_run_sensor,
+    health_sensor,
+    ingest_lag_sensor,
+    retention_sensor,
+)
 
 TOLD = {"the same process": "has lost its catalog", "one that was started meanwhile": "; mount its disk"}
 
 
-@pytest.fixture(params=["no folder", "an empty folder"])
-def away(world: World, request: pytest.FixtureRequest) -> Path:
-    """Where the home of one topic is, after the sensors have seen it."""
+@pytest.fixture
+def loaded(world: World) -> dg.RepositoryDefinition:
+    """The graph of a home of one topic."""
     world.topic("users")
     world.append("users", ("a", "1"), ("a", "2"))
+    repository = world.defs.get_repository_def()
+    assert KEYS.clean("users") in repository.assets_defs_by_key
+    return repository
+
+
+@pytest.fixture(params=["no folder", "an empty folder"])
+def away(world: World, loaded: dg.RepositoryDefinition, request: pytest.FixtureRequest) -> Path:
+    """Where the home is, after the sensors have seen it."""
     assert "1 log" in world.skips(health_sensor)
     place = world.path.with_name("elsewhere")
     world.path.rename(place)
@@ -50,12 +70,11 @@ def test_health_has_no_number_of_a_home_that_is_away(world: World, away: Path, w
 
 @pytest.mark.parametrize("who", TOLD)
 def test_the_asset_graph_stays_while_the_home_is_away_and_nothing_is_made_in_its_place(
-    world: World, away: Path, who: str
+    world: World, loaded: dg.RepositoryDefinition, away: Path, who: str
 ) -> None:
     if who != "the same process":
         world.reopen()
-    repository = world.defs.get_repository_def()
-    sensor = repository.get_sensor_def("topics_sensor")
+    sensor = loaded.get_sensor_def("topics_sensor")
 
     said = world.skips(sensor)
 
@@ -78,8 +97,10 @@ def test_a_sensor_says_that_the_home_is_lost_and_goes_on_once_it_is_back(world: 
 
 def test_a_sensor_that_never_saw_the_home_says_that_it_may_be_away(world: World, away: Path) -> None:
     world.reopen()
-    said = world.skips(dirty_ratio_sensor)
-    assert "is not mounted)" in said or f"(there is no home at {world.path})" in said
+    for sensor in (dirty_ratio_sensor, retention_sensor(300), ingest_lag_sensor):
+        said = world.skips(sensor)
+        assert "is not mounted)" in said or f"(there is no home at {world.path})" in said
+    assert not has_anything(world)
 
 
 def test_an_erasure_is_not_told_to_be_done_because_its_home_is_away(world: World) -> None:
@@ -104,6 +125,32 @@ def test_a_verify_of_a_home_that_is_away_fails(world: World, away: Path) -> None
     assert failure
     assert failure.user_failure_data
     assert "; mount its disk" in (failure.user_failure_data.description or "")
+
+
+def test_what_the_schedule_verifies_does_not_fail_in_a_new_home(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    done = world.run_job("verify", dg.RunRequest(run_config={}, tags={TRIGGER_TAG: "schedule"}))
+
+    assert done.success
+    assert "nothing was verified: " in capfd.readouterr().err
+
+
+def test_a_run_that_died_is_not_settled_while_its_home_is_away(world: World, away: Path) -> None:
+    run = world.instance.create_run_for_job(
+        clean_logs,
+        run_config={"ops": {"plan": {"config": {"logs": ["users-0"]}}}},
+        status=dg.DagsterRunStatus.STARTED,
+    )
+    world.instance.report_run_failed(run)
+    world.now_ms = time.time_ns() // 1_000_000
+    world.reopen()
+
+    with pytest.raises(StorageUnavailable, match="; mount its disk"):
+        world.tick(failed_run_sensor)
+    after = world.instance.get_run_by_id(run.run_id)
+    assert after
+    assert MARKED_TAG not in after.tags
 
 
 def test_a_purge_of_a_home_that_is_away_says_that_nothing_was_purged(

@@ -1,4 +1,4 @@
-"""A run whose process died untold, with its machine for example, is ended after a day by the shipped ``dagster.yaml``.
+"""A clean whose process died untold, with its machine for example, is ended after a day, any other run after a week.
 
 Until then it counts as under way: its logs are not asked for, and it keeps its place in the pool.
 """
@@ -17,8 +17,16 @@ from dagster._core.events import DagsterEvent, DagsterEventType
 from dagster._daemon.monitoring import run_monitoring
 
 from keptlog.dagster.orchestration import in_flight
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
-from tests.orchestration.shipped import clean_logs, dirty_ratio_sensor, failed_run_sensor, health_sensor
+from tests.orchestration.shipped import (
+    AUTOMATION,
+    KEYS,
+    clean_logs,
+    dirty_ratio_sensor,
+    failed_run_sensor,
+    health_sensor,
+)
 
 SETTINGS = yaml.safe_load((Path(__file__).parents[2] / "dagster.yaml").read_text())["run_monitoring"]
 
@@ -32,7 +40,7 @@ def lost(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
     world.append("users", ("a", "1"), ("a", "2"))
     (request,) = world.requests(dirty_ratio_sensor)
     run = world.instance.create_run_for_job(
-        clean_logs, run_config=request.run_config, status=dg.DagsterRunStatus.STARTING
+        clean_logs, run_config=request.run_config, status=dg.DagsterRunStatus.STARTING, tags=clean_logs.tags
     )
     began = DagsterEvent(DagsterEventType.PIPELINE_START.value, run.job_name)
     world.instance.report_dagster_event(began, run.run_id)
@@ -93,6 +101,32 @@ def test_one_that_only_waits_for_hours_is_not_named_and_the_one_that_it_waits_fo
     assert "carts-0 is being cleaned" in said
     assert lost in said
     assert waiting.run_id not in said
+
+
+def test_a_materialization_that_is_not_due_any_more_and_holds_the_place_is_named(world: World) -> None:
+    world.topic("carts")
+    asset = KEYS.clean("carts")
+    run = world.instance.create_run_for_job(
+        clean_logs, status=dg.DagsterRunStatus.STARTING, tags={"dagster/partition": "carts-0"}
+    )
+    found = world.instance.get_run_record_by_id(run.run_id)
+    assert found
+    materializes = run._replace(job_name="__ASSET_JOB", asset_selection=frozenset({asset}))
+    record = found._replace(dagster_run=materializes, start_time=time.time() - 2 * HOUR_MS / 1000)
+    (said,) = in_flight.slow_cleans(OwnRuns(world.instance), [record], ["users", "carts"])
+    assert run.run_id in said
+    assert in_flight.slow_cleans(OwnRuns(world.instance), [record], ["users"]) == ()
+
+
+@pytest.mark.parametrize("job", [AUTOMATION.jobs.verify, AUTOMATION.jobs.ingest_kafka, AUTOMATION.jobs.purge])
+def test_what_reads_or_ingests_for_two_days_goes_on(
+    world: World, lost: str, monkeypatch: pytest.MonkeyPatch, job: dg.JobDefinition
+) -> None:
+    run = world.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTING, tags=job.tags)
+    world.instance.report_dagster_event(DagsterEvent(DagsterEventType.PIPELINE_START.value, job.name), run.run_id)
+
+    assert monitor(world, run.run_id, monkeypatch, after_ms=2 * DAY_MS) is dg.DagsterRunStatus.STARTED
+    assert monitor(world, run.run_id, monkeypatch, after_ms=8 * DAY_MS) is dg.DagsterRunStatus.FAILURE
 
 
 def test_one_that_is_under_way_for_hours_goes_on(world: World, lost: str, monkeypatch: pytest.MonkeyPatch) -> None:

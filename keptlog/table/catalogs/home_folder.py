@@ -124,7 +124,8 @@ def require_home(home: Path, environment: Mapping[str, str] = os.environ) -> Non
 def why_unbegun(home: Path, which: str = "", environment: Mapping[str, str] = os.environ) -> str | None:
     """What is said of a home without a catalog: that it has no topics may be true, and nobody can tell.
 
-    Where another catalog is configured, topics are elsewhere, and nothing is asked. ``which`` comes after its path.
+    Null if there is one. Where another catalog is configured, topics are elsewhere, and nothing is asked: null as well.
+    ``which`` comes after the home's path.
 
     Raises:
         InvalidConfig: it is no folder.
