@@ -62,5 +62,8 @@ def test_a_name_in_the_catalog_that_is_no_text_costs_only_its_own_topic(
     assert keptlog("erasure", "list").code == 0
     assert "users-0" in keptlog("status").out
     checks = {each["name"]: each["problems"] for each in keptlog("doctor", "--json").json["checks"]}
-    [problem] = [each for problems in checks.values() for each in problems]
-    assert "/odd: no topic lies in this folder any more" in problem["what"]
+    told = [each["what"] for problems in checks.values() for each in problems]
+    assert [checks[name] != [] for name in ("topics", "folders")] == [True, True]
+    assert any("/odd: no topic lies in this folder any more" in what for what in told)
+    assert any("a table of the topics' namespace: " in what for what in told)
+    assert len(told) == 2

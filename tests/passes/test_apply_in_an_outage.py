@@ -10,15 +10,29 @@ from threading import Event
 from typing import NoReturn
 
 import pytest
+from pyiceberg.io import OutputFile
 from pyiceberg.table import Table
 
 from keptlog.errors import StorageUnavailable
 from keptlog.log.record import NewRecord
 from keptlog.passes import apply
+from keptlog.table.io.file_io import DurableFileIO
 from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
 from tests.passes.applying import applied, applier, file
 from tests.passes.conftest import NOW_MS
+
+
+def take_nothing_of(monkeypatch: pytest.MonkeyPatch, topics: set[str]) -> None:
+    """Let the disk take no file of these topics, and give what it has."""
+    real = DurableFileIO.new_output
+
+    def new_output(io: DurableFileIO, location: str) -> OutputFile:
+        if topics.intersection(location.split("/")):
+            raise OSError(errno.EIO, "Input/output error", location)
+        return real(io, location)
+
+    monkeypatch.setattr(DurableFileIO, "new_output", new_output)
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
@@ -37,34 +51,28 @@ def test_a_topic_of_which_the_disk_takes_no_file_stops_no_other(store: LogStore,
 
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_after_an_outage_nothing_further_is_tried_and_the_same_again_does_the_rest(
-    store: LogStore, tmp_path: Path, at_once: int
+    store: LogStore, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     """What is there can be read, and nothing is taken from the second topic on."""
-    folder = next(tmp_path.rglob("warehouse/keptlog"))
-    in_the_way = [folder / f"n{number:02}" for number in range(2, 30)]
-    for path in in_the_way:
-        path.write_text("no folder can be made here")
     lines = [f"  n{number:02}: {{}}\n" for number in range(1, 30)]
     each = applier(store, at_once)
-    done = each.carry_out(each.plan(file(*lines), ("c",)), NOW_MS)
+    with monkeypatch.context() as outage:
+        take_nothing_of(outage, {f"n{number:02}" for number in range(2, 30)})
+        done = each.carry_out(each.plan(file(*lines), ("c",)), NOW_MS)
     assert {type(error) for error in done.failed.values()} == {StorageUnavailable}
     assert done.done == ("n01",)
     assert 3 <= len(done.failed) < 3 + 2 * at_once
     assert {*done.done, *done.failed, *done.not_tried} == {f"n{n:02}" for n in range(1, 30)} | {"c"}
     assert done.not_tried[-1] == "c"
-    for path in in_the_way:
-        path.unlink()
     again = each.carry_out(each.plan(file(*lines), ("c",)), NOW_MS)
     assert (again.failed, again.not_tried, list(again.deletions)) == ({}, (), ["c"])
     assert len(store.topics()) == 31
 
 
 def test_what_was_found_to_be_an_outage_stays_one_though_a_slow_look_finds_none(
-    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = next(tmp_path.rglob("warehouse/keptlog"))
-    for number in range(1, 9):
-        (folder / f"n{number}").write_text("no folder can be made here")
+    take_nothing_of(monkeypatch, {f"n{number}" for number in range(1, 9)})
     third, looks = Event(), count()
 
     class Run(apply._Run):
