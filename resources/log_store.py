@@ -156,8 +156,8 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         unbegun = self.why_unbegun()
         if unbegun:
             raise StorageUnavailable(
-                f"{unbegun}; mount its disk, set PYICEBERG_… to the catalog that you mean, or create a topic: "
-                "keptlog topic create TOPIC --config cleanup.policy=compact"
+                f"{unbegun}; create a topic (keptlog topic create TOPIC --config cleanup.policy=compact), or, if it "
+                "has some, mount its disk, or set PYICEBERG_… to the catalog that you mean"
             )
 
     def perhaps_away(self) -> str:

@@ -25,7 +25,7 @@ from tests.orchestration.shipped import (
     retention_sensor,
 )
 
-TOLD = {"the same process": "has lost its catalog", "one that was started meanwhile": "; mount its disk"}
+TOLD = {"the same process": "has lost its catalog", "one that was started meanwhile": ", mount its disk"}
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_an_erasure_is_not_told_to_be_done_because_its_home_is_away(world: World
     world.path.rename(world.path.with_name("elsewhere"))
     world.reopen()
 
-    with pytest.raises(StorageUnavailable, match="; mount its disk"):
+    with pytest.raises(StorageUnavailable, match=", mount its disk"):
         world.tick(erasure_sensor)
 
 
@@ -124,7 +124,7 @@ def test_a_verify_of_a_home_that_is_away_fails(world: World, away: Path) -> None
     failure = result.failure_data_for_node("verify_logs")
     assert failure
     assert failure.user_failure_data
-    assert "; mount its disk" in (failure.user_failure_data.description or "")
+    assert ", mount its disk" in (failure.user_failure_data.description or "")
 
 
 def test_what_the_schedule_verifies_does_not_fail_in_a_new_home(
@@ -146,7 +146,7 @@ def test_a_run_that_died_is_not_settled_while_its_home_is_away(world: World, awa
     world.now_ms = time.time_ns() // 1_000_000
     world.reopen()
 
-    with pytest.raises(StorageUnavailable, match="; mount its disk"):
+    with pytest.raises(StorageUnavailable, match=", mount its disk"):
         world.tick(failed_run_sensor)
     after = world.instance.get_run_by_id(run.run_id)
     assert after
