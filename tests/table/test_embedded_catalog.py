@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
 
-from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
+from keptlog.table.catalogs import home_folder
 from keptlog.table.catalogs.catalog import EmbeddedCatalog
 from tests.table.stores import COMPACTED, NOW_MS, append_each, create, new_id, new_records, store_at
 
@@ -93,3 +94,22 @@ def test_six_processes_make_one_fresh_home_and_none_of_them_fails(tmp_path: Path
             assert failed == []
             assert store.topics() == [*(f"own-{each}" for each in range(PROCESSES)), "shared"]
             assert store.logs("shared")[0].log_end_offset == PROCESSES
+
+
+def test_a_catalog_that_is_made_while_one_looks_for_it_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process makes it, and a topic, between the look at the file and the look for files of topics."""
+    home, real = tmp_path / "home", home_folder.topics_with_files
+
+    def seen_late(of: Path) -> list[str]:
+        monkeypatch.setattr(home_folder, "topics_with_files", real)
+        append_each(create(of), [("a", "1")])
+        return real(of)
+
+    home.mkdir()
+    monkeypatch.setattr(home_folder, "topics_with_files", seen_late)
+    home_folder.require_catalog_not_lost(home)
+    (home / "catalog.db").unlink()
+    with pytest.raises(StorageUnavailable, match="has lost its catalog"):
+        home_folder.require_catalog_not_lost(home)

@@ -75,7 +75,8 @@ def require_catalog_not_lost(home: Path) -> None:
     """
     topics = topics_with_files(home)
     is_what = _in_its_place(home)
-    if topics:
+    # Another process may have made the catalog since it was looked for, and a topic before its files were.
+    if topics and not is_made(home / DATABASE):
         raise StorageUnavailable(
             f"home {home} has lost its catalog: {home / DATABASE} {is_what or 'is not there'}, and the files of "
             f"{counted(len(topics), 'topic')} are ({some_of(topics, _SHOWN)}): {RESTORE}; nothing was changed"
