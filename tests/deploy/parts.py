@@ -8,6 +8,7 @@ changed: what is run is read from the file.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -56,10 +57,10 @@ class Elsewhere:
 
     def of(self, text: str) -> str:
         """A text of a container, as it has to be here."""
+        # All at once: the number of a free port, or a folder's name, may have that of another port in it.
+        text = re.sub("|".join(self.ports), lambda found: self.ports[found[0]], text)
         for inside in ("/var/lib/keptlog", "/var/lib/dagster", "/etc/dagster"):
             text = text.replace(inside, str(self.folder / inside.strip("/")))
-        for inside, here in self.ports.items():
-            text = text.replace(inside, here)
         return text.replace("0.0.0.0", "127.0.0.1")  # noqa: S104  # that of the pod
 
     @property
