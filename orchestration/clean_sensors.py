@@ -36,6 +36,7 @@ from keptlog.log.told.explain import due_if_off
 from keptlog.log.told.health import late_ms
 from keptlog.log.told.metrics import metrics_by_log
 from keptlog.log.uncleanable import Uncleanable
+from keptlog.log.words.advice import CREATE_TOPIC
 from keptlog.log.words.counted import counted, first_lines
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.named import unnamed
@@ -128,7 +129,7 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
 def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:
     """Why a tick asks for no run, and when that may change."""
     if not seen.locations and not seen.behind:
-        return "no topics yet: create one with `keptlog topic create TOPIC --config cleanup.policy=compact`"
+        return f"no topics yet: create one with `{CREATE_TOPIC}`"
     parts = [counted(len(seen.assessments), "log") + ", " + _NONE_IS_DUE[trigger]]
     if due.in_flight or due.queued or due.paused:
         parts = first_lines([f"{name} is being cleaned" for name in due.in_flight], _TOLD)

@@ -22,6 +22,7 @@ from keptlog.dagster.assets.names import names_of
 from keptlog.dagster.assets.sections import clean_section, dirty_section, ingested_section, source_section
 from keptlog.dagster.orchestration.seen import Seen
 from keptlog.errors import first_line
+from keptlog.log.words.advice import CREATE_TOPIC
 from keptlog.log.words.counted import counted
 
 _SOON = "What has changed is shown after a minute, or when you reload the definitions."
@@ -59,9 +60,10 @@ def _assets(mount: Mount, seen: Seen, home: str) -> Assets:
         told = f"{counted(seen.unread, 'topic')} could not be read in time. Reload to see the rest; sensors clean them."
         notices.append(_notice(mount, ["topics_to_be_read"], told))
     if not seen.topics and not notices:
-        create = "`keptlog topic create TOPIC --config cleanup.policy=compact`"
         lost = "If it had some, its disk is not mounted, or its catalog is another one."
-        return [_notice(mount, ["no_topics_yet"], f"{home} has no topics. Create one with {create}. {lost} {_SOON}")]
+        return [
+            _notice(mount, ["no_topics_yet"], f"{home} has no topics. Create one with `{CREATE_TOPIC}`. {lost} {_SOON}")
+        ]
     unfit = {topic.name: reason for topic in seen.topics if (reason := _why_unfit(topic))}
     notices += [
         _notice(mount, [name, "no_assets"], f"{name} has no assets, and is looked after all the same: {reason}")

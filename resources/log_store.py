@@ -20,6 +20,7 @@ from pydantic import Field
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import Home, monotonic_ms, open_home
+from keptlog.log.words.advice import CREATE_TOPIC
 from keptlog.passes.observer import Observer
 from keptlog.settings import home_path
 
@@ -156,8 +157,8 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         unbegun = self.why_unbegun()
         if unbegun:
             raise StorageUnavailable(
-                f"{unbegun}; create a topic (keptlog topic create TOPIC --config cleanup.policy=compact), or, if it "
-                "has some, mount its disk, or set PYICEBERG_… to the catalog that you mean"
+                f"{unbegun}; create a topic ({CREATE_TOPIC}), or, if it has some, mount its disk, or set PYICEBERG_… "
+                "to the catalog that you mean"
             )
 
     def perhaps_away(self) -> str:

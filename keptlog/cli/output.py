@@ -17,6 +17,7 @@ from keptlog.cli.colour import Wrong, wrong
 from keptlog.errors import Action, InvalidConfig, KeptlogError
 from keptlog.log.given.given_time import NOW_MS, as_of, given_now_ms
 from keptlog.log.run_id import valid_run_id
+from keptlog.log.words.advice import CREATE_TOPIC
 from keptlog.log.words.counted import some_of
 from keptlog.log.words.harmless import harmless
 from keptlog.progress import Progress, silent
@@ -164,7 +165,7 @@ def no_topics(unreadable: Mapping[str, KeptlogError]) -> str:
     """What stands in place of an empty table; topics that can't be read are not to be taken for none."""
     if unreadable:
         return "no topic can be read"
-    return f"no topics in home {home_path()}: keptlog topic create TOPIC --config cleanup.policy=compact"
+    return f"no topics in home {home_path()}: {CREATE_TOPIC}"
 
 
 def _cell(value: object) -> str:

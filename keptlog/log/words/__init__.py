@@ -3,5 +3,6 @@
 numbers, times            ``counted`` ("1 log, 2 logs"), ``units`` (sizes and spans in people's units), ``iso_time``
 whose reason it is        ``named``
 what others wrote         ``harmless``, among our own lines
+what we say again         ``advice``
 what is wrong             ``contradiction`` (files and state), ``no_text`` (bytes)
 """

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
+from keptlog.log.words.advice import CREATE_TOPIC
 from keptlog.log.words.counted import counted, some_of
 from keptlog.regular_file import kind_instead
 from keptlog.settings import require_entry
@@ -116,10 +117,7 @@ def require_home(home: Path, environment: Mapping[str, str] = os.environ) -> Non
     """
     unbegun = why_unbegun(home, "" if environment.get("KEPTLOG_HOME") else ", where it is by default", environment)
     if unbegun:
-        raise InvalidConfig(
-            f"{unbegun}; set KEPTLOG_HOME to the home that you mean, or make one there: "
-            "keptlog topic create TOPIC --config cleanup.policy=compact"
-        )
+        raise InvalidConfig(f"{unbegun}; set KEPTLOG_HOME to the home that you mean, or make one there: {CREATE_TOPIC}")
 
 
 def why_unbegun(home: Path, which: str = "", environment: Mapping[str, str] = os.environ) -> str | None:
