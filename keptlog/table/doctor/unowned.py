@@ -26,7 +26,7 @@ from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.units import size
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
-from keptlog.table.metadata.references import below, comparable, inside
+from keptlog.table.metadata.references import below, comparable
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.topic_storage import left_behind
 from keptlog.table.unopened import UnopenedStore
@@ -133,6 +133,8 @@ def _with_tables(catalog: Catalog, found: Sequence[UnownedFolder]) -> list[Unown
     """The same, with the tables of other namespaces that lie in them: all are asked for once, if it matters."""
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415  # as above
 
+    from keptlog.table.removal.own_folder import places_of  # noqa: PLC0415  # as above
+
     names: list[tuple[str, ...]] = []
     unread: list[str] = []
     for namespace in catalog.list_namespaces() if found else ():
@@ -150,7 +152,7 @@ def _with_tables(catalog: Catalog, found: Sequence[UnownedFolder]) -> list[Unown
             return ()  # gone by now, or no table of Iceberg's
         except Exception:  # noqa: BLE001  # as above
             return None
-        return comparable(table.metadata_location), inside(table.location())
+        return places_of(table)
 
     loaded = side_by_side(places, names)
     unread += [".".join(name) for name, forms in loaded.items() if forms is None]

@@ -206,9 +206,14 @@ def table_in(catalog: Catalog, location: str, besides: tuple[str, ...] = ()) -> 
                 other = catalog.load_table(identifier)
             except Exception:  # noqa: BLE001,S112  # it may not be read, or be no table that PyIceberg knows
                 continue
-            if is_below(comparable(other.metadata_location)) or is_below(inside(other.location())):
+            if any(map(is_below, places_of(other))):
                 return ".".join(identifier)
     return None
+
+
+def places_of(table: Table) -> tuple[str, str]:
+    """Where a table's metadata and its files lie, in comparable form."""
+    return comparable(table.metadata_location), inside(table.location())
 
 
 def _whose(warehouse: str, location: str) -> str | None:
