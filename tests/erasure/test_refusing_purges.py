@@ -13,6 +13,20 @@ from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, W
 __all__ = ["home", "keptlog", "world"]
 
 
+def asked(world: World) -> None:
+    """A request for a key that has a record."""
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask()
+
+
+def clean_twice(world: World) -> None:
+    """What takes the records of a request, two hours later each time."""
+    for _ in range(2):
+        world.later(2 * HOUR_MS)
+        world.clean()
+
+
 def test_the_live_file_that_is_missing_is_named_where_no_snapshot_keeps_a_record(world: World, keptlog: Run) -> None:
     """The key was never there, so all that a purge has to take is older snapshots of the same files."""
     world.create()
@@ -34,13 +48,9 @@ def test_the_live_file_that_is_missing_is_named_where_no_snapshot_keeps_a_record
 
 
 def test_the_folder_that_is_not_the_topics_own_is_named_and_nothing_in_it_is_deleted(world: World) -> None:
-    world.create()
-    world.append((KEY, VALUE), (OTHER, b"1"))
-    world.ask()
+    asked(world)
     segment = live_path(world).read_bytes()
-    for _ in range(2):
-        world.later(2 * HOUR_MS)
-        world.clean()
+    clean_twice(world)
     world.later(SECOND_MS)
     left = local(location_of(world)) / "data" / "partition=0" / "0-left.parquet"
     left.write_bytes(segment)
@@ -63,12 +73,8 @@ def test_the_folder_that_is_not_the_topics_own_is_named_and_nothing_in_it_is_del
 
 
 def test_nobody_is_sent_to_a_purge_of_a_folder_that_is_not_the_topics_own(world: World) -> None:
-    world.create()
-    world.append((KEY, VALUE), (OTHER, b"1"))
-    world.ask()
-    for _ in range(2):
-        world.later(2 * HOUR_MS)
-        world.clean()
+    asked(world)
+    clean_twice(world)
     theirs = local(location_of(world)) / "theirs" / "metadata" / "00000-a.metadata.json"
     theirs.parent.mkdir(parents=True)
     theirs.write_text("{}")
@@ -101,12 +107,8 @@ def test_the_storage_that_knows_more_than_the_catalog_is_named(world: World, kep
 
 
 def test_the_clock_that_no_purge_believes_is_named(world: World) -> None:
-    world.create()
-    world.append((KEY, VALUE), (OTHER, b"1"))
-    world.ask()
-    for _ in range(2):
-        world.later(2 * HOUR_MS)
-        world.clean()
+    asked(world)
+    clean_twice(world)
     world.later(40_000 * DAY_MS)
     store = world.store
     store.clock_guard.clock_ms = lambda: world.now_ms

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from keptlog.table.io.files import TableFiles
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
+from tests.at_once import let_two_meet
 from tests.storage_errors import unlisted
 from tests.table.buckets import ABucket
 from tests.table.foreign import set_location, table_of
@@ -140,14 +140,7 @@ def test_of_a_copy_nothing_is_told(store: LogStore, tmp_path: Path, tmp_path_fac
 def test_topics_of_a_catalog_that_is_far_away_are_asked_for_side_by_side(
     store: LogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = threading.Barrier(2, timeout=60)
-    real = EmbeddedCatalog.load_table
-
-    def wait_for_the_other(catalog: EmbeddedCatalog, identifier: str | Identifier) -> Table:
-        both.wait()
-        return real(catalog, identifier)
-
-    monkeypatch.setattr(EmbeddedCatalog, "load_table", wait_for_the_other)
+    let_two_meet(monkeypatch, EmbeddedCatalog, "load_table")
     assert unowned_folders(store) == []
 
 
