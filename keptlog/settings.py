@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -181,7 +182,7 @@ def spark_master(environment: Mapping[str, str] = os.environ) -> str | None:
     if not path.exists():
         raise StorageUnavailable(
             f"no Spark Connect server has left its address in {path}, which {SPARK_MASTER} names: "
-            f"start one (keptlog spark-server --address-file {path})"
+            f"start one (keptlog spark-server --address-file {shlex.quote(str(path))})"
         )
     warn_of_readers(path)
     address = _text_of(path).strip()

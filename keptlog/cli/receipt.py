@@ -6,6 +6,7 @@ could (``tests/cli/test_receipt.py``). All else asks the home.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -157,8 +158,8 @@ def export(folder: Path, *, as_json: bool) -> None:
     if count:  # the key is made with the first
         # After a change of keys the first one alone would have receipts, and the head, taken for somebody else's.
         files = public_key_files(home_path())
-        keys = " ".join(f"--public-key {path}" for path in files or ("FILE",))
-        click.echo(f"to check them: keptlog receipt verify {folder} {keys}")
+        keys = [word for path in files or ("FILE",) for word in ("--public-key", str(path))]
+        click.echo(f"to check them: {shlex.join(['keptlog', 'receipt', 'verify', str(folder), *keys])}")
         if not files:
             click.echo(f"no public key is seen in {home_path()}: FILE is {PUBLIC_FILE} of the home that signed")
 

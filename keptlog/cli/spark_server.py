@@ -6,6 +6,7 @@ import itertools
 import multiprocessing
 import os
 import secrets
+import shlex
 import signal
 import time
 import uuid
@@ -84,7 +85,7 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
                 _warm(remote)
                 if starts == 1 and address_file:
                     replace_file(address_file, f"{remote};token={token}\n".encode(), _OWNER_ALONE)
-                    click.echo(f"export KEPTLOG_SPARK_MASTER='file:{address_file.absolute()}'")
+                    click.echo(f"export KEPTLOG_SPARK_MASTER={shlex.quote(f'file:{address_file.absolute()}')}")
                 elif starts == 1:
                     click.echo(f"export KEPTLOG_SPARK_MASTER='{remote}'")
                     click.echo(f"export {TOKEN}='{token}'")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import logging
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -141,7 +142,7 @@ def _private_key(path: Path, variable: str | None) -> SigningKey:
     if mode & _OF_OTHERS:
         raise InvalidConfig(
             f"signing key {path} can be read or changed by others (mode {mode:o}), who could sign in our name: "
-            f"chmod 600 {path}"
+            f"chmod 600 {shlex.quote(str(path))}"
         )
     return key
 

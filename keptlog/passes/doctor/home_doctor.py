@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -134,8 +135,11 @@ def _elsewhere_problem(found: Elsewhere) -> Problem:
     home = found.home
     if found.is_copy:
         todo = f"work with the home at {found.made_at}; a backup is only there to be copied back to that path"
-        return Problem(str(home), str(found), "the folder was copied", todo, f"export KEPTLOG_HOME={found.made_at}")
-    link = None if found.made_at.exists() else f"ln -s {home} {found.made_at}"
+        export = f"export KEPTLOG_HOME={shlex.quote(str(found.made_at))}"
+        return Problem(str(home), str(found), "the folder was copied", todo, export)
+    # A link that leads nowhere is that of an earlier move: it is replaced, which a plain ln refuses.
+    options = "-sfn" if found.made_at.is_symlink() else "-s"
+    link = None if found.made_at.exists() else shlex.join(["ln", options, str(home), str(found.made_at)])
     todo = f"let {found.made_at} lead here again: move it back, or make that a link"
     return Problem(str(home), str(found), "the folder was moved, or its disk is mounted elsewhere", todo, link)
 
