@@ -150,9 +150,15 @@ class TopicErasure:
         is_ingested = any(log.is_ingested for log in logs)
         if self.request.is_here:
             if not is_ingested:
+                if not config.is_compacted:
+                    refuse_endless(topic, config)
+                instead = (
+                    "tombstones are appended, and cleans remove the records"
+                    if config.is_compacted
+                    else "the records go with their age"
+                )
                 raise InvalidConfig(
-                    f"topic {topic} has no source, so nothing is dropped --here: leave it out, and tombstones are "
-                    "appended, which do the same"
+                    f"topic {topic} has no source, so nothing is dropped --here: leave it out, and {instead}"
                 )
             return ErasureWay.HERE
         if not config.is_compacted:
