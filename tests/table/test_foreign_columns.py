@@ -38,11 +38,15 @@ def _spec(change: Callable[[object], object]) -> Change:
     return changed
 
 
+HEADER = ("headers", "element")
 CHANGES = [
     pytest.param(_schema(lambda it: it.delete_column("value")), "the column value", id="dropped"),  # type: ignore[attr-defined]
     pytest.param(_schema(lambda it: it.rename_column("value", "v")), "the column value", id="renamed"),  # type: ignore[attr-defined]
     pytest.param(_schema(lambda it: it.update_column("partition", LongType())), "the column partition", id="widened"),  # type: ignore[attr-defined]
     pytest.param(_schema(lambda it: it.update_column("value", required=True)), "value, which may not", id="required"),  # type: ignore[attr-defined]
+    pytest.param(_schema(lambda it: it.delete_column("headers")), "the column headers;", id="headers dropped"),  # type: ignore[attr-defined]
+    pytest.param(_schema(lambda it: it.rename_column((*HEADER, "key"), "k")), "the column headers", id="field renamed"),  # type: ignore[attr-defined]
+    pytest.param(_schema(lambda it: it.delete_column((*HEADER, "value"))), "the column headers", id="field dropped"),  # type: ignore[attr-defined]
     pytest.param(_spec(lambda it: it.add_identity("offset")), "by partition, offset now", id="partitioned by more"),  # type: ignore[attr-defined]
     pytest.param(_spec(lambda it: it.remove_field("partition")), "the partitioning", id="partitioned by nothing"),  # type: ignore[attr-defined]
 ]
@@ -74,9 +78,19 @@ def test_it_is_told_and_nothing_is_written(store: LogStore, tmp_path: Path, chan
     assert [offset for _, offset, _ in values(store)] == [0, 1]
 
 
-def test_columns_beside_ours_disturb_nobody(store: LogStore, tmp_path: Path) -> None:
-    with table_of(tmp_path).update_schema() as update:
-        update.add_column("note", StringType())
+OF_NO_MEANING = [
+    pytest.param(_schema(lambda it: it.add_column("note", StringType())), id="a column beside ours"),  # type: ignore[attr-defined]
+    pytest.param(_schema(lambda it: it.add_column((*HEADER, "note"), StringType())), id="a field beside ours"),  # type: ignore[attr-defined]
+    pytest.param(_schema(lambda it: it.update_column("value", doc="of whom")), id="a column's comment"),  # type: ignore[attr-defined]
+    pytest.param(_schema(lambda it: it.update_column((*HEADER, "key"), doc="of what")), id="a field's comment"),  # type: ignore[attr-defined]
+    pytest.param(_schema(lambda it: it.move_first("value")), id="the order of columns"),  # type: ignore[attr-defined]
+    pytest.param(_schema(lambda it: it.move_first((*HEADER, "value"))), id="the order of fields"),  # type: ignore[attr-defined]
+]
+
+
+@pytest.mark.parametrize("change", OF_NO_MEANING)
+def test_what_changes_nothing_for_readers_disturbs_nobody(store: LogStore, tmp_path: Path, change: Change) -> None:
+    change(table_of(tmp_path))
     store = store_at(tmp_path)
     append_each(store, [("b", "1")])
     assert len(values(store)) == 3

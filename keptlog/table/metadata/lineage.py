@@ -40,6 +40,7 @@ from keptlog.table.namespaces import NAMESPACE
 if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
+    from pyiceberg.types import NestedField
 
 COMMIT_ID = "keptlog.commit-id"
 """Snapshot summary property: tells a change from any other, also from another one of the same run."""
@@ -197,14 +198,16 @@ def require_columns(table: Table) -> None:
     # Whoever changes one of them gives it another number. A bare table has none: it is as we make them.
     if not getattr(metadata, "current_schema_id", 0) and not getattr(metadata, "default_spec_id", 0):
         return
+    from pyiceberg.schema import index_by_id  # noqa: PLC0415  # who only looks needs none of it
+
     from keptlog.table.metadata.schema import PARTITION_SPEC, TABLE_SCHEMA  # noqa: PLC0415  # it imports PyIceberg
 
-    there = {field.field_id: (field.name, field.field_type) for field in table.schema().fields}
-    ours = {field.field_id: (field.name, field.field_type) for field in TABLE_SCHEMA.fields}
-    changed = [f"the column {name}" for number, (name, kind) in ours.items() if there.get(number) != (name, kind)]
-    required = {field.field_id for field in table.schema().fields if field.required}
-    optional = (field for field in TABLE_SCHEMA.fields if not field.required)
-    changed += [f"the column {each.name}, which may not be null now" for each in optional if each.field_id in required]
+    there, ours = index_by_id(table.schema()), index_by_id(TABLE_SCHEMA)
+    name_of = {number: str(TABLE_SCHEMA.find_column_name(number)).partition(".")[0] for number in ours}
+    other = [number for number, field in ours.items() if number not in there or not _is_alike(there[number], field)]
+    changed = [f"the column {name}" for name in dict.fromkeys(name_of[number] for number in sorted(other))]
+    strict = [number for number, field in ours.items() if number in there and there[number].required > field.required]
+    changed += [f"the column {name_of[number]}, which may not be null now" for number in strict]
     if table.spec().fields != PARTITION_SPEC.fields:
         by = ", ".join(field.name for field in table.spec().fields) or "nothing"
         changed.append(f"the partitioning, which is by {by} now")
@@ -215,6 +218,12 @@ def require_columns(table: Table) -> None:
         )
         error.action = Action.FIX_CONFIG  # no file is wrong
         raise error
+
+
+def _is_alike(there: NestedField, ours: NestedField) -> bool:
+    """Whether a column, or a field in one, is read as ours: neither comments nor the order of fields count."""
+    kind, own = there.field_type, ours.field_type
+    return there.name == ours.name and (kind == own if own.is_primitive else type(kind) is type(own))
 
 
 @contextmanager
