@@ -60,6 +60,7 @@ from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import Change
 from keptlog.table.metadata.lineage import require_written_format
 from keptlog.table.metadata.runs import LandedChange, expired_since, landed_before
+from keptlog.table.metadata.usable_properties import require_usable_properties
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.own_folder import require_not_inside
 from keptlog.table.waiting.patience import pause_seconds
@@ -138,6 +139,7 @@ class Committer:
                 if landed or rounds.are_over:
                     return rounds.ended(landed)
                 require_written_format(table)
+                require_usable_properties(table)
                 rounds.change.require_fit(table)
                 require_not_inside(self.catalog, table)
                 try:

@@ -6,5 +6,5 @@ what it remembers     ``state``, ``partitions``, ``prefixes``, ``format``, ``run
 its segments          ``segment_metrics``, ``live_segments``, ``logs``; for those who commit: ``file_metrics``,
 ``live_files``
 a change              ``change``, ``manifests``, ``without_snapshot``
-whether it is so      ``lineage``, ``newest_change``, ``forward_in_time``
+whether it is so      ``lineage``, ``newest_change``, ``forward_in_time``, ``usable_properties``
 """
