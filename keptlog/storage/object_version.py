@@ -26,7 +26,8 @@ VERSION_IN_PATH = "?versionId="
 """Between a path and the id of a version of it; ``TableFiles.open_input`` reads what such a path names."""
 UPLOAD_IN_PATH = "?uploadId="
 """Between a path and the id of an upload of it; ``TableFiles.delete`` aborts what such a path names."""
-
+_MAY_PASS = ("InternalError:", "SlowDown:", "ServiceUnavailable:", "OperationAborted:", "RequestTimeout:", "OSError:")
+"""How a store's words begin about a file that it could not delete, and may delete the next time."""
 
 OBJECT_VERSION = "object version"
 
@@ -160,7 +161,10 @@ def refused(path: str, version_id: str | None, size_bytes: int, said: str | None
     if said is None:
         why = "it was not deleted, or was written again"
         return Undeleted(path, version_id, size_bytes, "refused", why, "purge again")
+    if said.startswith(_MAY_PASS):
+        return Undeleted(path, version_id, size_bytes, "refused", said, "the store could not do it then: purge again")
     right = "s3:DeleteObject" if version_id is None else "s3:DeleteObjectVersion"
+    right = "s3:AbortMultipartUpload" if UPLOAD_IN_PATH in path else right
     return Undeleted(path, version_id, size_bytes, "refused", said, f"allow its deletion ({right}), then purge again")
 
 
