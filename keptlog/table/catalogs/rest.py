@@ -2,7 +2,8 @@
 
 PyIceberg's session keeps ten connections and waits for ever: a server that took a request and hangs would hang whoever
 asked with it. So would a server of tokens (``auth.type`` is oauth2), which PyIceberg asks without a session. A commit
-that gets no answer in time is one without an answer (``commit``), and is looked for.
+that gets no answer in time is one without an answer (``commit``), and is looked for. A server that answers a byte at a
+time keeps each time limit of a socket, so the whole answer has one too.
 
 Where a catalog vends credentials, each table comes with its own, for its own location. PyIceberg reads metadata with
 them. ``vended`` keeps the newest of each location, for the segments, which are opened by path (``vending``).
@@ -10,8 +11,9 @@ them. ``vended`` keeps the newest of each location, for the segments, which are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic as _now_s  # noqa: TID251  # the clock that PyIceberg compares with
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from pydantic import ValidationError
 from pyiceberg.catalog.rest import RestCatalog, TableResponse
@@ -27,18 +29,39 @@ from typing_extensions import override
 from keptlog.table.catalogs.echo import without_what_was_sent
 from keptlog.table.catalogs.foreign_answers import ForeignAnswer, parsing, require_catalogs_own
 from keptlog.table.io.vending import Vended, credentials_in, remember
-from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
+from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS, within
 from keptlog.table.waiting.side_by_side import AT_ONCE
+
+_Answer = TypeVar("_Answer")
+
+
+def in_time(ask: Callable[[], _Answer]) -> _Answer:
+    """The whole answer to a request; none is null.
+
+    Raises:
+        ReadTimeout: it did not come to its end in time. Nobody waits for it any more.
+    """
+    answer = within(ask, CONNECT_SECONDS + ANSWER_SECONDS)
+    if answer is None:
+        raise ReadTimeout(f"the answer did not come to its end within {ANSWER_SECONDS:g} s")
+    return answer
 
 
 class _Patient(HTTPAdapter):
-    """Waits so long for a connection and for each piece of an answer."""
+    """Waits so long for a connection, and for an answer."""
 
     @override
     def send(self, request: PreparedRequest, **how: Any) -> Response:  # type: ignore[override]  # as a session calls it
         """Send a request; raises ``ConnectTimeout``, or ``ReadTimeout`` where it was sent."""
         how["timeout"] = how.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
-        return super().send(request, **how)
+        send = super().send
+
+        def whole() -> Response:
+            answer = send(request, **how)
+            _ = answer.content  # it is kept there
+            return answer
+
+        return in_time(whole)
 
 
 def _make_patient(session: Session) -> None:
