@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -28,7 +27,7 @@ from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.util import Retry
 
-from keptlog.table.catalogs.rest import in_time, is_patient, session_of
+from keptlog.table.catalogs.rest import is_patient, session_of
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 
 _SMALL = {"snapshots": "refs"}
@@ -83,17 +82,15 @@ class Question:
             headers = _HEADERS | {"If-None-Match": etag}
             answer = self._session.get(self._tables + name, params=_SMALL, headers=headers)
             return _told(answer.status_code, answer.content, answer.headers.get("ETag"))
-        question = partial(
-            self._pool.urlopen,
-            "GET",
-            f"{self._path}{name}?{self._query}",
-            headers=self._headers | {"If-None-Match": etag} if etag else self._headers,
-            redirect=False,
-            retries=_NO_RETRY,
-            timeout=_TIMEOUT,
-        )
         try:
-            sent = in_time(question)
+            sent = self._pool.urlopen(
+                "GET",
+                f"{self._path}{name}?{self._query}",
+                headers=self._headers | {"If-None-Match": etag} if etag else self._headers,
+                redirect=False,
+                retries=_NO_RETRY,
+                timeout=_TIMEOUT,
+            )
         except ReadTimeoutError as error:
             raise ReadTimeout(error) from error
         except HTTPError as error:

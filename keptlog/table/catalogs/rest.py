@@ -3,7 +3,7 @@
 PyIceberg's session keeps ten connections and waits for ever: a server that took a request and hangs would hang whoever
 asked with it. So would a server of tokens (``auth.type`` is oauth2), which PyIceberg asks without a session. A commit
 that gets no answer in time is one without an answer (``commit``), and is looked for. A server that answers a byte at a
-time keeps each time limit of a socket, so the whole answer has one too.
+time keeps each time limit of a socket, so the whole answer has one too (``whole_answers``).
 
 Where a catalog vends credentials, each table comes with its own, for its own location. PyIceberg reads metadata with
 them. ``vended`` keeps the newest of each location, for the segments, which are opened by path (``vending``).
@@ -11,9 +11,8 @@ them. ``vended`` keeps the newest of each location, for the segments, which are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from time import monotonic as _now_s  # noqa: TID251  # the clock that PyIceberg compares with
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 from pyiceberg.catalog.rest import RestCatalog, TableResponse
@@ -22,46 +21,50 @@ from pyiceberg.exceptions import NoSuchNamespaceError, RESTError
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import Identifier, Properties
+from requests import ConnectionError as NotConnected
 from requests import ConnectTimeout, PreparedRequest, ReadTimeout, Response, Session
 from requests.adapters import BaseAdapter, HTTPAdapter
 from typing_extensions import override
+from urllib3 import ProxyManager
+from urllib3.exceptions import ReadTimeoutError
 
 from keptlog.table.catalogs.echo import without_what_was_sent
 from keptlog.table.catalogs.foreign_answers import ForeignAnswer, parsing, require_catalogs_own
 from keptlog.table.io.vending import Vended, credentials_in, remember
-from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS, within
+from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.side_by_side import AT_ONCE
-
-_Answer = TypeVar("_Answer")
-
-
-def in_time(ask: Callable[[], _Answer]) -> _Answer:
-    """The whole answer to a request; none is null.
-
-    Raises:
-        ReadTimeout: it did not come to its end in time. Nobody waits for it any more.
-    """
-    answer = within(ask, CONNECT_SECONDS + ANSWER_SECONDS)
-    if answer is None:
-        raise ReadTimeout(f"the answer did not come to its end within {ANSWER_SECONDS:g} s")
-    return answer
+from keptlog.table.waiting.whole_answers import limit_answers
 
 
 class _Patient(HTTPAdapter):
     """Waits so long for a connection, and for an answer."""
 
     @override
+    def init_poolmanager(self, *args: Any, **how: Any) -> None:
+        """Make the connections; ``requests`` calls it."""
+        super().init_poolmanager(*args, **how)
+        limit_answers(self.poolmanager)
+
+    @override
+    def proxy_manager_for(self, proxy: str, **how: Any) -> ProxyManager:
+        """Make the connections through a proxy; ``requests`` calls it."""
+        manager: ProxyManager = super().proxy_manager_for(proxy, **how)
+        if type(manager) is ProxyManager:  # one by SOCKS has its own connections
+            limit_answers(manager)
+        return manager
+
+    @override
     def send(self, request: PreparedRequest, **how: Any) -> Response:  # type: ignore[override]  # as a session calls it
         """Send a request; raises ``ConnectTimeout``, or ``ReadTimeout`` where it was sent."""
         how["timeout"] = how.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
-        send = super().send
-
-        def whole() -> Response:
-            answer = send(request, **how)
-            _ = answer.content  # it is kept there
-            return answer
-
-        return in_time(whole)
+        answer = super().send(request, **how)
+        try:
+            _ = answer.content  # it is kept, and a limit that is reached in the middle is told as any other
+        except NotConnected as error:
+            if error.args and isinstance(error.args[0], ReadTimeoutError):
+                raise ReadTimeout(error) from error
+            raise
+        return answer
 
 
 def _make_patient(session: Session) -> None:
