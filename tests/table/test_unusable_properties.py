@@ -21,7 +21,7 @@ UNUSABLE = [
 ]
 
 
-def _set(home: Path, name: str, value: str) -> None:
+def set_unusable(home: Path, name: str, value: str) -> None:
     """As a program sets it that can use it, or does not look."""
     catalog, table = open_catalog(home), table_of(home)
     stored = json.loads(table.metadata.model_dump_json())
@@ -35,7 +35,7 @@ def _set(home: Path, name: str, value: str) -> None:
 @pytest.mark.parametrize(("name", "value"), UNUSABLE)
 def test_it_is_told_and_what_is_there_is_read(tmp_path: Path, name: str, value: str) -> None:
     append_each(create(tmp_path, config={"file.delete.delay.ms": "0"}), [("a", "1")], [("a", "2")])
-    _set(tmp_path, name, value)
+    set_unusable(tmp_path, name, value)
     store = store_at(tmp_path)
     said = f"table keptlog.{TOPIC}: no commit can be made with its property {name}={value} .*nothing is written"
     for attempt in (

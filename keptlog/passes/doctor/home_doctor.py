@@ -224,9 +224,8 @@ def _topics(patient: Patient) -> Iterator[Problem]:
     for name in patient.topics:
         yield from name_problems(name)
     for each in patient.seen:
-        if each.damaged_reader:
-            yield unreadable_problem(each.topic, each.damaged_reader)
-        yield from (unreadable_problem(each.topic, error) for error in each.damaged_notes)
+        errors_beside = (each.unusable_property, each.damaged_reader, *each.damaged_notes)
+        yield from (unreadable_problem(each.topic, error) for error in errors_beside if error)
 
 
 def _formats(patient: Patient) -> Iterator[Problem]:

@@ -25,6 +25,7 @@ from keptlog.table.metadata.newest_change import newest_change_ms
 from keptlog.table.metadata.references import Manifests, comparable_forms
 from keptlog.table.metadata.runs import damaged as damaged_runs
 from keptlog.table.metadata.state import damaged_notes, remembers_erasures
+from keptlog.table.metadata.usable_properties import require_usable_properties
 from keptlog.table.reading.readers import registrations
 from keptlog.table.removal.ahead import landed_since, told_apart, why_put_back, why_refused
 from keptlog.table.removal.erasure_register import read_erasures
@@ -62,6 +63,8 @@ class TopicExam:
     """What is wrong with what it notes beside its logs; who looks at the topic alone needs it."""
     no_right: tuple[str, ...] = ()
     """Live files of a disk here that this user may not read, though he may list them."""
+    unusable_property: LogCorrupt | None = None
+    """Why nothing can be committed to its table, though all of it can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             _damaged_reader(topic, table),
             tuple(damaged_notes(topic, table.properties).values()),
             tuple(_no_right(logs)),
+            _unusable_property(table),
         )
 
 
@@ -171,6 +175,14 @@ def _damaged_runs(store: LogStore, table: Table, paths: Sequence[str]) -> tuple[
 def _damaged_reader(topic: str, table: Table) -> LogCorrupt | None:
     try:
         registrations(topic, table.properties)
+    except LogCorrupt as error:
+        return error
+    return None
+
+
+def _unusable_property(table: Table) -> LogCorrupt | None:
+    try:
+        require_usable_properties(table)
     except LogCorrupt as error:
         return error
     return None

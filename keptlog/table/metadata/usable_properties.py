@@ -49,4 +49,4 @@ def require_usable_properties(table: Table) -> None:
                 "written to it: set it right, or take it away"
             )
             told.action = Action.FIX_CONFIG  # no file is wrong
-            raise told from error
+            raise told.of_property() from error
