@@ -41,12 +41,13 @@ def removal_of(metadata: TableMetadata, snapshot_ids: Iterable[int]) -> tuple[Ta
 def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdate) -> None:
     """Commit changes of the metadata alone, and only while the table's current snapshot is the one that was loaded.
 
-    So must be all branches and tags, where the catalog compares in this process; a server can't be asked for that.
+    So must be all branches and tags, and what is taken out must be there, where the catalog compares in this process;
+    a server can't be asked for that.
 
     Raises:
-        CommitFailedException: another one is.
+        CommitFailedException: another one is, or it is gone.
     """
-    requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), _AssertRefs(table.metadata))
+    requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), _AssertRefs(table.metadata, updates))
     catalog.commit_table(table, requirements, updates)
 
 
@@ -60,26 +61,40 @@ def require_same_refs(before: TableMetadata, now: TableMetadata) -> None:
         raise CommitFailedException("a branch or a tag was made, moved or removed meanwhile")
 
 
+def _require_there(updates: Iterable[TableUpdate], now: TableMetadata) -> None:
+    """Refuse to take out what is gone: PyIceberg says so with a ``ValueError``, as of much else."""
+    snapshots = {each.snapshot_id for each in now.snapshots}
+    counted = {each.snapshot_id for each in now.partition_statistics}
+    for update in updates:
+        if isinstance(update, RemoveSnapshotsUpdate) and not snapshots.issuperset(update.snapshot_ids):
+            raise CommitFailedException("another purge has expired the same snapshots")
+        if isinstance(update, RemovePartitionStatisticsUpdate) and update.snapshot_id not in counted:
+            raise CommitFailedException("statistics of partitions were taken out meanwhile")
+
+
 def _pointed_to(metadata: TableMetadata) -> dict[str, int]:
     return {name: reference.snapshot_id for name, reference in metadata.refs.items()}
 
 
 class _AssertRefs(AssertRefSnapshotId):
-    """That main is where it was, as any catalog understands it; one in this process is held to all refs besides.
+    """That main is where it was, as any catalog understands it; one in this process is held to more besides.
 
     A requirement names one ref, and none can name a tag that nobody has heard of yet. PyIceberg's own catalogs call
     ``validate`` with what their compare-and-swap builds on; a server gets the JSON of the class above, which is kept.
     """
 
     _before: TableMetadata
+    _updates: tuple[TableUpdate, ...]
 
-    def __init__(self, before: TableMetadata) -> None:
+    def __init__(self, before: TableMetadata, updates: tuple[TableUpdate, ...]) -> None:
         main: dict[str, Any] = {"ref": MAIN_BRANCH, "snapshot-id": before.current_snapshot_id}
         super().__init__(**main)
         self._before = before
+        self._updates = updates
 
     @override
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]  # as all requirements do
         super().validate(base_metadata)
         if base_metadata is not None:
             require_same_refs(self._before, base_metadata)
+            _require_there(self._updates, base_metadata)

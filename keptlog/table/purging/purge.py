@@ -30,7 +30,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
-from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt, StalePlan, first_line
@@ -265,10 +264,7 @@ class Purge:
         """
         updates = (*removal_of(table.metadata, expiry.snapshot_ids), *self._fence.lifted(table))
         require_same_refs(table.metadata, self._table().metadata)
-        try:
-            commit_without_snapshot(self.committer.catalog, table, *updates)
-        except ValueError as error:
-            raise CommitFailedException("another purge has expired the same snapshots") from error
+        commit_without_snapshot(self.committer.catalog, table, *updates)
 
     def _needed(self, table: Table, left_behind: Collection[str]) -> set[str]:
         """What must stay, in comparable form; older snapshots are read only if something can't be told without."""
