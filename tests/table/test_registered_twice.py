@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import Action, LogCorrupt
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.embedded import DATABASE
-from keptlog.table.doctor.topic_exam import examined
+from keptlog.table.doctor.topic_exam import examined, put_back
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.purge_preview import preview_purge
 from keptlog.table.removal.deletion import Deletion
@@ -104,3 +104,18 @@ def test_once_one_of_the_two_was_dropped_all_goes_on(store: LogStore, tmp_path: 
     assert examined(store, TOPIC).not_own is None
     assert store.purge(TOPIC, later_ms).expired_snapshots
     assert len(values(store)) == 3
+
+
+def test_a_name_whose_metadata_the_commits_to_the_other_have_deleted_is_told_as_that(
+    store: LogStore, tmp_path: Path
+) -> None:
+    for number in range(22):
+        append_each(store, [("b", str(number))])
+    said = rf"is gone, and the table keptlog.{TOPIC} has its files too: .*drop_table\(\('keptlog', '{TWIN}'\)\) does"
+    for look in (examined, put_back, LogStore.logs):
+        with pytest.raises(LogCorrupt, match=said) as told:
+            look(store, TWIN)
+        assert told.value.action is Action.FIX_CONFIG
+    assert len(values(store)) == 24
+    open_catalog(tmp_path).drop_table((NAMESPACE, TWIN))
+    assert examined(store_at(tmp_path), TOPIC).not_own is None

@@ -23,7 +23,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
-from keptlog.errors import CommitStateUnknown, InvalidConfig, LogCorrupt, UnknownTopic
+from keptlog.errors import Action, CommitStateUnknown, InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.folders import NOT_THERE
 from keptlog.log.config import TopicConfig
 from keptlog.log.declared import About
@@ -45,7 +45,7 @@ from keptlog.table.metadata.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROP
 from keptlog.table.metadata.state import SOURCE, about_properties, read_about, source_to_json
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.deletion import being_deleted
-from keptlog.table.removal.own_folder import table_in
+from keptlog.table.removal.own_folder import goes_on_as, table_in
 from keptlog.table.removal.topic_storage import left_behind
 from keptlog.table.waiting.reach import OUT_OF_REACH, is_sure
 from keptlog.table.waiting.reaching import one_line
@@ -133,6 +133,7 @@ def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
         if is_outage or isinstance(error, InvalidConfig):
             raise
         _require_location(catalog, name, namespace, error)
+        _require_one_name(catalog, name, namespace, error)
         raise unreadable(name, _metadata_file(catalog, name, namespace), error) from error
     _require_main(name, table)
     return table
@@ -160,6 +161,26 @@ def _require_location(catalog: Catalog, name: str, namespace: str, error: Except
             f"topic {name}: its row in the catalog names no metadata file; take the row out with PyIceberg's "
             f"catalog.drop_table({(namespace, name)!r}), and keptlog doctor names the file from which to put it back"
         ).of_property() from error
+
+
+def _require_one_name(catalog: Catalog, name: str, namespace: str, error: Exception) -> None:
+    """Refuse to call a metadata file lost that commits under another name of the same table have deleted.
+
+    Raises:
+        LogCorrupt: they have; a copy of the file or of the catalog would bring back what is older.
+    """
+    if not (isinstance(error, FileNotFoundError) and isinstance(catalog, SqlCatalog)):
+        return
+    path = metadata_locations(catalog, namespace).get(name, "")
+    other = goes_on_as(catalog, (namespace, name), path)
+    if other:
+        told = LogCorrupt(
+            f"topic {name}: its metadata file {path} is gone, and the table {other} has its files too: commits there "
+            f"delete old metadata. Unless something was written to {name} since it has two names, take it out of the "
+            f"catalog and leave the files, as PyIceberg's catalog.drop_table({(namespace, name)!r}) does"
+        )
+        told.action = Action.FIX_CONFIG  # put back, the file would be of an older time
+        raise told from error
 
 
 def _unknown(catalog: Catalog, name: str) -> UnknownTopic:

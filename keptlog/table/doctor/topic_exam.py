@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyiceberg.table import Table
 
-from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
+from keptlog.errors import Action, KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.erasures.erasure import Erasure
 from keptlog.log.segment import Log
 from keptlog.log.told.stored_files import WrongFile, live_paths, wrong_files
@@ -134,7 +134,8 @@ def put_back(store: LogStore, topic: str) -> PutBack | None:
         location = store.load_table(topic).location()
     except LogCorrupt as error:
         named = store.metadata_locations().get(topic)
-        if named is None or not isinstance(error.__cause__, FileNotFoundError):
+        is_lost = error.action is Action.FIX_DATA and isinstance(error.__cause__, FileNotFoundError)
+        if named is None or not is_lost:
             raise
         with reaching(f"files of topic {topic} can't be listed"):
             paths = [each.path for each in store.files.list(named.rpartition("/")[0])]

@@ -20,6 +20,7 @@ purge asks. Other catalogs are asked for each table, which only a deletion of th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ from keptlog.table.removal.metadata_elsewhere import lay_elsewhere, lies_below, 
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+    from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.table import Table
 
 _COPY = "copy-table-staging-"
@@ -176,6 +178,25 @@ def _registered_too(catalog: Catalog, table: Table) -> str | None:
             if others and is_below(forms[path]) and (place == table.location() or lies_below(table, path)):
                 # A table of another catalog in the database is told with that catalog's name.
                 return ".".join(others[0][1:] if others[0][0] == catalog.name else others[0])
+    return None
+
+
+def goes_on_as(catalog: SqlCatalog, own: tuple[str, str], path: str) -> str | None:
+    """Another table that has the files of one whose metadata file is gone; null if the catalog has none.
+
+    Commits to that one delete old metadata, also what the first name still leads to.
+    """
+    from keptlog.table.catalogs.catalog import tables_like  # noqa: PLC0415  # who only looks asks no catalog
+
+    folder = path.rpartition("/")[0]
+    for location, names in tables_like(catalog, folder.rpartition("/")[0].rpartition("/")[2]).items():
+        for in_catalog, *name in names:
+            if in_catalog != catalog.name or tuple(name) == own or location.rpartition("/")[0] != folder:
+                continue
+            with contextlib.suppress(Exception):  # it may not be read either
+                # Many tables may share a folder for their metadata.
+                if f"{catalog.load_table(tuple(name)).location()}/metadata" == folder:
+                    return ".".join(name)
     return None
 
 
