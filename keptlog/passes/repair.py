@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.given.given import whole_number
+from keptlog.log.record import TimestampType
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.check import CheckResult
@@ -42,6 +44,8 @@ Offsets = npt.NDArray[np.int64]
 Span = tuple[int, int]
 """First and last of some offsets that follow on each other."""
 _SHOWN = 3
+_ALWAYS_THERE = ("partition", "offset", "timestamp", "timestamp_type")
+"""Columns in which every record has a value."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,9 @@ class Repairer:
         for log in plan.logs:
             name = log.topic_partition
             written = log.segments if plan.acknowledged is None else foreign.get(name, ())
-            problems += [f"{name}: {problem}" for segment in written if (problem := self._other_columns(segment))]
+            for segment in written:
+                problem = self._other_columns(segment) or self._other_values(segment, name.partition)
+                problems += [f"{name}: {problem}"] if problem else []
         if not problems:
             problems = [
                 f"{log.topic_partition}: {result.name} is {result.outcome}: {result.description}"
@@ -216,6 +222,19 @@ class Repairer:
             if field.name not in found or _plain(found[field.name]) != _plain(field.type)
         ]
         return f"{segment.path} has other columns ({', '.join(wrong)})" if wrong else None
+
+    def _other_values(self, segment: Segment, partition: int) -> str | None:
+        """What no record has, and a file has all the same: nobody could read it."""
+        for table in read_row_groups(self.store.files, segment, [*_ALWAYS_THERE, "headers"]):
+            headers = pc.list_flatten(table["headers"])
+            has_null = [name for name in _ALWAYS_THERE if table[name].null_count]
+            has_null += ["headers"] if headers.null_count or pc.struct_field(headers, "key").null_count else []
+            if has_null:
+                return f"{segment.path} has nulls in {', '.join(has_null)}"
+            for name, values in (("partition", {partition}), ("timestamp_type", set(TimestampType))):
+                if others := set(table[name].unique().to_pylist()) - values:
+                    return f"{segment.path} has {name} {min(others)}"
+        return None
 
 
 def _joined(pieces: Sequence[Offsets]) -> Offsets:

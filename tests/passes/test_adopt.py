@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -157,6 +158,30 @@ def test_files_with_other_columns_are_not_adopted(story: Story) -> None:
     with table_of(story.home, T).transaction() as transaction, transaction.update_snapshot().fast_append() as append:
         append.append_data_file(data_file_of(0, segment))
     with pytest.raises(LogCorrupt, match="has other columns \\(headers is not there\\)"):
+        story.propose(adopt=True)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "why"),
+    [
+        ("timestamp_type", 7, "has timestamp_type 7"),
+        ("timestamp", None, "has nulls in timestamp"),
+        ("partition", 3, "has partition 3"),
+        ("headers", [None], "has nulls in headers"),
+    ],
+)
+def test_files_with_values_that_no_record_has_are_not_adopted(
+    story: Story, column: str, value: object, why: str
+) -> None:
+    rows = rows_at(9)
+    at, field = rows.schema.get_field_index(column), rows.schema.field(column)
+    kind = field.type if column != "headers" else pa.list_(field.type.value_type)
+    path = story.home / "nine.parquet"
+    pq.write_table(rows.set_column(at, pa.field(column, kind), pa.array([value], kind)), path)
+    segment = Segment(f"file://{path}", 9, 9, START_MS, START_MS, 1, path.stat().st_size)
+    with table_of(story.home, T).transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+        append.append_data_file(data_file_of(0, segment))
+    with pytest.raises(LogCorrupt, match=why):
         story.propose(adopt=True)
 
 
