@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,6 +32,8 @@ from keptlog.table.io.files import Properties
 from keptlog.table.io.remote_files import client_properties
 from keptlog.table.io.s3_client import s3_client
 from keptlog.table.io.s3_errors import reaching_store
+
+_logger = logging.getLogger(__name__)
 
 _BROKEN: tuple[type[BotoCoreError], ...] = (
     ConnectionClosedError,
@@ -111,7 +114,8 @@ def _answer(properties: Properties, path: str, last_bytes: int) -> tuple[bytes, 
                 if error.response.get("Error", {}).get("Code") != "InvalidRange":
                     raise
                 return b"", {}  # an empty object has no last byte
-            except _BROKEN:
+            except _BROKEN as error:
                 if attempt == _ANSWERS:
                     raise
+                _logger.warning("%s can't be read (%s): try %d of %d", path, error, attempt + 1, _ANSWERS)
     raise AssertionError("every attempt returns or raises")

@@ -3,7 +3,8 @@
 The properties are PyIceberg's, read as its ``PyArrowFileIO`` reads them: ``s3.…`` first, then ``client.…``, and where
 neither says anything, what the environment says (``AWS_…``, ``AWS_PROFILE``, the machine's role), as Arrow does.
 
-A store that takes a connection and never answers is given up only after minutes. Meanwhile each try is told.
+A store that takes a connection and never answers is given up only after minutes. Meanwhile each try is told. So is one
+that answers a byte at a time (``s3_patience``).
 
 boto3 takes a page, or nothing, with status 200 for an answer in which nothing stands: a portal, a proxy or the console
 of a store would be a bucket in which all is gone, that keeps no versions, or that has deleted what it was told to. So
@@ -47,6 +48,7 @@ from pyiceberg.utils.properties import get_first_property_value, property_as_boo
 from keptlog.errors import InvalidConfig
 from keptlog.table.io.files import Properties
 from keptlog.table.io.s3_answers import require_stores_own
+from keptlog.table.io.s3_patience import give_up_trickles
 from keptlog.table.waiting.side_by_side import AT_ONCE
 
 _logger = logging.getLogger(__name__)
@@ -75,6 +77,7 @@ def s3_client(properties: Properties) -> Any:
     if role:
         _take_role(session, role, get_first_property_value(known, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME))
     client = session.client("s3", endpoint_url=_endpoint(known), config=_config(known))
+    give_up_trickles(client)
     client.meta.events.register("needs-retry.s3", _tell_silence)
     client.meta.events.register("after-call.s3", require_stores_own)
     return client
