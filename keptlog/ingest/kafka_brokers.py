@@ -86,14 +86,15 @@ class KafkaBrokers:
         for bootstrap, names in self._by_cluster(stored).items():
             new = {here for here in names if stored[here] is None}
             try:
-                found, settings = self._ask(self.settings.at(bootstrap), names, new)
+                found, settings, unseen = self._ask(self.settings.at(bootstrap), names, new)
             except KeptlogError as error:
                 _logger.info("%s can't be surveyed: %s", ", ".join(names), error)
                 failed |= dict.fromkeys(names, error)
                 continue
             for here, name in names.items():
-                if name in found.missing:
-                    failed[here] = found.missing[name]
+                why = found.missing.get(name) or (unseen.get(name) if here in new else None)
+                if why:
+                    failed[here] = why
                     continue
                 partitions = found.failed.get(name, {})
                 failed |= {str(TopicPartition(here, number)): error for number, error in partitions.items()}
@@ -150,13 +151,14 @@ class KafkaBrokers:
 
     def _ask(
         self, settings: ClientSettings, names: Mapping[str, str], new: set[str]
-    ) -> tuple[BrokerTopics, dict[str, TopicSettings]]:
-        """What one cluster says of topics, and of the settings of new ones if they are wanted."""
+    ) -> tuple[BrokerTopics, dict[str, TopicSettings], dict[str, KeptlogError]]:
+        """What one cluster says of topics, and of the settings of new ones if they are wanted; or why it does not."""
         found = look_at_topics(settings, sorted(set(names.values())), self.wait_seconds)
         new_there = sorted({name for here, name in names.items() if here in new and name in found.topics})
         if not (self.with_broker_config and new_there):
-            return found, {}
-        return found, topic_settings(settings, new_there, self.wait_seconds)
+            return found, {}, {}
+        made, errors = topic_settings(settings, new_there, self.wait_seconds)
+        return found, made, errors
 
     def _settings_of(self, plan: IngestPlan) -> ClientSettings:
         return self.settings.at(plan.source.bootstrap)

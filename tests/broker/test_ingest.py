@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
 from keptlog.errors import InvalidConfig, StalePlan, UnknownTopic
+from keptlog.ingest import kafka_brokers
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import TimestampType
 from keptlog.log.topic_partition import TopicPartition as Name
 from keptlog.sources.kafka_broker import ranges
 from keptlog.sources.kafka_broker.part import BrokerPart
+from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_topics
 from keptlog.sources.kafka_log.directory import log_directories
 from tests.broker.broker import DEADLINE_SECONDS, Broker
 from tests.broker.generated import Generated
@@ -220,3 +223,25 @@ def test_a_topic_is_ingested_again_by_its_name_alone(there: Ingesting) -> None:
     assert plans.lag == {Name(there.topic, 0): 1}
     there.bring(plans)
     assert there.values() == [b"a", b"b"]
+
+
+def test_a_topic_that_goes_before_its_settings_are_asked_for_costs_no_other(
+    there: Ingesting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there.create(config={"retention.ms": "1000"})
+    gone = f"{there.topic}-gone"
+    there.broker.create_topic(gone, 1, {})
+    admin = there.broker.admin
+
+    def then_deleted(settings: ClientSettings, topics: Sequence[str], wait_seconds: float) -> BrokerTopics:
+        found = look_at_topics(settings, topics, wait_seconds)
+        admin.delete_topics([gone])[gone].result(DEADLINE_SECONDS)
+        return found
+
+    both = {there.topic: there.topic, gone: gone}
+    with monkeypatch.context() as patch:
+        patch.setattr(kafka_brokers, "look_at_topics", then_deleted)
+        plans = there.ingest.plan(dataclasses.replace(there.source, topics=both, with_broker_config=True))
+    assert [(name, type(error)) for name, error in plans.failed.items()] == [(gone, UnknownTopic)]
+    assert there.bring(plans).created == (there.topic,)
+    assert there.store.describe_topic(there.topic).raw_config["retention.ms"] == "1000"

@@ -133,29 +133,39 @@ def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds
 
 def topic_settings(
     settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS
-) -> dict[str, TopicSettings]:
-    """The settings of topics that are not Kafka's defaults.
+) -> tuple[dict[str, TopicSettings], dict[str, KeptlogError]]:
+    """The settings of topics that are not Kafka's defaults; and by topic, why those of others could not be had.
 
     Raises:
-        InvalidConfig: the user may not see them.
-        UnknownTopic: one of the topics is not there.
+        InvalidConfig: a client setting, a password or a certificate is wrong.
         StorageUnavailable: no broker can be reached.
     """
-    found = _all_settings(settings, topics, wait_seconds)
-    return {name: _made(entries.values()) for name, entries in found.items()}
+    found, errors = _all_settings(settings, topics, wait_seconds)
+    return {name: _made(entries.values()) for name, entries in found.items()}, errors
 
 
 def tombstones_kept_ms(settings: ClientSettings, topic: str, wait_seconds: float = WAIT_SECONDS) -> int | None:
-    """A topic's ``delete.retention.ms``; null if it is not compacted. Raises as ``topic_settings`` does."""
-    entries = _all_settings(settings, [topic], wait_seconds)[topic]
+    """A topic's ``delete.retention.ms``; null if it is not compacted.
+
+    Raises:
+        InvalidConfig: the user may not see it.
+        UnknownTopic: the topic is not there.
+        StorageUnavailable: no broker can be reached.
+    """
+    found, errors = _all_settings(settings, [topic], wait_seconds)
+    if errors:
+        raise errors[topic]
+    entries = found[topic]
     policy = entries["cleanup.policy"].value or ""
     if "compact" not in {each.strip() for each in policy.split(",")}:
         return None
     return int(entries["delete.retention.ms"].value)
 
 
-def _all_settings(settings: ClientSettings, topics: Sequence[str], wait_seconds: float) -> dict[str, Mapping[str, Any]]:
-    """All settings of topics, by their names, defaults too."""
+def _all_settings(
+    settings: ClientSettings, topics: Sequence[str], wait_seconds: float
+) -> tuple[dict[str, Mapping[str, Any]], dict[str, KeptlogError]]:
+    """All settings of topics, by their names, defaults too; and why those of others could not be had."""
     with broker_errors(settings, f"the settings of {_shown(topics)} can't be looked at") as trouble:
         admin = AdminClient(settings.for_admin(error_cb=trouble))
         answers = _Answers(admin, trouble, settings, wait_seconds)
@@ -163,9 +173,10 @@ def _all_settings(settings: ClientSettings, topics: Sequence[str], wait_seconds:
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
         futures = admin.describe_configs(resources, request_timeout=wait_seconds)
         found, errors = answers.of(futures, lambda resource: str(resource.name), "its settings can't be looked at")
-    for error in errors.values():
-        raise error
-    return {str(resource.name): entries for resource, entries in found.items()}
+    return (
+        {str(resource.name): entries for resource, entries in found.items()},
+        {str(resource.name): error for resource, error in errors.items()},
+    )
 
 
 def _made(entries: Iterable[Any]) -> TopicSettings:
