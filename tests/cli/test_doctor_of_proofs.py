@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -108,6 +109,21 @@ def test_a_receipt_that_could_not_be_sealed_is_told_once_a_purge_should_have_sea
     assert keptlog("purge", "users").code == 0
     checks_of(keptlog, 0)
     assert keptlog("receipt", "verify", "--json").json["waiting"] == []
+
+
+def test_a_receipt_whose_draft_could_not_be_deleted_is_sealed_all_the_same(
+    keptlog: Run, proved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [receipt] = files_of(proved, f"{CHAIN}/receipts/*/000000000/*.json")
+    content = keptlog("receipt", "show", "1", "--json").json
+    draft = proved / "warehouse/keptlog/users/metadata/receipts" / f"{content['id']}.json"
+    draft.write_text(json.dumps({name: content[name] for name in ("id", "kind", "at_ms", "content")}))
+    verified = keptlog("receipt", "verify", "--json").json
+    assert (verified["is_sound"], verified["waiting"]) == (True, [])
+    assert "not sealed yet" not in keptlog("receipt", "verify").out
+    purge(keptlog, monkeypatch)
+    assert not draft.exists()
+    assert files_of(proved, f"{CHAIN}/receipts/*/000000000/*.json") == [receipt]
 
 
 @pytest.mark.parametrize(
