@@ -134,6 +134,8 @@ class LagScan:
     """By address, why a cluster did not answer."""
     missing: Mapping[str, KeptlogError] = field(default_factory=dict)
     """By topic, why nothing is known of its source: it is not there, or can't be looked at now."""
+    is_whole: bool = True
+    """Whether all topics here could be read; one that could not may have a broker, which was not asked then."""
 
     @property
     def asked(self) -> list[str]:
@@ -188,7 +190,7 @@ class LagScanner:
         Raises:
             StorageUnavailable: the catalog or the storage can't be reached.
         """
-        return {topic: (known.location, known.stored) for topic, known in self._with_broker().items()}
+        return {topic: (known.location, known.stored) for topic, known in _with_broker(self._all_known()).items()}
 
     def scan(self, settings: ClientSettings, now_ms: int) -> LagScan:
         """Ask all brokers.
@@ -196,7 +198,9 @@ class LagScanner:
         Raises:
             StorageUnavailable: the catalog or the storage can't be reached.
         """
-        with_broker = self._with_broker()
+        all_known = self._all_known()
+        is_whole = all(each.id for each in all_known.values())
+        with_broker = _with_broker(all_known)
         clusters: dict[str | None, set[str]] = defaultdict(set)
         for known in with_broker.values():
             if known.stored.source:
@@ -222,7 +226,7 @@ class LagScanner:
             topics.append(replace(lag, failed={partition: str(error) for partition, error in failed.items()}))
         unseen: dict[str, object] = {str(name): why for lag in topics for name, why in lag.unseen.items()}
         unanswered = (*silent.values(), *(f"{name}: {why}" for name, why in (missing | unseen).items()))
-        self._last = LagScan(now_ms, tuple(topics), unanswered, silent, missing)
+        self._last = LagScan(now_ms, tuple(topics), unanswered, silent, missing, is_whole)
         return self._last
 
     def recent(self, now_ms: int) -> LagScan | None:
@@ -230,14 +234,14 @@ class LagScanner:
         last = self._last
         return last if last and was_within(RECENT_MS, last.now_ms, now_ms) else None
 
-    def _with_broker(self) -> dict[str, _Known]:
-        """The topics that remember a broker, as they are now."""
+    def _all_known(self) -> dict[str, _Known]:
+        """All topics, as they are now; some may not be read."""
         with self._lock:
             locations = self.store.metadata_locations()
             known = {topic: self._known_at(topic, location) for topic, location in locations.items()}
             # What can't be read now is looked at again, at the same location too.
             self._known = {topic: each for topic, each in known.items() if each.id}
-        return {topic: each for topic, each in known.items() if each.stored.source and each.stored.source.bootstrap}
+        return known
 
     def _known_at(self, topic: str, location: str) -> _Known:
         before = self._known.get(topic)
@@ -276,6 +280,11 @@ class LagScanner:
                     seen_ms[partition] = at_ms
         logs = {log.partition: log for log in there.logs}
         return TopicLag(topic, known.location, stored.positions, plan, logs, since_ms, seen_ms)
+
+
+def _with_broker(topics: Mapping[str, _Known]) -> dict[str, _Known]:
+    """Those that remember a broker."""
+    return {topic: each for topic, each in topics.items() if each.stored.source and each.stored.source.bootstrap}
 
 
 def _ask(

@@ -75,6 +75,10 @@ class BrokersAsked(Protocol):
     def silent(self) -> Mapping[str, str]:
         """By address, why a cluster did not answer."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all topics could be read; the broker of one that could not was not asked."""
+
 
 @dataclass(frozen=True)
 class Watch:
@@ -213,7 +217,8 @@ def ingest_evidence(scan: BrokersAsked) -> Evidence:
     ]
     unseen = [unseen_condition(str(name), name.topic, reason) for name, reason in scan.unseen.items()]
     silent = [silent_condition(address, reason) for address, reason in scan.silent.items()]
-    return Evidence([*stopped, *missing, *unseen, *silent], {Matter.INGEST: scan.asked, Matter.BROKER: {_NO_TOPIC}})
+    judged = {Matter.INGEST: scan.asked} | ({Matter.BROKER: {_NO_TOPIC}} if scan.is_whole else {})
+    return Evidence([*stopped, *missing, *unseen, *silent], judged)
 
 
 def without_brokers(seen: Overview) -> Evidence | None:
