@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pyiceberg.table import Table
 
 from keptlog.engine.engine import Engine
+from keptlog.log.declared import change_to
 from keptlog.log.record import NewRecord
 from keptlog.passes.erasures.erase_topic import TopicErasure
 from keptlog.passes.erasures.erasure_request import ErasureRequest
 from keptlog.passes.erasures.key_places import KeyPlace
+from keptlog.table.changes.declaration import Declaration, declared_topic
 from keptlog.table.metadata.references import References, all_references
 from keptlog.table.removal import search
+from keptlog.table.store import LogStore
 from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World, new_id
 from tests.searching import Searcher
+
+
+def add_partitions(store: LogStore, topic: str, partitions: int) -> None:
+    before = declared_topic(store.load_table(topic))
+    change = change_to(before, replace(before, partitions=partitions), ())
+    Declaration(change, store.describe_topic(topic).id, new_id()).commit(store.committer, {})
 
 
 @pytest.fixture
@@ -69,6 +79,30 @@ def test_a_record_that_came_while_the_topic_was_read_is_erased_too(
     assert [key for _, key, value in world.records() if value is None] == [KEY, KEY]
     world.to_deleted()
     assert world.verified().erasure.state == "verified"
+
+
+@pytest.mark.parametrize("before", [1, 2])
+def test_a_record_in_a_partition_that_came_while_the_topic_was_read_is_erased_too(
+    world: World, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """Such a partition had no bound, so that its record was taken for one that came after the request."""
+    world.create(partitions=before)
+    world.append((KEY, VALUE), partition=0)
+    tombstones = TopicErasure._tombstones
+
+    def and_meanwhile(erasure: TopicErasure, places: Sequence[KeyPlace]) -> list[NewRecord]:
+        monkeypatch.undo()
+        add_partitions(world.store, "users", 4)
+        world.append((KEY, VALUE), partition=3)
+        return tombstones(erasure, places)
+
+    monkeypatch.setattr(TopicErasure, "_tombstones", and_meanwhile)
+    world.ask(KEY)
+    tombstoned = {partition for partition, record in world.store.read("users") if record.is_tombstone}
+    assert {0, 3} <= tombstoned
+    world.to_deleted()
+    assert world.verified().erasure.state == "verified"
+    assert not world.files_with(VALUE)
 
 
 def test_so_does_any_search(overtaken: World) -> None:

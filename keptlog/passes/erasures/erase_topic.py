@@ -45,7 +45,7 @@ from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal
 from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret
-from keptlog.table.changes.erasures import RegisterChange
+from keptlog.table.changes.erasures import RegisterChange, Require
 from keptlog.table.removal.erasure_look import keepers, read_register
 
 if TYPE_CHECKING:
@@ -220,21 +220,24 @@ class TopicErasure:
             for place in found:
                 at = place.partition, place.key
                 places[at] = both(places[at], place) if at in places else place
-            read_to = {log.topic_partition.partition: log.log_end_offset for log in logs}
-            right_at = None if is_told_by_key else read_to
+            seen = {log.topic_partition.partition: log.log_end_offset for log in logs}
+            read_to = read_to if is_told_by_key else seen
             has_moved = False
 
-            def require(ends: Mapping[int, int], right_at: Mapping[int, int] | None = right_at) -> None:
+            def require(
+                ends: Mapping[int, int], was: Mapping[int, int] = seen, *, is_by_key: bool = is_told_by_key
+            ) -> None:
                 nonlocal has_moved
-                has_moved = right_at not in (None, ends)
+                has_moved = ends.keys() != was.keys() if is_by_key else ends != was
                 if has_moved:
-                    raise StalePlan(f"topic {self.topic.name}: records were appended while it was read; read again")
+                    raise StalePlan(
+                        f"topic {self.topic.name}: it got records or partitions while it was read; read again"
+                    )
 
-            tombstones = self._tombstones(list(places.values()))
+            # It may have more partitions by now than when it was described.
+            topic = replace(self.topic, partitions=len(logs))
             try:
-                if not tombstones:
-                    return self._change.request(erasure, next_ms, require)
-                return self._change.append(erasure, tombstones, next_ms, require)
+                return replace(self, topic=topic).land(erasure, list(places.values()), next_ms, require)
             except StalePlan:
                 if not has_moved:
                     raise
@@ -242,6 +245,13 @@ class TopicErasure:
             f"topic {self.topic.name}: it changed {MOST_READS} times while it was read for the keys; nothing "
             "landed, ask again with the same id"
         )
+
+    def land(self, erasure: Erasure, places: Sequence[KeyPlace], next_ms: int, require: Require) -> Erasure:
+        """Commit a request with the tombstones of its keys, wherever these are."""
+        tombstones = self._tombstones(places)
+        if not tombstones:
+            return self._change.request(erasure, next_ms, require)
+        return self._change.append(erasure, tombstones, next_ms, require)
 
     def _is_told_by_key(self, logs: Sequence[Log]) -> bool:
         """Whether the key alone tells where its tombstone goes, and of which version it is: nothing has to be read."""

@@ -31,6 +31,7 @@ from keptlog.table.metadata.change import OPERATION, RUN_ID, Change, may_have_la
 from keptlog.table.metadata.file_metrics import data_file_of
 from keptlog.table.metadata.lineage import COMMIT_ID, require_own
 from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.metadata.runs import APPEND, APPENDED, LandedChange
 from keptlog.table.metadata.state import LogState, log_end_offset, read_source
 from keptlog.table.metadata.stored_json import from_json
@@ -115,7 +116,7 @@ class Append:
         with reaching(f"topic {self.topic.name} can't be read"):
             require_not_inside(self.committer.catalog, table)  # before anything is staged there
         _require_no_source(self.topic.name, table.properties)
-        staged = self._stage(records, log_end_offsets(self.topic, table.properties))
+        staged = self._stage(records, log_end_offsets(self.topic.name, table.properties))
         if not staged:
             return AppendResult(self.topic.name, (), self.paths.run_id)
         return self._commit(replace(change, since=table.last_sequence_number), staged)
@@ -135,7 +136,7 @@ class Append:
             nonlocal was_sent
             _require_no_source(self.topic.name, fresh.properties)
             require_staged(self.files, fresh, staged_paths())
-            self._move_to_the_ends(staged, log_end_offsets(self.topic, fresh.properties))
+            self._move_to_the_ends(staged, log_end_offsets(self.topic.name, fresh.properties))
             land = self._written(fresh, staged)
             was_sent = True
             return land
@@ -200,9 +201,10 @@ class Append:
         return AppendResult(self.topic.name, partitions, self.paths.run_id, is_repeated=True)
 
 
-def log_end_offsets(topic: Topic, properties: Mapping[str, str]) -> dict[int, int]:
-    """The next offset of every partition."""
-    states = {number: LogState.read(topic.name, number, properties) for number in range(topic.partitions)}
+def log_end_offsets(topic: str, properties: Mapping[str, str]) -> dict[int, int]:
+    """The next offset of every partition, also of those that came since the topic was looked at."""
+    numbers = range(partition_count(topic, properties))
+    states = {number: LogState.read(topic, number, properties) for number in numbers}
     return {number: state.log_end_offset for number, state in states.items()}
 
 

@@ -67,7 +67,7 @@ class RegisterChange:
             return self._landed(erasure.id)
 
         def beside(table: Table, appended: Sequence[AppendedPartition]) -> Mapping[str, str]:
-            ends = log_end_offsets(self.topic, table.properties)
+            ends = log_end_offsets(self.topic.name, table.properties)
             require(ends)
             at = {each.partition: (each.base_offset, each.last_offset + 1) for each in appended}
             bounds = [ErasureBound(number, *at.get(number, (end, end))) for number, end in ends.items()]
@@ -106,7 +106,7 @@ class RegisterChange:
                 return known
             requested = erasure
             if not erasure.waiting and not erasure.bounds:
-                ends = log_end_offsets(self.topic, table.properties)
+                ends = log_end_offsets(self.topic.name, table.properties)
                 if require:
                     require(ends)
                 bounds = [ErasureBound(number, end, end) for number, end in ends.items()]
