@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,8 +15,9 @@ from keptlog.table.io.files import TableFiles
 
 pytest.importorskip("boto3")
 
-from keptlog.table.io import object_reads, s3_client, s3_patience
+from keptlog.table.io import object_reads, s3_client
 from keptlog.table.io.object_versions import bucket_of
+from keptlog.table.waiting import whole_answers
 
 SECONDS = 0.2
 PATH = "s3://bucket/topic/x"
@@ -32,7 +32,6 @@ ANSWERS: dict[str, Callable[[TableFiles], object]] = {
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_patience, "_PIECE_SECONDS", SECONDS)
     monkeypatch.setattr(s3_client, "_ATTEMPTS", 2)
     monkeypatch.setattr(object_reads, "_ANSWERS", 2)
 
@@ -65,7 +64,7 @@ def store(pieces: Callable[[bytes], Iterator[bytes]]) -> Iterator[TableFiles]:
                 ("s3.access-key-id", "key"),
                 ("s3.endpoint", f"http://127.0.0.1:{server.getsockname()[1]}"),
                 ("s3.region", "us-east-1"),
-                ("s3.request-timeout", "0.1"),
+                ("s3.request-timeout", str(SECONDS)),
                 ("s3.secret-access-key", "secret-of-the-store"),
             )
         )
@@ -106,19 +105,8 @@ def test_a_version_that_never_ends_is_given_up() -> None:
         bucket_of(files.properties, PATH).open(PATH, "1").read()
 
 
-def test_who_gives_up_leaves_no_reader_behind() -> None:
-    with store(a_byte_at_a_time) as files:
-        before = set(threading.enumerate())
-        with pytest.raises(OSError, match="ReadTimeoutError"):
-            files.read_bytes(PATH)
-        readers = [each for each in set(threading.enumerate()) - before if each.name.endswith("(work)")]
-        for each in readers:
-            each.join(10)
-        assert not [each for each in readers if each.is_alive()]
-
-
 def test_an_object_on_a_slow_line_takes_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_patience, "_PIECE_BYTES", 40)
+    monkeypatch.setattr(whole_answers, "BYTES_A_SECOND", 200)
     content = bytes(range(200))
 
     def pieces(_: bytes) -> Iterator[bytes]:

@@ -33,7 +33,7 @@ from keptlog.table.catalogs.foreign_answers import ForeignAnswer, parsing, requi
 from keptlog.table.io.vending import Vended, credentials_in, remember
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.side_by_side import AT_ONCE
-from keptlog.table.waiting.whole_answers import limit_answers
+from keptlog.table.waiting.whole_answers import POOLS
 
 
 class _Patient(HTTPAdapter):
@@ -43,14 +43,14 @@ class _Patient(HTTPAdapter):
     def init_poolmanager(self, *args: Any, **how: Any) -> None:
         """Make the connections; ``requests`` calls it."""
         super().init_poolmanager(*args, **how)
-        limit_answers(self.poolmanager)
+        self.poolmanager.pool_classes_by_scheme = POOLS
 
     @override
     def proxy_manager_for(self, proxy: str, **how: Any) -> ProxyManager:
         """Make the connections through a proxy; ``requests`` calls it."""
         manager: ProxyManager = super().proxy_manager_for(proxy, **how)
         if type(manager) is ProxyManager:  # one by SOCKS has its own connections
-            limit_answers(manager)
+            manager.pool_classes_by_scheme = POOLS
         return manager
 
     @override

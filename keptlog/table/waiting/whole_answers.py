@@ -1,12 +1,13 @@
 """Answers over HTTP that come a byte at a time are given up: the whole answer has a time limit, not only each read.
 
 A socket's limit is one for each read. A server that sends a byte now and then, as one does that is starved or meant to
-hang its callers, keeps it for ever. Here the same limit is that of the answer, from its first byte to its last:
+hang its callers, keeps it for ever. Here the same limit is that of all waiting for an answer, head and body:
 
     limit   the socket's own, and a second more for each ``BYTES_A_SECOND`` that came
 
-So a large answer over a slow line is not cut off, and neither a thread nor another clock runs beside a request, which
-would be felt where thousands are asked. It ends as a read that took too long, which is what those who ask know.
+So a large answer over a slow line is not cut off, and whoever takes their time between two reads loses none. Neither a
+thread nor another clock runs beside a request, which would be felt where thousands are asked. It ends as a read that
+took too long, which is what those who ask know.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from time import monotonic as _now_s  # noqa: TID251  # how long somebody waits,
 from typing import Any, cast
 
 from typing_extensions import override
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-BYTES_A_SECOND = 8192
-"""Whoever sends less over long is not slow: it does not answer."""
+BYTES_A_SECOND = 4096
+"""A line that is slower, also where a few requests share it, brings nothing to an end."""
 
 
 class _InTime(io.RawIOBase):
@@ -33,7 +34,7 @@ class _InTime(io.RawIOBase):
         self._raw = raw
         self._socket = received_by
         self._seconds = seconds
-        self._until_s = _now_s() + seconds
+        self._left_s = seconds
 
     @override
     def readable(self) -> bool:
@@ -41,13 +42,13 @@ class _InTime(io.RawIOBase):
 
     @override
     def readinto(self, buffer: Any) -> int | None:
-        left_s = self._until_s - _now_s()
-        if left_s <= 0:
+        if self._left_s <= 0:
             raise TimeoutError(f"the answer did not come to its end within {self._seconds:g} s")
-        self._socket.settimeout(min(left_s, self._seconds))
-        count = self._raw.readinto(buffer)
-        self._until_s += (count or 0) / BYTES_A_SECOND
-        return cast("int | None", count)
+        self._socket.settimeout(min(self._left_s, self._seconds))
+        began_s = _now_s()
+        count = cast("int | None", self._raw.readinto(buffer))
+        self._left_s += (count or 0) / BYTES_A_SECOND - (_now_s() - began_s)
+        return count
 
     @override
     def close(self) -> None:
@@ -81,6 +82,5 @@ class _SecurePool(HTTPSConnectionPool):
     ConnectionCls = _SecureConnection
 
 
-def limit_answers(manager: PoolManager) -> None:
-    """Give the whole of each answer a limit; of connections that are still to be made."""
-    manager.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+POOLS = {"http": _Pool, "https": _SecurePool}
+"""For ``pool_classes_by_scheme`` of a ``PoolManager``: what its connections bring has a limit."""
