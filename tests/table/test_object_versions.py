@@ -7,7 +7,9 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -151,13 +153,13 @@ def test_versions_that_were_kept_before_versioning_was_suspended_go_too(s3_endpo
     requests_of(bucket)
     from keptlog.table.io.s3_client import s3_client  # noqa: PLC0415  # boto3 may be missing
 
-    s3_client(client_properties(bucket.properties, f"s3://{bucket.name}/x")).meta.events.register(
-        "provide-client-params.s3.DeleteObjects",
-        lambda params, **_: sent.extend(
-            (f"s3://{bucket.name}/{each['Key']}", each["VersionId"]) for each in params["Delete"]["Objects"]
-        ),
-    )
+    def listen(params: Mapping[str, Any], **_: object) -> None:
+        sent.extend((f"s3://{bucket.name}/{each['Key']}", each["VersionId"]) for each in params["Delete"]["Objects"])
+
+    events = s3_client(client_properties(bucket.properties, f"s3://{bucket.name}/x")).meta.events
+    events.register("provide-client-params.s3.DeleteObjects", listen)
     bucket.files.delete(path)
+    events.unregister("provide-client-params.s3.DeleteObjects", listen)  # the next test may have the same client
     assert sorted(sent) == there
     assert bucket.versions() == []
 

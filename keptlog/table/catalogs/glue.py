@@ -34,6 +34,7 @@ from botocore.exceptions import (
 from pyiceberg.catalog import BOTOCORE_SESSION, METADATA_LOCATION
 from pyiceberg.catalog.glue import GLUE_MAX_RETRIES, GlueCatalog
 
+from keptlog.table.io.aws_answers import give_up_trickles
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.reach import FailureKind, ToldFailure
 from keptlog.table.waiting.side_by_side import AT_ONCE
@@ -110,6 +111,8 @@ def _client(properties: tuple[tuple[str, Any], ...]) -> Any:
         asking, changing = (GlueCatalog("", **told | each).glue for each in ({}, {GLUE_MAX_RETRIES: 0}))
     except (NoRegionError, InvalidRegionError, ProfileNotFound) as error:
         raise ValueError(f"{error} Set glue.region or client.region, or the profile") from error
+    give_up_trickles(asking)
+    give_up_trickles(changing)
     return _TellingClient(asking, changing)
 
 

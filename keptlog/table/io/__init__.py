@@ -2,7 +2,7 @@
 
 where files lie        ``local_files``, ``remote_files``, ``durable_at_end`` (waits for the disk once a task)
 PyIceberg's door       ``file_io``; its files: ``avro``, ``metadata_checksums``
-S3                     ``s3_client``, ``s3_patience``, ``s3_answers``, ``s3_errors``, ``s3_filesystem``; objects:
+S3                     ``s3_client``, ``aws_answers``, ``s3_answers``, ``s3_errors``, ``s3_filesystem``; objects:
                        ``object_reads``, ``object_versions``
 whose credentials      ``vending``
 """

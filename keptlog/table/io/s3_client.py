@@ -4,7 +4,7 @@ The properties are PyIceberg's, read as its ``PyArrowFileIO`` reads them: ``s3.â
 neither says anything, what the environment says (``AWS_â€¦``, ``AWS_PROFILE``, the machine's role), as Arrow does.
 
 A store that takes a connection and never answers is given up only after minutes. Meanwhile each try is told. So is one
-that answers a byte at a time (``s3_patience``).
+that answers a byte at a time (``aws_answers``).
 
 boto3 takes a page, or nothing, with status 200 for an answer in which nothing stands: a portal, a proxy or the console
 of a store would be a bucket in which all is gone, that keeps no versions, or that has deleted what it was told to. So
@@ -46,9 +46,9 @@ from pyiceberg.io import (
 from pyiceberg.utils.properties import get_first_property_value, property_as_bool
 
 from keptlog.errors import InvalidConfig
+from keptlog.table.io.aws_answers import give_up_trickles
 from keptlog.table.io.files import Properties
 from keptlog.table.io.s3_answers import require_stores_own
-from keptlog.table.io.s3_patience import give_up_trickles
 from keptlog.table.waiting.side_by_side import AT_ONCE
 
 _logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Lets boto3 give up a store that answers a byte at a time, as one that is silent: ``whole_answers`` tells how.
+"""Lets boto3 give up what answers a byte at a time, as it does what is silent: ``whole_answers`` tells how.
 
 boto3 makes connections of its own, which know "100 Continue". So they get the same kind of answer here.
 """
