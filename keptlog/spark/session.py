@@ -18,7 +18,7 @@ from keptlog.spark.connect import require_greeting, require_server, set_patience
 from keptlog.spark.driver import Spark, context_of, setting_of
 from keptlog.spark.failures import grpc_status, with_cause
 from keptlog.spark.java import INSTALL_JAVA
-from keptlog.spark.launch import java_for
+from keptlog.spark.launch import forget_gone_java, java_for
 from keptlog.spark.master import require_way_there, without_secrets
 from keptlog.spark.settings import session_settings
 from keptlog.spark.waiting import is_given_up
@@ -102,6 +102,7 @@ def _forget_dead() -> None:
     if is_dead:
         with suppress(Exception):
             (SparkSession._instantiatedSession or spark).stop()  # noqa: SLF001  # with its context, if there is one
+        forget_gone_java()
 
 
 _STOPPED = "stopped SparkContext"

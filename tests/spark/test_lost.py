@@ -58,6 +58,27 @@ def test_a_java_that_is_killed_between_two_jobs_is_a_spark_that_is_lost() -> Non
         assert text.startswith(f"Spark was lost while {doing}: its Java process is gone ({cause})")
 
 
+_ANOTHER = """
+import json
+from keptlog.spark.launch import own_java
+from keptlog.spark.session import start_session, start_spark
+done = []
+for start in (start_spark, start_session, start_spark):
+    spark = start("local[1]")
+    context = getattr(spark, "sparkContext", spark)
+    done.append(context.parallelize([1, 2], 1).map(lambda number: number + 1).collect())
+    own_java().process.kill()
+print(json.dumps(done))
+"""
+
+
+def test_whoever_asks_for_a_spark_after_its_java_was_killed_gets_one_of_another_java() -> None:
+    ended = subprocess.run([sys.executable, "-c", _ANOTHER], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    assert json.loads(ended.stdout) == [[2, 3]] * 3
+
+
 class Gone:
     """A cluster's session, up to the last call of all."""
 
