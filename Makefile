@@ -100,7 +100,7 @@ clean: ## remove all that was set up or cached here; topics and runs stay
 java:
 	@scripts/bootstrap java
 
-$(venv): pyproject.toml constraints.txt scripts/bootstrap
+$(venv): pyproject.toml constraints.txt scripts/bootstrap scripts/wheel.cfg
 	@scripts/bootstrap venv
 	@touch $@
 

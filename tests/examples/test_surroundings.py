@@ -14,7 +14,7 @@ from examples import demo
 from examples.telling import demo_home
 from tests.test_style import ROOT
 
-BARE = ("Makefile", "pyproject.toml", "constraints.txt", "dagster.yaml", "scripts/bootstrap")
+BARE = ("Makefile", "pyproject.toml", "constraints.txt", "dagster.yaml", "scripts/bootstrap", "scripts/wheel.cfg")
 
 
 @pytest.fixture
