@@ -99,8 +99,6 @@ class _Seen:
 
     results: LastResults
     rows: Sequence[dg.TableRecord] = ()
-    unseen: Mapping[int, str] = field(default_factory=dict)
-    """Why some could not be looked at: no result, but no pass either."""
 
 
 def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
@@ -118,7 +116,7 @@ def broken_before(call: Run | Tick, topic: str, topic_id: str | None) -> set[int
     """
     keys = [dg.AssetCheckKey(call.keys.clean(topic), _name(check)) for check in CHECKS if not check.warns_only]
     known = [last_results(call.context.instance, key, topic_id, call.now_ms()) for key in keys]
-    told = {number for results in known for number, each in results.items() if each.problem is not None}
+    told = {number for results in known for number, each in results.items() if each.is_broken}
     return told | _left_broken(call.log_store.path, topic)
 
 
@@ -212,9 +210,8 @@ def _described(store: LogStore, topic: str) -> Topic | None:
 
 def _seen(looked: TopicFindings, found: Mapping[int, CheckResult]) -> _Seen:
     results = {
-        number: LastResult(looked.now_ms, None if each.passed else each.description)
+        number: LastResult(looked.now_ms, None if each.passed else each.description, each.is_looked_at)
         for number, each in found.items()
-        if each.is_looked_at
     }
     rows = [
         dg.TableRecord(
@@ -226,18 +223,19 @@ def _seen(looked: TopicFindings, found: Mapping[int, CheckResult]) -> _Seen:
         )
         for number, each in sorted(found.items())
     ]
-    unseen = {number: each.description for number, each in found.items() if not each.is_looked_at}
-    return _Seen(results, rows, unseen)
+    return _Seen(results, rows)
 
 
 def _result(run: Run, name: str, topic: Topic | None, check: Check, seen: _Seen) -> Iterator[dg.AssetCheckResult]:
-    if not (seen.results or seen.unseen):
+    if not seen.results:
         return
     key = dg.AssetCheckKey(run.keys.clean(name), _name(check))
     before = last_results(run.context.instance, key, topic.id if topic else None, run.now_ms())
     now = merged(before, seen.results, topic.partitions if topic else None)
-    broken = {number: each for number, each in now.items() if each.problem is not None}
-    metadata: Metadata = {"checked": len(seen.results), "broken": len(broken), TABLE: as_table(now)}
+    wrong = {number: each for number, each in now.items() if each.problem is not None}
+    broken = sum(each.is_broken for each in wrong.values())
+    checked = sum(each.is_looked_at for each in seen.results.values())
+    metadata: Metadata = {"checked": checked, "broken": broken, TABLE: as_table(now)}
     if topic:
         metadata |= {TOPIC_ID: topic.id, "never_looked_at": _never_looked_at(topic, now)}
     if seen.rows:
@@ -245,9 +243,9 @@ def _result(run: Run, name: str, topic: Topic | None, check: Check, seen: _Seen)
     yield dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
-        passed=not broken and not seen.unseen,
+        passed=not wrong,
         severity=dg.AssetCheckSeverity.ERROR if broken and not check.warns_only else dg.AssetCheckSeverity.WARN,
-        description=as_markdown(_problems(name, broken, seen) or _what_is_missing(topic, now)) or None,
+        description=as_markdown(_problems(name, wrong, seen) or _what_is_missing(topic, now)) or None,
         metadata=metadata,
     )
 
@@ -263,14 +261,14 @@ def _what_is_missing(topic: Topic | None, results: LastResults) -> str:
     return f"never looked at: {never} of {counted(topic.partitions, 'topic-partition')}"
 
 
-def _problems(topic: str, broken: LastResults, seen: _Seen) -> str:
-    """What is broken: first what this run has found, then what is known from before, with the time."""
-    numbers = sorted(broken, key=lambda number: (number not in seen.results, number))
+def _problems(topic: str, wrong: LastResults, seen: _Seen) -> str:
+    """What is broken, then what can't be looked at: first what this run has found, then what is known from before."""
+    is_new = {number: seen.results.get(number) == each for number, each in wrong.items()}
+    numbers = sorted(wrong, key=lambda number: (not wrong[number].is_broken, not is_new[number], number))
     lines = []
     for number in numbers[:_PROBLEMS_TOLD]:
         name = topic if number == WHOLE_TOPIC else f"{topic}-{number}"
-        when = "" if number in seen.results else f" (found at {iso_time(broken[number].at_ms)}, not looked at since)"
-        lines.append(f"{named(name, broken[number].problem)}{when}")
-    lines += [named(f"{topic}-{number}", why) for number, why in list(seen.unseen.items())[:_PROBLEMS_TOLD]]
-    more = len(broken) + len(seen.unseen) - len(lines)
+        when = "" if is_new[number] else f" (found at {iso_time(wrong[number].at_ms)}, not looked at since)"
+        lines.append(f"{named(name, wrong[number].problem)}{when}")
+    more = len(wrong) - len(lines)
     return "; ".join(lines) + (f"; and {more} more" if more > 0 else "")

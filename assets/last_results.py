@@ -2,7 +2,8 @@
 
 Dagster shows a check's last evaluation, and a run looks at some topic-partitions of a topic only. So an evaluation
 holds the last result of all of them, with its time: of those that a run looked at, and of the others as the evaluations
-before told it. A log that was broken stays broken until it is looked at again and passes. What nobody ever looked at is
+before told it. A log that was broken stays broken until it is looked at again and passes. One that could not be looked
+at is told as that until somebody can: what was found before says nothing of it now. What nobody ever looked at is
 counted.
 
     12:00 looks at 0 and 1        0 broken 12:00    1 ok 12:00
@@ -10,9 +11,9 @@ counted.
 
 The memory is Dagster's event log: the table ``last_results`` in an evaluation's metadata, which people read too. It is
 bounded, however many topic-partitions there are: a row for each time at which some were found whole, and one for each
-that is broken, at most ``ROWS`` of each kind. Beyond that the oldest share a row, under the oldest of their times. Two
-runs may evaluate a check at once, neither knowing of the other: so several evaluations are read back, and of each
-topic-partition the newest result counts.
+that is broken or could not be looked at, at most ``ROWS`` of each kind. Beyond that the oldest share a row, under the
+oldest of their times. Two runs may evaluate a check at once, neither knowing of the other: so several evaluations are
+read back, and of each topic-partition the newest result counts.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ TABLE, TOPIC_ID = "last_results", "topic_id"
 WHOLE_TOPIC = -1
 """In a partition's place, where a topic can't be read at all."""
 _WHOLE = "all"
+_NOT_LOOKED_AT = "not looked at"
 _READ_BACK = 5
 """Evaluations; so many runs may make one at once, and nothing is lost."""
 _EVALUATED = {AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecordStatus.FAILED}
@@ -51,6 +53,17 @@ class LastResult:
     at_ms: int
     problem: str | None
     """Null if nothing is wrong."""
+    is_looked_at: bool = True
+    """If not, the problem is why it could not be."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether something is known to be wrong."""
+        return self.problem is not None and self.is_looked_at
+
+    def counts_after(self, before: LastResult | None) -> bool:
+        """Whether this is what is known, and no longer what was found before: who can't look finds nothing whole."""
+        return before is None or self.is_looked_at or not before.is_broken
 
 
 LastResults = Mapping[int, LastResult]
@@ -78,7 +91,8 @@ def last_results(
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
             for partition, told in _understood(table.records).items():
                 result = told if is_past(told.at_ms, now_ms) else LastResult(made_ms, told.problem)
-                if partition not in found or found[partition].at_ms <= result.at_ms:
+                is_newest = partition not in found or found[partition].at_ms <= result.at_ms
+                if is_newest and result.counts_after(found.get(partition)):
                     found[partition] = result
     return found
 
@@ -93,8 +107,8 @@ def _understood(records: Iterable[dg.TableRecord]) -> dict[int, LastResult]:
 
 def merged(before: LastResults, now: LastResults, partitions: int | None) -> dict[int, LastResult]:
     """The last results once these are known too; ``partitions`` is how many the topic has, null if it can't be read."""
-    found = {**before, **now}
-    if any(partition != WHOLE_TOPIC for partition in now) and WHOLE_TOPIC not in now:
+    found = {**before, **{number: each for number, each in now.items() if each.counts_after(before.get(number))}}
+    if any(number != WHOLE_TOPIC and each.is_looked_at for number, each in now.items()) and WHOLE_TOPIC not in now:
         found.pop(WHOLE_TOPIC, None)
     return {number: each for number, each in found.items() if partitions is None or number < partitions}
 
@@ -102,29 +116,33 @@ def merged(before: LastResults, now: LastResults, partitions: int | None) -> dic
 def as_table(results: LastResults) -> dg.TableMetadataValue:
     """The last results as rows: what is broken one by one, then what is whole by its time, newest first."""
     newest_first = sorted(results.items(), key=lambda each: (-each[1].at_ms, each[0]))
-    broken = [(number, each) for number, each in newest_first if each.problem is not None]
-    rows = [_row([number], each.at_ms, each.problem) for number, each in broken[:ROWS]]
-    if len(broken) > ROWS:
-        oldest_ms = min(each.at_ms for _, each in broken[ROWS:])
-        rows.append(_row([number for number, _ in broken[ROWS:]], oldest_ms, "broken as well: see keptlog verify"))
+    rows = []
+    for is_looked_at, others in ((True, "broken as well"), (False, "not looked at as well")):
+        found = [each for each in newest_first if each[1].problem is not None and each[1].is_looked_at is is_looked_at]
+        rows += [_row([number], each) for number, each in found[:ROWS]]
+        if len(found) > ROWS:
+            oldest_ms = min(each.at_ms for _, each in found[ROWS:])
+            result = LastResult(oldest_ms, f"{others}: see keptlog verify", is_looked_at)
+            rows.append(_row([number for number, _ in found[ROWS:]], result))
     whole: dict[int, list[int]] = defaultdict(list)
     for number, each in newest_first:
         if each.problem is None:
             whole[each.at_ms].append(number)
     times = list(whole)
-    rows += [_row(whole[at_ms], at_ms, None) for at_ms in times[:ROWS]]
+    rows += [_row(whole[at_ms], LastResult(at_ms, None)) for at_ms in times[:ROWS]]
     if len(times) > ROWS:
-        rows.append(_row([number for at_ms in times[ROWS:] for number in whole[at_ms]], times[-1], None))
+        rows.append(_row([number for at_ms in times[ROWS:] for number in whole[at_ms]], LastResult(times[-1], None)))
     return dg.MetadataValue.table(rows, _SCHEMA)
 
 
-def _row(numbers: Iterable[int], at_ms: int, problem: str | None) -> dg.TableRecord:
+def _row(numbers: Iterable[int], found: LastResult) -> dg.TableRecord:
+    wrong = "broken" if found.is_looked_at else _NOT_LOOKED_AT
     return dg.TableRecord(
         {
             "partitions": _as_text(numbers),
-            "result": "ok" if problem is None else "broken",
-            "looked_at": iso_time(at_ms),
-            "problem": "" if problem is None else problem[:_LONGEST_PROBLEM],
+            "result": "ok" if found.problem is None else wrong,
+            "looked_at": iso_time(found.at_ms),
+            "problem": "" if found.problem is None else found.problem[:_LONGEST_PROBLEM],
         }
     )
 
@@ -133,8 +151,10 @@ def _from_rows(records: Iterable[dg.TableRecord]) -> Iterator[tuple[int, LastRes
     for record in records:
         row = {name: str(value) for name, value in record.data.items()}
         at_ms = round(datetime.fromisoformat(row["looked_at"]).timestamp() * 1000)
+        is_looked_at = row["result"] != _NOT_LOOKED_AT
+        problem = row["problem"] if row["result"] == "broken" or not is_looked_at else None
         for number in _as_numbers(row["partitions"]):
-            yield number, LastResult(at_ms, row["problem"] if row["result"] == "broken" else None)
+            yield number, LastResult(at_ms, problem, is_looked_at)
 
 
 def _as_text(numbers: Iterable[int]) -> str:

@@ -165,6 +165,9 @@ def test_checks_stay_red_over_a_broken_log_whatever_else_is_cleaned(users: World
     for _ in range(2):
         found = checks(users)
         assert {name for name, (color, _) in found.items() if color == "red"} == {"G1", "cleaned"}
+        # What nobody could look at is not fine again because others were looked at.
+        assert {name for name, (color, _) in found.items() if color == "yellow"} == {"G2", "G3", "G4", "G5"}
+        assert "users-1: nothing is broken in what was read; not looked at: " in found["G2"][1]
         assert broken_file in found["G1"][1]
         assert "users-1: " in found["cleaned"][1]
         dirty(users, 0, 2)

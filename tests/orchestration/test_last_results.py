@@ -24,9 +24,11 @@ from tests.orchestration.conftest import World
 
 NOW_MS = 1_800_000_000_000
 
+times = st.integers(NOW_MS, NOW_MS + 20)
 results = st.dictionaries(
     st.integers(0, 40),
-    st.builds(LastResult, st.integers(NOW_MS, NOW_MS + 20), st.sampled_from([None, "offsets do not rise", "is gone"])),
+    st.builds(LastResult, times, st.sampled_from([None, "offsets do not rise", "is gone"]))
+    | st.builds(LastResult, times, st.just("its file is gone"), st.just(value=False)),
 )
 
 
@@ -40,7 +42,12 @@ def test_what_was_looked_at_now_counts_and_all_else_stays(
     before: dict[int, LastResult], now: dict[int, LastResult]
 ) -> None:
     found = merged(before, now, None)
-    assert found == {number: now.get(number, before.get(number)) for number in before.keys() | now.keys()}
+    assert found.keys() == before.keys() | now.keys()
+    for number, each in found.items():
+        is_still_broken = (
+            number in before and before[number].is_broken and number in now and not now[number].is_looked_at
+        )
+        assert each == (before if is_still_broken or number not in now else now)[number]
 
 
 def test_a_topic_that_could_not_be_read_can_be_once_a_log_of_it_was_looked_at() -> None:
