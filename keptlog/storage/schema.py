@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
+from keptlog.errors import LogCorrupt
 from keptlog.log.record import Record, TimestampType
 
 
@@ -63,19 +64,31 @@ def to_arrow(partition: int, records: Sequence[Record]) -> pa.Table:
 
 
 def from_arrow(batches: Iterable[pa.RecordBatch]) -> Iterator[Record]:
-    """Records from batches that hold (at least) the columns of ``SCHEMA``."""
+    """Records from batches that hold (at least) the columns of ``SCHEMA``.
+
+    Raises:
+        LogCorrupt: while iterating: another program has written values that no record has.
+    """
     for batch in batches:
         columns = {name: batch.column(name) for name in SCHEMA.names}
         times = columns["timestamp"].cast(pa.int64()).to_pylist()
         horizons = columns["delete_horizon"].cast(pa.int64()).to_pylist()
         rest = (columns[name].to_pylist() for name in ("offset", "key", "value", "timestamp_type", "headers"))
         for time_us, horizon_us, offset, key, value, kind, headers in zip(times, horizons, *rest, strict=True):
-            yield Record(
-                offset=offset,
-                key=key,
-                value=value,
-                timestamp_ms=time_us // US_PER_MS,
-                timestamp_type=TimestampType(kind),
-                headers=tuple((header["key"], header["value"]) for header in headers or ()),
-                delete_horizon_ms=None if horizon_us is None else horizon_us // US_PER_MS,
-            )
+            try:
+                record = Record(
+                    offset=offset,
+                    key=key,
+                    value=value,
+                    timestamp_ms=time_us // US_PER_MS,
+                    timestamp_type=TimestampType(kind),
+                    headers=tuple((header["key"], header["value"]) for header in headers or ()),
+                    delete_horizon_ms=None if horizon_us is None else horizon_us // US_PER_MS,
+                )
+            except (TypeError, ValueError) as error:
+                raise LogCorrupt(
+                    f"partition {columns['partition'][0]}, offset {offset}: no record is as this row (timestamp "
+                    f"{time_us} us, timestamp_type {kind}, or a header without a key): another program has written it, "
+                    "and keptlog repair takes back what others have written"
+                ) from error
+            yield record
