@@ -162,9 +162,9 @@ def require_topics_here() -> None:
 
 
 def no_topics(unreadable: Mapping[str, KeptlogError]) -> str:
-    """What stands in place of an empty table; topics that can't be read are not to be taken for none."""
+    """What stands in place of an empty table; topics that can't be looked at are not to be taken for none."""
     if unreadable:
-        return "no topic can be read"
+        return "no topic can be looked at"
     return f"no topics in home {home_path()}: {CREATE_TOPIC}"
 
 

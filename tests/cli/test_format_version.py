@@ -121,7 +121,7 @@ def test_where_it_is_the_only_topic_nobody_is_told_that_there_is_none(typed: Run
     typed("topic delete orders --yes")
     become("users", **{VERSION: "2.0"})
     for command in ("topic list", "plan", "status", "verify"):
-        assert typed(command).out == "no topic can be read\n"
+        assert typed(command).out == "no topic can be looked at\n"
 
 
 def test_a_status_from_memory_refuses_it_too_and_imports_no_catalog(typed: Run, home: Path) -> None:
