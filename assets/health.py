@@ -65,6 +65,8 @@ class Health:
     """Whose settings may keep all logs from being cleaned."""
     sensors: Sequence[tuple[str, str]] = ()
     """Name of a sensor, and whether it is on and when it ticked last."""
+    clock: str | None = None
+    """What is to be known of the clock, null if it is the wall's."""
 
     @cached_property
     def totals(self) -> Totals | None:
@@ -89,7 +91,7 @@ class Health:
     def told(self) -> str:
         """All of it in one line."""
         if self.totals is None:
-            return f"nothing could be looked at: {'; '.join(self.unseen)}"
+            return "; ".join(["nothing could be looked at: " + "; ".join(self.unseen), *filter(None, [self.clock])])
         totals = self.totals
         parts = [
             f"{counted(totals.logs, 'log')}, {totals.late} late, {totals.due} due, {totals.uncleanable} uncleanable"
@@ -98,7 +100,7 @@ class Health:
             parts.append(CLEANER_DISABLED)
         if self.unseen:
             parts.append(f"not looked at: {'; '.join(first_lines(self.unseen, _TOLD))}")
-        return "; ".join(parts)
+        return "; ".join([*parts, *filter(None, [self.clock])])
 
     def row(self, keys: AssetKeys, each: Assessment) -> tuple[str, ...]:
         """One log in the table, under a link to its clean section."""

@@ -188,10 +188,18 @@ class MountCall(Generic[ContextT_co]):
         job = context.dagster_run.remote_job_origin if context.dagster_run else None
         return (job.repository_origin.repository_name, job.location_name) if job else None
 
+    @cached_property
+    def clock(self) -> ClockResource:
+        """The clock; a tick's log says so if it is another one than the wall's."""
+        clock: ClockResource = self._resource("clock")
+        told = clock.told() if isinstance(self.context, dg.SensorEvaluationContext) else None
+        if told:
+            self.context.log.warning(told)
+        return clock
+
     def now_ms(self) -> int:
         """The time now."""
-        clock: ClockResource = self._resource("clock")
-        return clock.read_ms()
+        return self.clock.read_ms()
 
     @property
     def spark(self) -> SparkSource:

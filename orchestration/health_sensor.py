@@ -11,6 +11,7 @@ know within a minute. What the last report in full told is a digest in the curso
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import dagster as dg
 
@@ -63,7 +64,7 @@ def health_sensor(automation: Automation) -> dg.SensorDefinition:
 
 
 def _tick(tick: Tick, by_code: Mapping[str, dg.DefaultSensorStatus]) -> dg.SensorResult:
-    health = _health(tick, sensor_states(tick, by_code))
+    health = replace(_health(tick, sensor_states(tick, by_code)), clock=tick.clock.told())
     digest, told_ms = _told(tick.context.cursor)
     in_full = health.digest != digest or not was_within(FULL_MS, told_ms, health.now_ms)
     cursor = f"{health.digest} {health.now_ms}" if in_full else tick.context.cursor

@@ -34,10 +34,19 @@ class ClockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         _warn(given_ms)
         return given_ms
 
+    def told(self) -> str | None:
+        """What people are to know of the clock, null if it is the wall's; what the configuration says they know.
+
+        Raises:
+            InvalidConfig: as ``read_ms``.
+        """
+        given_ms = given_now_ms(os.environ.get(NOW_MS)) if self.now_ms is None else None
+        return None if given_ms is None else f"logs are judged {as_of(given_ms)}"
+
 
 @functools.cache
 def _warn(given_ms: int) -> None:
-    """Once in a process: each tick reads the clock."""
+    """Once in a process, for a run's log; a tick has one of its own (``MountCall.now_ms``)."""
     _logger.warning("logs are judged %s", as_of(given_ms))
 
 
