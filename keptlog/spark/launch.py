@@ -36,8 +36,6 @@ _GATEWAY, _GATEWAY_SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 """They lead to a Java that runs already: in a driver that spark-submit has started, and here once it is started."""
 _LISTENS_AT = "SPARK_LOCAL_IP"
 _BIND_ADDRESS = "spark.driver.bindAddress"
-_GONE_SECONDS = 1.0
-"""A Java whose connections have just broken may take a moment to be gone."""
 KEPT_SECONDS = 30.0
 """As long as an op takes that begins at once. Who waits for a pool for longer is not to hold the memory of a Java."""
 _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", "\r": r"\r", "\t": r"\t", "=": r"\=", ":": r"\:", " ": r"\ "})
@@ -174,7 +172,7 @@ def own_java() -> Java:
     return _own[0]
 
 
-def forget_gone_java() -> None:
+def forget_gone_java(wait_seconds: float) -> None:
     """Let PySpark forget a Java that is gone, and what it had there: it would ask that one for ever, and start none."""
     from pyspark import SparkContext  # noqa: PLC0415  # Java may be on its way before PySpark is imported
     from pyspark.sql import SparkSession  # noqa: PLC0415  # as above
@@ -183,7 +181,7 @@ def forget_gone_java() -> None:
     if process is None:
         return
     try:
-        process.wait(_GONE_SECONDS)
+        process.wait(wait_seconds)
     except subprocess.TimeoutExpired:
         return
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001

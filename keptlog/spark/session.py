@@ -93,6 +93,8 @@ def _forget_dead() -> None:
     """Let go of a Spark that is gone, as one whose cluster was away for too long: a new one may be had."""
     spark = _running()
     if spark is None:
+        # One that died while it made its first context left none, and PySpark would still ask it for the next.
+        forget_gone_java(wait_seconds=0)
         return
     try:
         context = context_of(spark)
@@ -102,9 +104,11 @@ def _forget_dead() -> None:
     if is_dead:
         with suppress(Exception):
             (SparkSession._instantiatedSession or spark).stop()  # noqa: SLF001  # with its context, if there is one
-        forget_gone_java()
+        forget_gone_java(_ENDS_SECONDS)
 
 
+_ENDS_SECONDS = 1.0
+"""A Java whose connections have just broken may take a moment to be gone."""
 _STOPPED = "stopped SparkContext"
 """So it ends where no master of a cluster has answered as one."""
 
