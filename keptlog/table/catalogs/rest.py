@@ -11,6 +11,7 @@ them. ``vended`` keeps the newest of each location, for the segments, which are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic as _now_s  # noqa: TID251  # the clock that PyIceberg compares with
 from typing import Any, TypeGuard
 
@@ -56,15 +57,28 @@ class _Patient(HTTPAdapter):
     @override
     def send(self, request: PreparedRequest, **how: Any) -> Response:  # type: ignore[override]  # as a session calls it
         """Send a request; raises ``ConnectTimeout``, or ``ReadTimeout`` where it was sent."""
-        how["timeout"] = how.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
-        answer = super().send(request, **how)
-        try:
-            _ = answer.content  # it is kept, and a limit that is reached in the middle is told as any other
-        except NotConnected as error:
-            if error.args and isinstance(error.args[0], ReadTimeoutError):
-                raise ReadTimeout(error) from error
-            raise
-        return answer
+        return _in_time(super().send, request, how)
+
+
+def _in_time(send: Callable[..., Response], request: PreparedRequest, how: dict[str, Any]) -> Response:
+    how["timeout"] = how.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
+    answer = send(request, **how)
+    try:
+        _ = answer.content  # it is kept, and a limit that is reached in the middle is told as any other
+    except NotConnected as error:
+        if error.args and isinstance(error.args[0], ReadTimeoutError):
+            raise ReadTimeout(error) from error
+        raise
+    return answer
+
+
+def _limit(adapter: BaseAdapter) -> None:
+    """Let another's adapter, as PyIceberg's that signs requests for AWS, wait so long too."""
+    if isinstance(adapter, HTTPAdapter):
+        send = adapter.send
+        adapter.max_retries = adapter.max_retries.new(read=False)  # ten times so long would be no limit
+        adapter.poolmanager.pool_classes_by_scheme = POOLS
+        adapter.send = lambda request, **how: _in_time(send, request, how)  # type: ignore[method-assign]
 
 
 def _make_patient(session: Session) -> None:
@@ -101,6 +115,9 @@ class PatientRestCatalog(RestCatalog):
 
     def _create_session(self) -> Session:
         session = super()._create_session()
+        for adapter in session.adapters.values():
+            if not isinstance(adapter, _Patient):
+                _limit(adapter)
         if isinstance(self._auth_manager, OAuth2AuthManager):
             theirs = self._auth_manager.token_provider
             self._auth_manager.token_provider = _PatientTokens(
@@ -116,7 +133,7 @@ class PatientRestCatalog(RestCatalog):
     def _config_headers(self, session: Session) -> None:
         """Prepare a session; the first that PyIceberg does with one that is new, before it asks for a token."""
         super()._config_headers(session)
-        _make_patient(session)  # one that signs requests for AWS has its own adapter, for its address
+        _make_patient(session)
         session.hooks["response"] += [without_what_was_sent, require_catalogs_own]
 
     def _fetch_config(self) -> None:

@@ -109,11 +109,12 @@ def _answer(properties: Properties, path: str, last_bytes: int) -> tuple[bytes, 
         for attempt in range(1, _ANSWERS + 1):
             try:
                 answer = client.get_object(Bucket=bucket, Key=key, Range=f"bytes=-{last_bytes}")
-                return answer["Body"].read(), answer
             except client.exceptions.ClientError as error:
                 if error.response.get("Error", {}).get("Code") != "InvalidRange":
                     raise
                 return b"", {}  # an empty object has no last byte
+            try:
+                return answer["Body"].read(), answer
             except _BROKEN as error:
                 if attempt == _ANSWERS:
                     raise

@@ -132,7 +132,13 @@ def _seconds(known: dict[str, Any], name: str) -> float | None:
 def _take_role(session: boto3.Session, role: str, session_name: str | None) -> None:
     """Let a session act in a role, as Arrow's client does; what the role gives is renewed before it ends."""
     inner = session._session  # noqa: SLF001  # boto3 takes a role from its own configuration file only
+
+    def create_client(*args: Any, **how: Any) -> Any:
+        client = inner.create_client(*args, **how)
+        give_up_trickles(client)
+        return client
+
     fetcher = AssumeRoleCredentialFetcher(
-        inner.create_client, session.get_credentials(), role, {"RoleSessionName": session_name} if session_name else {}
+        create_client, session.get_credentials(), role, {"RoleSessionName": session_name} if session_name else {}
     )
     inner._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")  # noqa: SLF001

@@ -46,7 +46,10 @@ class _InTime(io.RawIOBase):
             raise TimeoutError(f"the answer did not come to its end within {self._seconds:g} s")
         self._socket.settimeout(min(self._left_s, self._seconds))
         began_s = _now_s()
-        count = cast("int | None", self._raw.readinto(buffer))
+        try:
+            count = cast("int | None", self._raw.readinto(buffer))
+        finally:
+            self._socket.settimeout(self._seconds)  # a handshake may come next, behind a proxy's answer
         self._left_s += (count or 0) / BYTES_A_SECOND - (_now_s() - began_s)
         return count
 
