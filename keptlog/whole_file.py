@@ -16,6 +16,7 @@ import contextlib
 import errno
 import logging
 import os
+import shlex
 import stat
 from functools import cache
 from pathlib import Path
@@ -99,7 +100,8 @@ def warn_of_readers(path: Path) -> None:
 
 @cache
 def _warn_of_readers(path: Path, mode: int) -> None:
-    _logger.warning("%s holds a secret, and others can read or change it (mode %o): chmod 600 %s", path, mode, path)
+    command = f"chmod 600 {shlex.quote(str(path))}"
+    _logger.warning("%s holds a secret, and others can read or change it (mode %o): %s", path, mode, command)
 
 
 def sync(path: Path) -> None:

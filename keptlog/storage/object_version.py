@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keptlog.log.words.iso_time import iso_time
+from keptlog.storage.refusal import StoreRefused
 
 VERSION_IN_PATH = "?versionId="
 """Between a path and the id of a version of it; ``TableFiles.open_input`` reads what such a path names."""
@@ -163,6 +164,8 @@ def refused(path: str, version_id: str | None, size_bytes: int, said: str | None
         return Undeleted(path, version_id, size_bytes, "refused", why, "purge again")
     if said.startswith(_MAY_PASS):
         return Undeleted(path, version_id, size_bytes, "refused", said, "the store could not do it then: purge again")
+    if said.startswith(f"{StoreRefused.__name__}:"):  # it says itself what to do
+        return Undeleted(path, version_id, size_bytes, "refused", said, "then purge again")
     right = "s3:DeleteObject" if version_id is None else "s3:DeleteObjectVersion"
     right = "s3:AbortMultipartUpload" if UPLOAD_IN_PATH in path else right
     return Undeleted(path, version_id, size_bytes, "refused", said, f"allow its deletion ({right}), then purge again")

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from keptlog.storage.object_version import refused
+from keptlog.storage.refusal import StoreRefused
 from keptlog.table.io.remote_files import client_properties
 from tests.table.buckets import ABucket, new_bucket
 
@@ -67,3 +69,9 @@ def test_an_upload_that_could_not_be_aborted_names_the_right_for_that(
 
     assert failing(PermissionError("denied")) == "allow its deletion (s3:AbortMultipartUpload), then purge again"
     assert failing(OSError("SlowDown: as told")) == "the store could not do it then: purge again"
+
+
+def test_who_may_not_ask_the_store_at_all_is_told_no_right_besides() -> None:
+    said = f"StoreRefused: {StoreRefused('s3://bucket/x can not be deleted', 'ExpiredToken')}"
+    left = refused("s3://bucket/x?uploadId=1", None, 1, said)
+    assert (left.why, left.remedy) == (said, "then purge again")

@@ -16,6 +16,7 @@ What can't be seen: a copy on another machine at the same path. It has files of 
 from __future__ import annotations
 
 import contextlib
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +54,7 @@ class Elsewhere:
         if self.is_copy:
             return (
                 f"home {self.home} is a copy of the home at {self.made_at}, and its catalog names the files there: "
-                f"nothing may be changed through it; use KEPTLOG_HOME={self.made_at}"
+                f"nothing may be changed through it; use KEPTLOG_HOME={shlex.quote(str(self.made_at))}"
             )
         return (
             f"home {self.home} was moved from {self.made_at}, and its catalog names all files by their paths there: "
