@@ -135,7 +135,7 @@ class LagScan:
     missing: Mapping[str, KeptlogError] = field(default_factory=dict)
     """By topic, why nothing is known of its source: it is not there, or can't be looked at now."""
     is_whole: bool = True
-    """Whether all topics here could be read; one that could not may have a broker, which was not asked then."""
+    """Whether each topic's source could be read; one of which it could not may have a broker, which was not asked."""
 
     @property
     def asked(self) -> list[str]:
@@ -169,10 +169,11 @@ class _Known:
     """What is known of a topic as it was at one metadata location."""
 
     id: str | None
-    """Null if it can't be read."""
+    """Null if nothing may be written to it; then its broker is asked, and no lag is told of it."""
     location: str
     stored: StoredSource
     seen: _Seen
+    is_source_read: bool
 
 
 @dataclass
@@ -199,7 +200,7 @@ class LagScanner:
             StorageUnavailable: the catalog or the storage can't be reached.
         """
         all_known = self._all_known()
-        is_whole = all(each.id for each in all_known.values())
+        is_whole = all(each.is_source_read for each in all_known.values())
         with_broker = _with_broker(all_known)
         clusters: dict[str | None, set[str]] = defaultdict(set)
         for known in with_broker.values():
@@ -212,7 +213,7 @@ class LagScanner:
         for topic, known in sorted(with_broker.items(), key=itemgetter(0)):
             source = known.stored.source
             answer = found[source.bootstrap] if source else None
-            if source is None or answer is None or isinstance(answer, KeptlogError):
+            if source is None or answer is None or isinstance(answer, KeptlogError) or not known.id:
                 continue
             if source.topic in answer.missing:
                 missing[topic] = answer.missing[source.topic]
@@ -248,18 +249,20 @@ class LagScanner:
         if before and before.location == location:
             return before
         topic_id, stored = self._read(topic)
-        is_same = before is not None and before.id == topic_id
-        return _Known(topic_id, location, stored, before.seen if before and is_same else _Seen())
+        seen = before.seen if before and before.id == topic_id else _Seen()
+        return _Known(topic_id, location, stored or StoredSource(None, ()), seen, stored is not None)
 
-    def _read(self, topic: str) -> tuple[str | None, StoredSource]:
-        """The topic's id and source."""
+    def _read(self, topic: str) -> tuple[str | None, StoredSource | None]:
+        """The topic's id, null if nothing may be written to it; and its source, null if it can't be read."""
+        stored = None
         try:
             table = self.store.load_table(topic)
+            stored = self.store.source_of(topic)
             require_own(table)
-            return str(table.metadata.table_uuid), self.store.source_of(topic)
+            return str(table.metadata.table_uuid), stored
         except KeptlogError:
             # The sensors that clean tell what is wrong with it.
-            return None, StoredSource(None, ())
+            return None, stored
 
     def _lag_of(self, topic: str, known: _Known, there: SourceTopic, now_ms: int) -> TopicLag:
         stored, seen = known.stored, known.seen

@@ -77,7 +77,7 @@ class BrokersAsked(Protocol):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all topics could be read; the broker of one that could not was not asked."""
+        """Whether each topic's source could be read; the broker of one of which it could not was not asked."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,9 @@ def ingest_evidence(scan: BrokersAsked) -> Evidence:
 
 
 def without_brokers(seen: Overview) -> Evidence | None:
-    """That no broker is waited for; null if a topic has one."""
+    """That no broker is waited for; null if a topic has one, or may have one that can be asked."""
+    if any(isinstance(error, LogCorrupt) for error in seen.unreadable.values()):
+        return None  # of most of them the source can be read, and nobody but who asks has done so
     is_whole = not (seen.behind or seen.unreadable)
     for topic, text in seen.sources.items():
         try:

@@ -13,10 +13,12 @@ from keptlog.home import new_id
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.notify.checks import leave_checks
 from keptlog.notify.ticks import leave_tick
+from keptlog.table.metadata.state import SOURCE
 from tests.broken_topics import BREAKAGES
 from tests.mock_broker import MockBroker, mock_broker
 from tests.notify.conftest import MINUTE_MS, SETTINGS, Scene, told
 from tests.notify.servers import HttpInbox
+from tests.table.foreign import insert, set_properties
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES[::4], ids=lambda each: each.id)
@@ -236,3 +238,20 @@ def test_a_broker_that_no_topic_has_any_more_is_not_missed(scene: Scene, posts: 
     scene.notify()
     scene.notify()
     assert [each[:2] for each in told(posts)] == [("began", "broker"), ("cleared", "broker")]
+
+
+def test_a_broker_is_over_too_where_the_only_topic_that_has_it_may_not_be_written_to(
+    scene: Scene, posts: HttpInbox
+) -> None:
+    with mock_broker() as broker:
+        cut_off(scene, broker)
+        address, source = broker.bootstrap, scene.store.load_table("users").properties[SOURCE]
+        del broker
+    scene.notify()
+    scene.notify()
+    insert(scene.home, 50, topic="users")
+    with mock_broker() as broker:
+        set_properties(scene.home, {SOURCE: source.replace(address, broker.bootstrap)}, topic="users")
+        for _ in range(4):
+            scene.notify()
+    assert {("began", "broker"), ("began", "unreadable"), ("cleared", "broker")} == {each[:2] for each in told(posts)}
