@@ -194,19 +194,8 @@ def _waiting() -> tuple[list[str], Mapping[str, KeptlogError]]:
     folders = [*(tables.folders() if tables else ()), *(each for each in found.values() if isinstance(each, str))]
     with reaching("receipts that are not sealed yet can't be listed"):
         drafts = waiting_drafts(store.files, folders)
-        sealed = _sealed_among(store.receipts, drafts)
+        sealed = _receipts().sealed_among(drafts)
     return [path for path in drafts if path not in sealed], failed
-
-
-def _sealed_among(chain: SealedReceipts, drafts: Sequence[str]) -> set[str]:
-    """Of drafts that lie there those that are sealed, and could not be deleted then."""
-    from keptlog.table.removal.journal import id_of  # noqa: PLC0415  # as above
-
-    try:
-        listed = chain.listed() if drafts else None
-    except LogCorrupt:
-        return set()  # what is wrong with the chain is among the findings
-    return {path for path in drafts if listed and listed.number_of(id_of(path)) is not None}
 
 
 def _of_some(found: ChainVerification) -> ChainVerification:

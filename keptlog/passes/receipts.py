@@ -16,6 +16,7 @@ from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, 
 from keptlog.receipts.key_files import public_keys
 from keptlog.table.chain.receipt_verification import newest_put_back, verify_receipts
 from keptlog.table.chain.sealed_receipts import SealedReceipts
+from keptlog.table.removal.journal import id_of
 from keptlog.table.waiting.reaching import reaching
 from keptlog.whole_file import replace_file
 
@@ -121,6 +122,15 @@ class Receipts(Generic[Chain]):
         wrong = [each for each in [*found.findings, *put_back] if each.flaw is not Flaw.UNKNOWN_KEY]
         unknown = [each.text for each in found.findings if each.flaw is Flaw.UNKNOWN_KEY] if trusted else []
         return Glance((*missing, *(each.text for each in [*wrong, *self._lost_chain(trusted)])), tuple(unknown))
+
+    def sealed_among(self, drafts: Sequence[str]) -> set[str]:
+        """Of drafts those that are sealed, and could not be deleted then; none if the chain is damaged."""
+        try:
+            with reaching("receipts can't be listed"):
+                listed = self.chain.listed() if drafts else None
+        except LogCorrupt:
+            return set()  # who looks at the chain tells what is wrong with it
+        return {path for path in drafts if listed and listed.number_of(id_of(path)) is not None}
 
     def _lost_chain(self, trusted: Sequence[PublicKey]) -> Sequence[Finding]:
         """That there is no chain where something was signed: a home leaves its public key then, and has one by then."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -121,6 +122,8 @@ def test_a_receipt_whose_draft_could_not_be_deleted_is_sealed_all_the_same(
     verified = keptlog("receipt", "verify", "--json").json
     assert (verified["is_sound"], verified["waiting"]) == (True, [])
     assert "not sealed yet" not in keptlog("receipt", "verify").out
+    os.utime(draft, (0, 0))
+    assert checks_of(keptlog, 0)["receipts"]["problems"] == []
     purge(keptlog, monkeypatch)
     assert not draft.exists()
     assert files_of(proved, f"{CHAIN}/receipts/*/000000000/*.json") == [receipt]

@@ -9,7 +9,7 @@ Key and secret are for their owner alone: who is another user has not looked at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -58,8 +58,10 @@ def receipt_problems(patient: Patient) -> Iterator[Problem]:
     yield from _chain_problems(patient.proofs, is_shared=not patient.is_embedded)
     # A purge that could seal would have come by then.
     oldest_ms = patient.now_ms - purge_interval_ms(patient.store.clock_guard.broker_settings)
+    drafts = {draft.path: draft.modified_ms for each in patient.seen for draft in each.drafts}
+    unsealed = _unsealed(patient.proofs, [path for path, modified_ms in drafts.items() if modified_ms < oldest_ms])
     for each in patient.seen:
-        late = [draft.modified_ms for draft in each.waiting_receipts if draft.modified_ms < oldest_ms]
+        late = [draft.modified_ms for draft in each.drafts if draft.path in unsealed]
         if late:
             what = f"{counted(len(late), 'receipt')} of topic {each.topic} could not be sealed since"
             cause = "the signing key or the chain of receipts can't be used, or no purge has come"
@@ -67,6 +69,14 @@ def receipt_problems(patient: Patient) -> Iterator[Problem]:
             yield Problem(each.topic, f"{what} {iso_time(min(late))}", cause, todo, f"keptlog purge {each.topic}")
     if unseen:
         raise NotLookedAt(first_line(unseen))
+
+
+def _unsealed(proofs: Proofs, drafts: Sequence[str]) -> set[str]:
+    """Of drafts those that nobody has sealed: one that was sealed lies there if it could not be deleted."""
+    try:
+        return set(drafts) - proofs.receipts().sealed_among(drafts)
+    except KeptlogError:
+        return set()  # nobody can tell, and the chain's problems say why
 
 
 def _key_problems(proofs: Proofs) -> Iterator[Problem]:

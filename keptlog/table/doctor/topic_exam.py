@@ -45,8 +45,8 @@ class TopicExam:
     newest_change_ms: int
     """The time of its newest commit, by the clock of whoever made it."""
     wrong_files: tuple[WrongFile, ...]
-    waiting_receipts: tuple[StoredFile, ...]
-    """Drafts that were not sealed when the storage was listed."""
+    drafts: tuple[StoredFile, ...]
+    """Of receipts; one of them may be sealed by now."""
     erasures: tuple[Erasure, ...] | KeptlogError
     """All that it remembers, or why nobody can tell them."""
     ahead: str | None
@@ -97,7 +97,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             format_of(topic, table.properties),
             newest_change_ms(table.metadata),
             tuple(wrong),
-            _waiting_receipts(location, stored),
+            _drafts(location, stored),
             _erasures(store, topic) if remembers_erasures(topic, table.properties) else (),
             why_refused(table, elsewhere) if elsewhere else None,
             tuple(elsewhere),
@@ -150,7 +150,7 @@ def put_back(store: LogStore, topic: str) -> PutBack | None:
     return PutBack(why_put_back(topic, table.metadata_location, elsewhere)) if elsewhere else None
 
 
-def _waiting_receipts(location: str, stored: Sequence[StoredFile]) -> tuple[StoredFile, ...]:
+def _drafts(location: str, stored: Sequence[StoredFile]) -> tuple[StoredFile, ...]:
     drafts = set(drafts_among(location, (each.path for each in stored)))
     return tuple(each for each in stored if each.path in drafts)
 

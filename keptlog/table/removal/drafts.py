@@ -100,7 +100,7 @@ def write_draft(files: TableFiles, location: str, draft: Draft) -> None:
 
 
 def waiting_drafts(files: TableFiles, locations: Iterable[str]) -> list[str]:
-    """Where the drafts of topics lie that nobody has sealed, or just now; OSError if a folder can't be listed."""
+    """Where the drafts of topics lie, sealed or not; OSError if a folder can't be listed."""
     listed = ((each, files.list(receipt_folder(each))) for each in locations)
     return [path for location, found in listed for path in drafts_among(location, (file.path for file in found))]
 
