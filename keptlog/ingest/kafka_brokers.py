@@ -157,7 +157,10 @@ class KafkaBrokers:
         new_there = sorted({name for here, name in names.items() if here in new and name in found.topics})
         if not (self.with_broker_config and new_there):
             return found, {}, {}
-        made, errors = topic_settings(settings, new_there, self.wait_seconds)
+        try:
+            made, errors = topic_settings(settings, new_there, self.wait_seconds)
+        except KeptlogError as error:
+            return found, {}, dict.fromkeys(new_there, error)  # the others need none
         return found, made, errors
 
     def _settings_of(self, plan: IngestPlan) -> ClientSettings:
