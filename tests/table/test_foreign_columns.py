@@ -44,6 +44,11 @@ CHANGES = [
     pytest.param(_schema(lambda it: it.rename_column("value", "v")), "the column value", id="renamed"),  # type: ignore[attr-defined]
     pytest.param(_schema(lambda it: it.update_column("partition", LongType())), "the column partition", id="widened"),  # type: ignore[attr-defined]
     pytest.param(_schema(lambda it: it.update_column("value", required=True)), "value, which may not", id="required"),  # type: ignore[attr-defined]
+    pytest.param(
+        _schema(lambda it: it.update_column((*HEADER, "value"), required=True)),  # type: ignore[attr-defined]
+        "the column headers.element.value, which may not be null now",
+        id="field required",
+    ),
     pytest.param(_schema(lambda it: it.delete_column("headers")), "the column headers;", id="headers dropped"),  # type: ignore[attr-defined]
     pytest.param(_schema(lambda it: it.rename_column((*HEADER, "key"), "k")), "the column headers", id="field renamed"),  # type: ignore[attr-defined]
     pytest.param(_schema(lambda it: it.delete_column((*HEADER, "value"))), "the column headers", id="field dropped"),  # type: ignore[attr-defined]

@@ -203,9 +203,10 @@ def require_columns(table: Table) -> None:
     from keptlog.table.metadata.schema import PARTITION_SPEC, TABLE_SCHEMA  # noqa: PLC0415  # it imports PyIceberg
 
     there, ours = index_by_id(table.schema()), index_by_id(TABLE_SCHEMA)
-    name_of = {number: str(TABLE_SCHEMA.find_column_name(number)).partition(".")[0] for number in ours}
+    name_of = {number: str(TABLE_SCHEMA.find_column_name(number)) for number in ours}
     other = [number for number, field in ours.items() if number not in there or not _is_alike(there[number], field)]
-    changed = [f"the column {name}" for name in dict.fromkeys(name_of[number] for number in sorted(other))]
+    columns = dict.fromkeys(name_of[number].partition(".")[0] for number in sorted(other))
+    changed = [f"the column {name}" for name in columns]
     strict = [number for number, field in ours.items() if number in there and there[number].required > field.required]
     changed += [f"the column {name_of[number]}, which may not be null now" for number in strict]
     if table.spec().fields != PARTITION_SPEC.fields:
