@@ -9,7 +9,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.table.foreign import set_properties
 from tests.table.stores import TOPIC, append_each, create, store_at
-from tests.table.test_unusable_properties import UNUSABLE, set_unusable
+from tests.table.test_unusable_properties import LIMIT, UNUSABLE, set_unusable
 
 
 @pytest.mark.parametrize(("name", "value"), UNUSABLE)
@@ -22,7 +22,8 @@ def test_a_property_that_no_commit_can_be_made_with_is_a_problem(
     assert told.code == 1
     [found] = [problem for check in told.json["checks"] for problem in check["problems"]]
     assert found["subject"] == TOPIC
-    assert f"no commit can be made with its property {name}={value}" in found["what"]
+    made = "snapshot" if name == LIMIT else "commit"
+    assert f"no {made} can be made with its property {name}={value}" in found["what"]
     assert found["cause"] == "another program has changed a property of its table"
     assert (found["todo"], found["command"]) == ("do what it says", None)
     set_properties(home, {name: None})

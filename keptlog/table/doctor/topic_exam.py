@@ -25,7 +25,7 @@ from keptlog.table.metadata.newest_change import newest_change_ms
 from keptlog.table.metadata.references import Manifests, comparable_forms
 from keptlog.table.metadata.runs import damaged as damaged_runs
 from keptlog.table.metadata.state import damaged_notes, remembers_erasures
-from keptlog.table.metadata.usable_properties import require_usable_properties
+from keptlog.table.metadata.usable_properties import require_usable_for_snapshots, require_usable_properties
 from keptlog.table.reading.readers import registrations
 from keptlog.table.removal.ahead import landed_since, told_apart, why_put_back, why_refused
 from keptlog.table.removal.erasure_register import read_erasures
@@ -184,6 +184,7 @@ def _damaged_reader(topic: str, table: Table) -> LogCorrupt | None:
 def _unusable_property(table: Table) -> LogCorrupt | None:
     try:
         require_usable_properties(table)
+        require_usable_for_snapshots(table)
     except LogCorrupt as error:
         return error
     return None

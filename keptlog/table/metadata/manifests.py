@@ -55,6 +55,7 @@ from keptlog.table.metadata.file_metrics import LiveFile
 from keptlog.table.metadata.format import raised_format
 from keptlog.table.metadata.metadata_reading import entries_of, manifests_of
 from keptlog.table.metadata.state import SNAPSHOT_ID
+from keptlog.table.metadata.usable_properties import require_usable_for_snapshots
 from keptlog.table.metadata.without_snapshot import removal_of
 
 MANIFEST_ENTRIES = 1_000
@@ -99,7 +100,9 @@ class FileChange:
 
         Raises:
             ValidationException: a file that is to be removed is not in it.
+            LogCorrupt: another program has set a property that no snapshot can be made with.
         """
+        require_usable_for_snapshots(table)
         transaction = _Transaction(table)
         producer = _Producer(transaction, table, self)
         try:
