@@ -125,7 +125,8 @@ class Repairer:
         """
         seen = examined(self.store, topic)
         runs = seen.damaged_runs if isinstance(seen.damaged_runs, tuple) else (seen.damaged_runs,)
-        beside = (seen.erasures if isinstance(seen.erasures, KeptlogError) else None, *runs, seen.damaged_reader)
+        erasures = seen.erasures if isinstance(seen.erasures, KeptlogError) else None
+        beside = (seen.unusable_property, erasures, *runs, seen.damaged_reader)
         outage = next((error for error in beside if isinstance(error, StorageUnavailable)), None)
         if outage:
             raise outage

@@ -1,4 +1,6 @@
-"""``keptlog doctor`` tells a property of a table that no commit can be made with, until it is taken away."""
+"""``keptlog doctor`` tells a property of a table that no commit can be made with, until it is taken away; so does
+``keptlog repair``, which can't mend it.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,8 @@ def test_a_property_that_no_commit_can_be_made_with_is_a_problem(
     assert f"no {made} can be made with its property {name}={value}" in found["what"]
     assert found["cause"] == "another program has changed a property of its table"
     assert (found["todo"], found["command"]) == ("do what it says", None)
+    for repaired in (keptlog("repair", TOPIC), keptlog("repair", TOPIC, "--dry-run")):
+        assert (repaired.code, found["what"] in repaired.out + repaired.err) == (1, True)
     set_properties(home, {name: None})
     assert keptlog("doctor").code == 0
     append_each(store_at(home), [("b", "1")])
