@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,9 @@ from pyiceberg.table import Table
 
 from keptlog.engine.engine import Engine
 from keptlog.log.declared import change_to
-from keptlog.log.record import NewRecord
+from keptlog.log.record import NewRecord, Record
+from keptlog.log.segment import Log
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.passes.erasures.erase_topic import TopicErasure
 from keptlog.passes.erasures.erasure_request import ErasureRequest
 from keptlog.passes.erasures.key_places import KeyPlace
@@ -21,12 +23,24 @@ from keptlog.table.removal import search
 from keptlog.table.store import LogStore
 from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World, new_id
 from tests.searching import Searcher
+from tests.table.stores import staged
 
 
 def add_partitions(store: LogStore, topic: str, partitions: int) -> None:
     before = declared_topic(store.load_table(topic))
     change = change_to(before, replace(before, partitions=partitions), ())
     Declaration(change, store.describe_topic(topic).id, new_id()).commit(store.committer, {})
+
+
+def ingest(world: World, partition: int, key: bytes, value: bytes | None) -> None:
+    """A record as the next of a partition of a source, which may have more of them than are here."""
+    store = world.store
+    positions = dict(enumerate(store.source_of("users").positions))
+    position = positions.get(partition)
+    at = OffsetRange(partition, position, position or 0, (position or 0) + 1)
+    segments = staged(store, "users", partition, [Record(at.from_offset, key, value, world.now_ms)])
+    partitions = max(partition + 1, len(positions))
+    store.ingest("users", [Arrival(at, tuple(segments))], SourceIdentity("there"), partitions, new_id())
 
 
 @pytest.fixture
@@ -101,6 +115,37 @@ def test_a_record_in_a_partition_that_came_while_the_topic_was_read_is_erased_to
     tombstoned = {partition for partition, record in world.store.read("users") if record.is_tombstone}
     assert {0, 3} <= tombstoned
     world.to_deleted()
+    assert world.verified().erasure.state == "verified"
+    assert not world.files_with(VALUE)
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_a_value_that_was_ingested_while_the_topic_was_read_is_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch, partition: int
+) -> None:
+    """It lay behind the bound of what was read, or in a partition without any, so that it counted as new."""
+    world.create()
+    world.ingest({0: (OTHER, b"1")}, 1)
+    read, read_from = TopicErasure._places, list[Mapping[int, int]]()
+
+    def and_meanwhile(erasure: TopicErasure, logs: Sequence[Log], since: Mapping[int, int]) -> list[KeyPlace]:
+        found = read(erasure, logs, since)
+        read_from.append(since)
+        if len(read_from) == 1:
+            ingest(world, partition, KEY, VALUE)
+        elif len(read_from) < 4:
+            ingest(world, 0, OTHER, b"2")
+        return found
+
+    monkeypatch.setattr(TopicErasure, "_places", and_meanwhile)
+    assert dict(world.ask(KEY).failed) == {}
+    row = world.row()
+    assert row.erasure.state == "requested"
+    assert row.blocked == ("waits for the source to delete 1 key: delete there, or erase --here",)
+    read_on_from = [1, 1, 2] if partition else [1, 2, 3]
+    assert [each.get(0) for each in read_from] == [None, *read_on_from], "what came is read, and no more"
+    ingest(world, partition, KEY, None)
+    assert world.to_deleted().erasure.state == "deleted"
     assert world.verified().erasure.state == "verified"
     assert not world.files_with(VALUE)
 

@@ -5,8 +5,10 @@
     records are ingested    what its source deletes; or, here, a pass that drops them
 
 A tombstone is right only as long as nothing of its key was appended since the log was read: another partition may have
-got the key meanwhile, or a record a higher version. So the log ends are compared with those that were read, in the
-commit, and what came is read if they have moved. By offset, in a topic of one partition, a key alone tells everything.
+got the key meanwhile, or a record a higher version. What was read of an ingested topic is right no longer than that:
+the key may have come meanwhile, and its source has not deleted it. So the log ends are compared with those that were
+read, in the commit, and what came is read if they have moved. By offset, in a topic of one partition, a key alone tells
+everything that a tombstone needs.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ MOST_READS = 20
 LARGE_BYTES = 2**30
 """From this size on it is worth the start of Spark to learn which segments have the keys."""
 _LONG = struct.Struct(">q")
+_Land = Callable[[Sequence[Log], Sequence[KeyPlace], Require], Erasure]
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ class TopicErasure:
             case ErasureWay.TOMBSTONE:
                 landed = self._with_tombstones(erasure, proposal)
             case ErasureWay.SOURCE:
-                landed = self._change.request(self._seen_at_source(erasure), self.now_ms)
+                landed = self._seen_at_source(erasure)
             case ErasureWay.HERE | ErasureWay.RETENTION:
                 landed = self._change.request(erasure, self.now_ms)
         self._require_same(landed)
@@ -208,11 +211,30 @@ class TopicErasure:
 
     def _with_tombstones(self, erasure: Erasure, proposal: TopicProposal) -> Erasure:
         next_ms = proposal.earliest_ms - self.topic.config.delete_retention_ms - self.topic.config.file_delete_delay_ms
+
+        def land(logs: Sequence[Log], places: Sequence[KeyPlace], require: Require) -> Erasure:
+            # It may have more partitions by now than when it was described.
+            topic = replace(self.topic, partitions=len(logs))
+            return replace(self, topic=topic).land(erasure, places, next_ms, require)
+
+        return self._read_and_landed(land, self._is_told_by_key)
+
+    def _seen_at_source(self, erasure: Erasure) -> Erasure:
+        """With what is known of an ingested topic's keys at once: deletions may have arrived before the request."""
+
+        def land(logs: Sequence[Log], places: Sequence[KeyPlace], require: Require) -> Erasure:
+            seen = first_look(erasure, logs, places, self.hasher, self.now_ms)
+            return self._change.request(seen, self.now_ms, require)
+
+        return self._read_and_landed(land, lambda _: False)
+
+    def _read_and_landed(self, land: _Land, is_told: Callable[[Sequence[Log]], bool]) -> Erasure:
+        """Read where the keys are, unless all is told without, and land what follows, as long as it is right."""
         places: dict[tuple[int, bytes], KeyPlace] = {}
         read_to: Mapping[int, int] = {}
         for _ in range(MOST_READS):
             logs = self.store.logs(self.topic.name)
-            is_told_by_key = self._is_told_by_key(logs)
+            is_told_by_key = is_told(logs)
             try:
                 found = [] if is_told_by_key else self._places(logs, read_to)
             except FileNotFoundError:
@@ -234,10 +256,8 @@ class TopicErasure:
                         f"topic {self.topic.name}: it got records or partitions while it was read; read again"
                     )
 
-            # It may have more partitions by now than when it was described.
-            topic = replace(self.topic, partitions=len(logs))
             try:
-                return replace(self, topic=topic).land(erasure, list(places.values()), next_ms, require)
+                return land(logs, list(places.values()), require)
             except StalePlan:
                 if not has_moved:
                     raise
@@ -284,17 +304,6 @@ class TopicErasure:
                 )
             timestamp_ms = version
         return NewRecord(key, None, timestamp_ms, partition, headers)
-
-    def _seen_at_source(self, erasure: Erasure) -> Erasure:
-        """What is known of an ingested topic's keys at once: deletions may have arrived before the request."""
-        for _ in range(MOST_READS):
-            logs = self.store.logs(self.topic.name)
-            try:
-                places = self._places(logs, {})
-            except FileNotFoundError:
-                continue
-            return first_look(erasure, logs, places, self.hasher, self.now_ms)
-        raise StalePlan(f"topic {self.topic.name}: it changed {MOST_READS} times while it was read; ask again")
 
 
 def first_look(

@@ -94,7 +94,7 @@ class RegisterChange:
     def request(self, erasure: Erasure, next_ms: int | None, require: Require | None = None) -> Erasure:
         """Remember a request that appends nothing; once for each request. Without bounds it gets those of the log ends.
 
-        ``require`` says of these whether they are still right.
+        ``require`` says of the log ends whether the request is still right.
 
         Raises:
             StalePlan: what ``require`` refuses; nothing landed.
@@ -105,10 +105,10 @@ class RegisterChange:
             if any(each.id == erasure.id for each in known):
                 return known
             requested = erasure
+            ends = log_end_offsets(self.topic.name, table.properties)
+            if require:
+                require(ends)
             if not erasure.waiting and not erasure.bounds:
-                ends = log_end_offsets(self.topic.name, table.properties)
-                if require:
-                    require(ends)
                 bounds = [ErasureBound(number, end, end) for number, end in ends.items()]
                 requested = bound(erasure, bounds, self.now_ms)
             return _with(known, requested)
