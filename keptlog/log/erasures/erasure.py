@@ -146,6 +146,11 @@ class Erasure:
     def has_reached(self, state: ErasureState) -> bool:
         return any(each.state == state for each in self.reached)
 
+    def is_same_request(self, other: Erasure) -> bool:
+        """Whether both are one request: in a topic that was created again the id of one from before is free."""
+        wanted = other.id, other.requested_ms, other.fingerprint, other.key_hashes
+        return (self.id, self.requested_ms, self.fingerprint, self.key_hashes) == wanted
+
     def end_offset_of(self, partition: int, key_hash: str) -> int | None:
         """The bound of a key in a topic-partition; null while there is none."""
         bounds = [each for each in self.bounds if each.partition == partition]
@@ -189,8 +194,8 @@ def bound(erasure: Erasure, bounds: Iterable[ErasureBound], at_ms: int) -> Erasu
 
 
 def further(one: Erasure, other: Erasure) -> Erasure:
-    """Of the same request as two looks have found it, the one that is further; the first if neither is."""
-    return max(one, other, key=_distance)
+    """Of one request as two looks have found it, the one that is further; the first if neither is, or if it is two."""
+    return max(one, other, key=_distance) if one.is_same_request(other) else one
 
 
 def _distance(erasure: Erasure) -> tuple[int, bool, int, int, int]:

@@ -8,6 +8,9 @@ A record counts if it lies below the bound of its key. Where a file tells no off
 so it does in a file that the table does not refer to: what a run staged that died was never in the log, and its offsets
 were given again. A file that can't be looked through proves nothing: it keeps the erasure open, and is named. What a
 bucket keeps of files beside what it lists is looked through like files.
+
+A topic may be deleted meanwhile, and created again under its name: that is another topic, with requests of its own. So
+the requests are read again at first, and it is the same table that is looked at each time.
 """
 
 from __future__ import annotations
@@ -18,16 +21,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from keptlog.engine.search_tasks import KeySearch
+from keptlog.errors import StalePlan
 from keptlog.log.erasures.erasure import Erasure, ErasureState, reached
 from keptlog.log.search import FileFindings, FileKind, KeyHits, SearchedFile
 from keptlog.log.told.stored_files import MENDING
 from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.erasures.erasure_receipt import erasure_drafts
 from keptlog.passes.erasures.erasure_request import ErasureProof, ErasureRow
 from keptlog.passes.erasures.kept_records import KeptRecords
 from keptlog.storage.erasure_secret import require_secret
+from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.removal.drafts import why_not_sealed
-from keptlog.table.removal.erasure_look import snapshot_ids
+from keptlog.table.removal.erasure_look import read_register, snapshot_ids, while_same
 from keptlog.table.removal.search import bounds_of, searched_files, searched_versions
 from keptlog.table.waiting.reaching import reaching
 
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
     from keptlog.storage.key_hash import KeyHasher
     from keptlog.storage.object_version import OpenUpload
+    from keptlog.table.removal.erasure_look import LoadTable
     from keptlog.table.store import LogStore
 
 _ROUNDS = 5
@@ -66,10 +73,17 @@ class Verification:
 
         Raises:
             InvalidConfig: their hashes were made with another secret.
+            StalePlan: the topic was deleted and created again, so that they are not its own.
             StorageUnavailable: the storage can't be listed, or looked through.
         """
         for row in rows:
             require_secret(self.hasher, row.erasure.fingerprint, f"topic {self.topic}: request {row.id}")
+        now = self._as_now(rows)
+        searched = [row for row in now if row.erasure.state is ErasureState.DELETED]
+        done = {row.id: row for row in self._searched(searched, run_id)} if searched else {}
+        return [done.get(row.id, row) for row in now]
+
+    def _searched(self, rows: Sequence[ErasureRow], run_id: str) -> list[ErasureRow]:
         wanted = frozenset(bytes.fromhex(each) for row in rows for each in row.erasure.key_hashes)
         looked = self._looked(wanted, run_id)
         if looked is None:
@@ -77,13 +91,25 @@ class Verification:
             return [replace(row, blocked=(text,)) for row in rows]
         return self._proved([replace(row, blocked=self._left(looked.findings, row.erasure)) for row in rows], looked)
 
+    def _as_now(self, rows: Sequence[ErasureRow]) -> list[ErasureRow]:
+        """The same requests as the topic remembers them now; somebody else may have verified one."""
+        remembered = {each.id: each for each in read_register(self.store.files, self._load)}
+        now = [remembered.get(row.id) for row in rows]
+        for row, erasure in zip(rows, now, strict=True):
+            if erasure is None or not erasure.is_same_request(row.erasure):
+                raise StalePlan(
+                    f"topic {self.topic}: request {row.id} of {iso_time(row.erasure.requested_ms)} is not there any "
+                    "more: the topic was deleted and created again meanwhile, or repaired (keptlog erasure list)"
+                )
+        return [replace(row, erasure=erasure) for row, erasure in zip(rows, now, strict=True) if erasure]
+
     def _looked(self, wanted: frozenset[bytes], run_id: str) -> _SearchResult | None:
         """What is in every file, until a listing shows none that is new; null if new ones keep coming."""
         looked: dict[SearchedFile, FileFindings] = {}
         for _ in range(_ROUNDS):
             with reaching(f"topic {self.topic} can't be listed"):
-                table = self.store.load_table(self.topic)
-                listed = searched_files(lambda: self.store.load_table(self.topic), self.store.files)
+                table = self._load()
+                listed = searched_files(self._load, self.store.files)
                 # Later: what was deleted since the listing is in one of the two.
                 versions = self.store.files.versions_below(table.location(), is_proof=True)
                 listed += searched_versions(table.location(), versions.versions)
@@ -102,10 +128,9 @@ class Verification:
         clear = [row.erasure for row in rows if not row.blocked]
         if not clear:
             return list(rows)
-        topic_id = self.store.describe_topic(self.topic).id
         now_ms = self.store.done_ms(self.now_ms)
         seen = looked.findings, looked.snapshots, looked.not_looked_at, self.now_ms
-        proofs = [ErasureProof(self.topic, topic_id, each, *seen, _not_before(each, now_ms)) for each in clear]
+        proofs = [ErasureProof(self.topic, self._topic_id, each, *seen, _not_before(each, now_ms)) for each in clear]
         why = why_not_sealed(erasure_drafts(proofs, self.store.files), self.store.seal)
         blocked = (f"no record of its keys is left, but its receipt is not sealed ({why}): verify again",)
         if why:
@@ -113,8 +138,16 @@ class Verification:
         return [row if row.blocked else _verified(row, now_ms) for row in rows]
 
     @cached_property
+    def _topic_id(self) -> str:
+        return self.store.describe_topic(self.topic).id
+
+    @cached_property
+    def _load(self) -> LoadTable:
+        return while_same(lambda: self.store.load_table(self.topic), self._topic_id)
+
+    @cached_property
     def _partitions(self) -> range:
-        return range(self.store.describe_topic(self.topic).partitions)
+        return range(partition_count(self.topic, self._load().properties))
 
     def _left(self, findings: Sequence[FileFindings], erasure: Erasure) -> tuple[str, ...]:
         """Which files keep an erasure open."""

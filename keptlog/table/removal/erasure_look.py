@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from keptlog.errors import StalePlan
 from keptlog.log.erasures.erasure import Erasure, GoneSince
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.metadata_reading import looked_at
@@ -16,6 +17,8 @@ from keptlog.table.removal.erasure_register import read_erasures
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+
+    LoadTable = Callable[[], Table]
 
 _MAIN_BRANCH = "main"
 
@@ -55,3 +58,21 @@ def read_register(files: TableFiles, load: Callable[[], Table]) -> tuple[Erasure
         LogCorrupt: they are damaged, or gone.
     """
     return looked_at(load, lambda table: read_erasures(files, table))
+
+
+def while_same(load: LoadTable, topic_id: str) -> LoadTable:
+    """Load a topic's table as it is now, for whoever looks at it several times.
+
+    The call that it gives raises StalePlan once the topic is another one of the same name.
+    """
+
+    def loaded() -> Table:
+        table = load()
+        if str(table.metadata.table_uuid) != topic_id:
+            raise StalePlan(
+                f"topic {table.name()[-1]} was deleted and created again while its files were looked through: nothing "
+                "is verified in the new one, which has requests of its own (keptlog erasure list)"
+            )
+        return table
+
+    return loaded
