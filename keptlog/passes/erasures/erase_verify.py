@@ -155,7 +155,7 @@ class Verification:
         if not left:
             return ()
         kept = KeptRecords.look(self.store, self.topic, self.now_ms)
-        told = [f"{text}; {whose}" if (whose := kept.of_file(path)) else text for path, text in left[:_SHOWN]]
+        told = [f"{text}; {whose}" if (whose := kept.of_file(path, erasure)) else text for path, text in left[:_SHOWN]]
         more = len(left) - _SHOWN
         return (*told, *((f"and {counted(more, 'file')} more",) if more > 0 else ()))
 

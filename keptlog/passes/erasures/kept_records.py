@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from keptlog.log.erasures.erasure import GoneSince
+from keptlog.log.erasures.erasure import Erasure, ErasureWay, GoneSince
 from keptlog.log.holder import Held, HolderKind, Holdings
 from keptlog.log.words.counted import some_of
 from keptlog.passes.holders import look_for_holders
@@ -93,10 +93,21 @@ class KeptRecords:
         """A line for each that could not be read: nobody can tell what only that shows."""
         return [f"not looked at: {each}" for each in self.holdings.unread]
 
-    def of_file(self, path: str) -> str | None:
-        """Who keeps a file, or a version of one, in a line; null for what is live, and has nothing deleted in it."""
+    def of_file(self, path: str, erasure: Erasure) -> str | None:
+        """Who keeps a file, or a version of one, in a line; null for what is live, and has nothing deleted in it.
+
+        A value below the log start, whose tombstone lay there too, is superseded by nothing that a clean looks at.
+        """
         paths = {path, path.partition(VERSION_IN_PATH)[0]}
-        return "; ".join(self._lines([each for each in self.holdings.held if each.path in paths], 0)) or None
+        held = [each for each in self.holdings.held if each.path in paths]
+        lines = self._lines(held, 0)
+        if any(each.kind is HolderKind.LIVE_SEGMENT for each in held):
+            here = "erase --here with another id, or " if erasure.way == ErasureWay.SOURCE else ""
+            lines.append(
+                "no clean takes them before a newer record of their key comes: "
+                f"{here}delete all records of that segment (keptlog delete-records)"
+            )
+        return "; ".join(lines) or None
 
     def _lines(self, held: Iterable[Held], shown: int = _SHOWN) -> list[str]:
         held = list(held)
