@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InputGone, InvariantViolated, StalePlan
+from keptlog.errors import InputGone, InvariantViolated, StalePlan, UnknownTopic
 from keptlog.log.drop import DropResult, drop_step, verify_drop
 from keptlog.log.told.stored_files import live_paths
 from keptlog.progress import Progress, silent
@@ -22,6 +22,7 @@ from keptlog.storage.leftover import discard
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
     from keptlog.storage.key_hash import KeyHasher
+    from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
 
 _ATTEMPTS = 5
@@ -54,27 +55,35 @@ class Dropper:
 
         Raises:
             InvalidConfig: the topic has no source.
+            UnknownTopic: it was deleted and created again meanwhile; nothing is dropped from the new one.
             StalePlan: others kept committing first; nothing was dropped.
             LogCorrupt: a live file is damaged, or lost, so that it can't be told whether it has the keys.
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
         """
         self.store.require_writable()
+        described = self.store.describe_topic(topic)
         for _ in range(_ATTEMPTS - 1):
             try:
-                return self._drop(topic, end_offsets, run_id, now_ms, progress)
+                return self._drop(described, end_offsets, run_id, now_ms, progress)
             except StalePlan as error:
                 progress(f"{error}")
-        return self._drop(topic, end_offsets, run_id, now_ms, progress)
+        return self._drop(described, end_offsets, run_id, now_ms, progress)
 
     def _drop(
         self,
-        topic: str,
+        described: Topic,
         end_offsets: Mapping[int, Mapping[bytes, int]],
         run_id: str,
         now_ms: int,
         progress: Progress,
     ) -> list[DropResult]:
+        topic = described.name
         logs = {log.topic_partition.partition: log for log in self.store.logs(topic)}
+        if any(log.topic_id != described.id for log in logs.values()):
+            raise UnknownTopic(
+                f"topic {topic} was deleted and created again meanwhile: nothing is dropped from the new one, whose "
+                "offsets mean other records; ask for it too if it has the keys"
+            )
         steps = [drop_step(logs[partition], end_offsets[partition], now_ms) for partition in sorted(end_offsets)]
         locations = {topic: self.store.data_location(topic)}
         try:
