@@ -317,10 +317,10 @@ class Holdings:
     terms: Terms
     held: tuple[Held, ...] = ()
     unread: tuple[str, ...] = ()
-    """What could not be read, a line each: what only that shows is missing."""
+    """What could not be listed or read, a line each: what only that shows is missing."""
     not_looked_at: tuple[str, ...] = ()
     """What this storage does not tell, a line each: whether it keeps versions. It never does, so that G8 is judged
-    without."""
+    without. A store that did not answer belongs to the above."""
     clock_ms: int | None = None
     """What the clock showed at the look, or the time as of which it was, if later; null: nobody has compared."""
     no_purge: str = ""

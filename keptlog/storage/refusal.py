@@ -52,6 +52,8 @@ _BY_NAME = {code.lower(): code for code in _REFUSALS}
 _ARROW = re.compile(
     r"AWS Error (\w+)(?: \(HTTP status \d+\))? during (\w+) operation(?:.*?ExceptionName: (\w+))?", re.DOTALL
 )
+NOT_SAID = {"AccessDenied", "MethodNotAllowed", "NotImplemented"}
+"""Answers of a store that does not tell something; to ask again would not help."""
 _UPLOADS = {"PutObject", "UploadPart", "CreateMultipartUpload", "CompleteMultipartUpload"}
 
 
@@ -73,6 +75,12 @@ class StoreRefused(PermissionError):
 def is_refusal(code: str) -> bool:
     """Whether this is the code of an answer that does not change by itself."""
     return code in _REFUSALS
+
+
+def is_never_told(error: BaseException) -> bool:
+    """Whether an error comes from such an answer."""
+    response = getattr(error.__cause__, "response", None)
+    return isinstance(response, dict) and response.get("Error", {}).get("Code") in NOT_SAID
 
 
 def refused_upload(error: OSError, path: str) -> StoreRefused | None:

@@ -36,11 +36,12 @@ def test_what_no_store_says_is_an_outage(ask: Callable[[TableFiles], Any]) -> No
         ask(files)
 
 
-def test_versions_that_nobody_told_of_are_not_looked_at() -> None:
+def test_versions_that_nobody_told_of_are_unread() -> None:
     with portal() as files:
         found = hidden_below(files, FOLDER)
-    assert len(found.not_looked_at) == 2  # versions, and open uploads
+    assert len(found.unread) == 2  # versions, and open uploads
     assert not found.files
+    assert not found.not_looked_at
 
 
 def test_a_bucket_that_never_kept_versions_says_so(s3_endpoint: str) -> None:

@@ -71,5 +71,6 @@ def test_a_store_that_is_not_looked_at_is_told_as_such(tmp_path: Path, bucket: A
 
 def test_a_store_that_does_not_answer_costs_only_what_was_asked_of_it(bucket: ABucket) -> None:
     missing = hidden_below(bucket.files, "s3://no-such-bucket-of-ours/topic")
-    assert (missing.files, missing.replaced, len(missing.not_looked_at)) == ((), (), 2)
-    assert "bucket no-such-bucket-of-ours can't be asked" in missing.not_looked_at[0]
+    assert (missing.files, missing.replaced, len(missing.unread)) == ((), (), 2)
+    assert "bucket no-such-bucket-of-ours can't be asked" in missing.unread[0]
+    assert missing.not_looked_at == ()

@@ -43,6 +43,7 @@ from keptlog.storage.object_version import (
     on_hold,
     refused,
 )
+from keptlog.storage.refusal import NOT_SAID
 from keptlog.table.io.files import Properties
 from keptlog.table.io.remote_files import client_properties
 from keptlog.table.io.s3_client import s3_client
@@ -53,8 +54,6 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 _DELETED_AT_ONCE = 1000
-_NOT_SAID = {"AccessDenied", "MethodNotAllowed", "NotImplemented"}
-"""Answers of a store that does not tell whether it keeps versions; to ask again would not help."""
 
 
 class Bucket:
@@ -70,7 +69,7 @@ class Bucket:
         try:
             status = self._client.get_bucket_versioning(Bucket=self._name).get("Status")
         except ClientError as error:
-            if code_of(error) not in _NOT_SAID:
+            if code_of(error) not in NOT_SAID:
                 raise os_error(f"bucket {self._name} can't be asked whether it keeps versions", error) from error
             why = f"bucket {self._name} does not say whether it keeps versions ({said(error.response['Error'])})"
             return Versioning.NOT_LOOKED_AT, f"{why}: allow s3:GetBucketVersioning"

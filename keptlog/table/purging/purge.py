@@ -141,7 +141,7 @@ class Purge:
         self._stored = by_comparable_form(listed)
         self._hidden = hidden_below(self.files, self.topic.location)
         if self.times.has_nothing_to_do(self.first_look, self._storage, self._manifests):
-            told = self._hidden.not_looked_at
+            told = (*self._hidden.not_looked_at, *self._hidden.unread)
             quiet = self.times.quiet(self.first_look, self._storage, self._stored)
             return PurgeReceipt(self.topic.name, (), (), (), (), not_looked_at=told, quiet=quiet)
         table = self._table()

@@ -96,8 +96,8 @@ class PurgeTimes:
         protected = {each.snapshot_id for each in table.metadata.refs.values()}
         replaced = replaced_at_ms(table).items()
         due_ms += [at_ms + self.delete_delay_ms for number, at_ms in replaced if number not in protected]
-        until_ms = min(due_ms)
-        return Quiet(table.metadata_location, until_ms) if until_ms > self.now_ms and not storage.waits else None
+        until_ms, waits = min(due_ms), storage.waits or storage.hidden.unread
+        return Quiet(table.metadata_location, until_ms) if until_ms > self.now_ms and not waits else None
 
     def _own_due_ms(self, storage: Storage) -> Iterator[int]:
         """When what keptlog itself keeps for a while goes."""

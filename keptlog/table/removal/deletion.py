@@ -364,7 +364,7 @@ class _Emptying:
         if _is_deletion(gone):
             held: list[object] | None = None if gone.not_looked_at else []
             more |= {"held_files": held, "deleted_after_sealing": [self.table.metadata_location]}
-        more["not_looked_at"] = [*gone.not_looked_at, *removal.hidden.not_looked_at]
+        more["not_looked_at"] = [*gone.not_looked_at, *removal.hidden.not_looked_at, *removal.hidden.unread]
         content = content_of(self.deletion.name, str(self.table.metadata.table_uuid), gone, **more)
         kind = DELETION if _is_deletion(gone) else PURGE
         location = self.table.location()

@@ -90,8 +90,10 @@ def held_in(
     def look(table: Table) -> Holdings:
         manifests = Manifests(table.name()[-1], table.io)
         found = held_now(table, found_there, terms, now_ms, manifests)
-        if found.unread and load().metadata_location != table.metadata_location:
-            raise LogCorrupt(found.unread[0])
+        # What the store does not answer has nothing to do with who commits.
+        unread = [each for each in found.unread if each not in found_there.hidden.unread]
+        if unread and load().metadata_location != table.metadata_location:
+            raise LogCorrupt(unread[0])
         held = tuple(journals_told(table, found.held, found_there.listed.keys(), files, manifests))
         late = [each for each in held if (each.deadline_ms(terms) or now_ms) < now_ms]
         storage = Storage(table.location(), found_there.listed, found_there.hidden)
@@ -131,7 +133,7 @@ def held_now(table: Table, there: FoundThere, terms: Terms, now_ms: int, manifes
     held = _held_listed(table, snapshots, {} if other else stored, terms, now_ms)
     held = _and_hidden(table, held, there.hidden, snapshots.live, terms)
     held += _below_log_start(table, snapshots.current, unread)
-    return Holdings(table.name()[-1], terms, tuple(held), tuple(unread), there.hidden.not_looked_at)
+    return Holdings(table.name()[-1], terms, tuple(held), (*unread, *there.hidden.unread), there.hidden.not_looked_at)
 
 
 def _below_log_start(table: Table, current: References, unread: list[str]) -> Iterator[Held]:

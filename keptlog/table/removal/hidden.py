@@ -21,6 +21,7 @@ from itertools import groupby
 
 from keptlog.storage.files import StoredFile
 from keptlog.storage.object_version import ObjectVersion
+from keptlog.storage.refusal import is_never_told
 from keptlog.table.io.files import TableFiles
 from keptlog.table.waiting.reaching import is_out_of_reach, one_line
 
@@ -33,16 +34,19 @@ class HiddenFiles:
     """Hidden files, all versions of one together, and open uploads; ``modified_ms`` is since when they are that."""
     replaced: tuple[ObjectVersion, ...] = ()
     """Older versions of what is there."""
+    unread: tuple[str, ...] = ()
+    """What was asked for and not told, in one line each: nobody knows what lies there."""
     not_looked_at: tuple[str, ...] = ()
-    """Why it is not known whether that is all, in one line each: neither fine nor broken."""
+    """What the store never tells, in one line each: neither fine nor broken."""
 
 
 def hidden_below(files: TableFiles, folder: str) -> HiddenFiles:
-    """All that lies hidden below a folder. A store that does not answer, or does not allow it, is not looked at."""
+    """All that lies hidden below a folder. What the store does not answer costs only what was asked of it."""
     found: list[StoredFile] = []
     replaced: list[ObjectVersion] = []
+    unread: list[str] = []
     not_looked_at: list[str] = []
-    with _told(not_looked_at):
+    with _told(unread):
         below = files.versions_below(folder)
         not_looked_at += [below.not_looked_at] if below.not_looked_at else []
         for path, group in groupby(below.versions, key=lambda each: each.path):
@@ -52,16 +56,18 @@ def hidden_below(files: TableFiles, folder: str) -> HiddenFiles:
             else:
                 size_bytes = sum(each.size_bytes for each in versions)
                 found.append(StoredFile(path, size_bytes, max(each.modified_ms for each in versions)))
-    with _told(not_looked_at):
+    with _told(unread, not_looked_at):
         found += [StoredFile(each.location, 0, each.began_ms) for each in files.uploads_below(folder)]
-    return HiddenFiles(tuple(found), tuple(replaced), tuple(not_looked_at))
+    return HiddenFiles(tuple(found), tuple(replaced), tuple(unread), tuple(not_looked_at))
 
 
 @contextmanager
-def _told(not_looked_at: list[str]) -> Iterator[None]:
+def _told(unread: list[str], not_looked_at: list[str] | None = None) -> Iterator[None]:
+    """What can't be had is told; in the second list, if there is one, what the store never tells this user."""
     try:
         yield
     except Exception as error:
         if not is_out_of_reach(error):
             raise
-        not_looked_at.append(one_line(error))
+        told = unread if not_looked_at is None or not is_never_told(error) else not_looked_at
+        told.append(one_line(error))
