@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from keptlog.log.record import Record
+from keptlog.storage.schema import to_arrow
 from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.world import KEY, OTHER, VALUE
 from tests.table.buckets import new_bucket, s3_server
@@ -63,6 +67,34 @@ def test_a_hidden_file_a_replaced_version_and_an_open_upload_each_keep_a_request
     assert world.verified().erasure.state == "verified"
     [receipt] = world.receipts
     assert live in {each["path"] for each in receipt.content["searched_files"]}
+
+
+@pytest.mark.timeout(300)
+def test_a_hidden_file_that_the_table_does_not_refer_to_counts_behind_the_bound_too(
+    endpoint: str, tmp_path: Path
+) -> None:
+    """What an append staged that died has offsets that were given again: they tell nothing, hidden or not."""
+    bucket = new_bucket(endpoint)
+    world = BucketWorld(tmp_path, bucket=bucket)
+    first, _ = deleted(world)
+
+    staged = io.BytesIO()
+    pq.write_table(to_arrow(0, [Record(5000, KEY, VALUE, 1)]), staged)
+    path = bucket.put(f"{key_of(first)}-copy.parquet", staged.getvalue())
+    [text] = world.verified().blocked
+    assert text.startswith(f"{path} (segment) has 1 record of 1 key")
+    bucket.hide(path)
+    row = world.verified()
+    assert row.erasure.state == "deleted"
+    [text] = row.blocked
+    assert text.startswith(f"{path}?versionId=")
+
+    bucket.files.delete(path)
+    live = world.store.logs("users")[0].segments[0].path
+    now = bucket.files.read_bytes(live)
+    bucket.put(key_of(live), staged.getvalue())
+    bucket.put(key_of(live), now)
+    assert world.verified().erasure.state == "verified"
 
 
 @pytest.mark.timeout(300)

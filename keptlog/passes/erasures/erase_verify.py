@@ -112,7 +112,7 @@ class Verification:
                 listed = searched_files(self._load, self.store.files)
                 # Later: what was deleted since the listing is in one of the two.
                 versions = self.store.files.versions_below(table.location(), is_proof=True)
-                listed += searched_versions(table.location(), versions.versions)
+                listed += searched_versions(table.location(), versions.versions, listed)
                 uploads = self.store.files.uploads_below(table.location())
             new = [file for file in listed if file not in looked]
             if not new and looked:

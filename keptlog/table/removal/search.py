@@ -87,12 +87,26 @@ def _needed(references: References) -> list[str]:
     return [*references.data_bytes, *metadata]
 
 
-def searched_versions(location: str, versions: Iterable[ObjectVersion]) -> list[SearchedFile]:
-    """Versions of files below a topic's location, as a search takes them; a delete marker has nothing in it."""
+def searched_versions(
+    location: str, versions: Iterable[ObjectVersion], files: Iterable[SearchedFile]
+) -> list[SearchedFile]:
+    """Versions of files below a topic's location, as a search takes them; a delete marker has nothing in it.
+
+    ``files`` are those of ``searched_files``: a version of what the table does not refer to is as stray as the file.
+    """
+    with_bytes = [each for each in versions if not each.is_delete_marker]
+    if not with_bytes:
+        return []
+    needed = set(comparable_forms(each.path for each in files if each.is_needed).values())
+    forms = comparable_forms(each.path for each in with_bytes)
     return [
-        SearchedFile(each.location, each.size_bytes, _is_metadata(location, each.path))
-        for each in versions
-        if not each.is_delete_marker
+        SearchedFile(
+            each.location,
+            each.size_bytes,
+            _is_metadata(location, each.path),
+            is_stray=forms[each.path] not in needed,
+        )
+        for each in with_bytes
     ]
 
 
