@@ -6,6 +6,12 @@ was looked through.
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from keptlog.engine.engine import Engine
+from keptlog.log.search import FileFindings
 from tests.cli.conftest import Run, home, keptlog
 from tests.erasure.test_planted import almost_erased, live_path, local, require_verified, told, world
 from tests.erasure.world import KEY, OTHER, VALUE, World
@@ -42,3 +48,29 @@ def test_so_does_a_file_of_watermarks(world: World, keptlog: Run) -> None:
     local(named).write_bytes(content)
     (text,) = told(world, keptlog)
     assert f"{named} (arrow) has 1 record of 1 key" in text
+
+
+def test_so_does_what_was_away_when_it_was_opened_and_is_listed_again(
+    world: World, keptlog: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has looked at it: that it was deleted, the last listing denies."""
+    segment = almost_erased(world)
+    path = live_path(world).with_name("0-copy.parquet")
+    path.write_bytes(segment)
+    look_through = Engine.search
+
+    def while_it_is_away(self: Engine, *args: Any) -> list[FileFindings]:
+        away = path.rename(world.home / "away")
+        try:
+            return look_through(self, *args)
+        finally:
+            away.rename(path)
+
+    with monkeypatch.context() as away:
+        away.setattr(Engine, "search", while_it_is_away)
+        (text,) = world.verified().blocked
+    assert f"{path.name} was not looked through: it is listed, and can't be read: verify again" in text
+    (text,) = told(world, keptlog)
+    assert f"{path.name} (segment) has 1 record of 1 key" in text
+    path.unlink()
+    require_verified(world)

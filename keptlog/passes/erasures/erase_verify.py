@@ -6,8 +6,9 @@
 
 A record counts if it lies below the bound of its key. Where a file tells no offsets, any trace of the key counts, and
 so it does in a file that the table does not refer to: what a run staged that died was never in the log, and its offsets
-were given again. A file that can't be looked through proves nothing: it keeps the erasure open, and is named. What a
-bucket keeps of files beside what it lists is looked through like files.
+were given again. A file that can't be looked through proves nothing: it keeps the erasure open, and is named. So does
+one that was gone when it was opened, and that the last listing has all the same. What a bucket keeps of files beside
+what it lists is looked through like files.
 
 A topic may be deleted meanwhile, and created again under its name: that is another topic, with requests of its own. So
 the requests are read again at first, and it is the same table that is looked at each time.
@@ -31,6 +32,7 @@ from keptlog.passes.erasures.erasure_receipt import erasure_drafts
 from keptlog.passes.erasures.erasure_request import ErasureProof, ErasureRow
 from keptlog.passes.erasures.kept_records import KeptRecords
 from keptlog.storage.erasure_secret import require_secret
+from keptlog.storage.object_version import VERSION_IN_PATH
 from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.removal.drafts import why_not_sealed
 from keptlog.table.removal.erasure_look import read_register, snapshot_ids, while_same
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 _ROUNDS = 5
 _SHOWN = 5
+_LISTED = "it is listed, and can't be read: verify again; if it stays so, move it out of the topic's folder"
 _MISSING = f"the topic needs it, and it is missing from the storage; {MENDING}"
 
 
@@ -165,6 +168,9 @@ class Verification:
             return f"{path} was not looked through: {findings.problem}"
         if findings.is_gone and findings.file.is_needed:
             return f"{path} was not looked through: {_MISSING}"
+        # It was gone when it was opened, and the last listing had it all the same.
+        if findings.is_gone and (findings.file.is_stray or VERSION_IN_PATH in path):
+            return f"{path} was not looked through: {_LISTED}"
         hits = [hit for hit in findings.hits if self._counts(hit, erasure, is_stray=findings.file.is_stray)]
         if not hits:
             return None
