@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 Chain = TypeVar("Chain", bound=SealedReceipts)
+_OF_THIS_HOME = "this home has the public key of who signs"
 _AT_A_GLANCE = 50
 """How many receipts are read by who does not read all: a home gets one from each purge."""
 
@@ -96,8 +97,9 @@ class Receipts(Generic[Chain]):
         named = [Path(key) for key in keys]
         trusted = list(public_keys(named) if named else self.trusted())
         found = verify_receipts(self.chain, trusted)
-        if not named and found.is_sound:
-            return replace(found, findings=tuple(self._lost_chain(trusted)))
+        if found.is_sound:
+            whose = "a public key of who signs was named" if named else _OF_THIS_HOME
+            return replace(found, findings=tuple(self._lost_chain(trusted, whose)))
         return found
 
     def at_a_glance(self) -> Glance:
@@ -132,15 +134,18 @@ class Receipts(Generic[Chain]):
             return set()  # who looks at the chain tells what is wrong with it
         return {path for path in drafts if listed and listed.number_of(id_of(path)) is not None}
 
-    def _lost_chain(self, trusted: Sequence[PublicKey]) -> Sequence[Finding]:
-        """That there is no chain where something was signed: a home leaves its public key then, and has one by then."""
+    def _lost_chain(self, trusted: Sequence[PublicKey], whose: str = _OF_THIS_HOME) -> Sequence[Finding]:
+        """That there is no chain where something was signed: a home leaves its public key then, and has one by then.
+
+        So somebody has signed as well where a key was named.
+        """
         with reaching("receipts can't be verified"):
             table = self.chain.table()
         if table is not None:
             return []
         ids = ", ".join(key.key_id for key in trusted)
         text = (
-            f"the catalog has no chain of receipts, and this home has the public key of who signs (key {ids}): if "
+            f"the catalog has no chain of receipts, and {whose} (key {ids}): if "
             "anything was sealed, the chain was dropped or the catalog put back, and whether receipts are missing "
             "can't be told"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -292,6 +293,17 @@ def test_a_chain_that_the_catalog_has_lost_is_not_told_as_no_receipts_yet(sealed
         assert "3 receipts of an earlier chain, which the catalog no longer knows" in said.stdout + said.stderr
     named = said.stderr.partition("keptlog receipt verify ")[2].partition(" checks them")[0]
     assert sealed.run("verify", named).stdout.startswith("3 receipts, 1 to 3")
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_nor_is_one_of_which_no_file_is_left_whoever_names_the_key(sealed: Terminal, *, is_named: bool) -> None:
+    home = sealed.folder / "home"
+    open_home(home).store.committer.catalog.drop_table(("keptlog_receipts", "chain"))
+    shutil.rmtree(home / "warehouse" / "keptlog_receipts")
+    said = sealed.run("verify", *(["--public-key", str(home / "receipts.pub")] if is_named else []))
+    assert (said.returncode, "no receipts yet" in said.stdout) == (1, False)
+    whose = "a public key of who signs was named" if is_named else "this home has the public key of who signs"
+    assert f"the catalog has no chain of receipts, and {whose} (key " in said.stdout
 
 
 def test_a_receipt_that_was_changed_is_not_shown_as_signed(sealed: Terminal) -> None:
