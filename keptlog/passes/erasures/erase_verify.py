@@ -1,8 +1,12 @@
 """The last step of an erasure: every file of its topic is looked through, and none has a record that was to go.
 
     list --> look through --> list again: is there a file that was not looked through? --> receipt --> verified
-                  ^                                      | yes
-                  +--------------------------------------+
+                  ^                                      | yes                                ^
+                  +--------------------------------------+--> look through: whole, and clear -+
+
+Where somebody always writes, each listing has new files. So the last one need not be without any: what is new in it is
+looked through, and that is all if each was there, and is whole, and nothing in it may count. A file that was gone may
+have been copied, or have got another name; one that still grows may get more. Then it is listed again.
 
 A record counts if it lies below the bound of its key. Where a file tells no offsets, any trace of the key counts, and
 so it does in a file that the table does not refer to: what a run staged that died was never in the log, and its offsets
@@ -48,6 +52,8 @@ if TYPE_CHECKING:
 
 _ROUNDS = 5
 _SHOWN = 5
+_WHOLE = {FileKind.SEGMENT, FileKind.METADATA}
+"""Kinds of which half a file can't be read."""
 _LISTED = "it is listed, and can't be read: verify again; if it stays so, move it out of the topic's folder"
 _MISSING = f"the topic needs it, and it is missing from the storage; {MENDING}"
 
@@ -107,9 +113,9 @@ class Verification:
         return [replace(row, erasure=erasure) for row, erasure in zip(rows, now, strict=True) if erasure]
 
     def _looked(self, wanted: frozenset[bytes], run_id: str) -> _SearchResult | None:
-        """What is in every file, until a listing shows none that is new; null if new ones keep coming."""
+        """What is in every file of the last listing; null if new ones keep coming of which more is to be known."""
         looked: dict[SearchedFile, FileFindings] = {}
-        for _ in range(_ROUNDS):
+        for number in range(_ROUNDS):
             with reaching(f"topic {self.topic} can't be listed"):
                 table = self._load()
                 listed = searched_files(self._load, self.store.files)
@@ -118,12 +124,12 @@ class Verification:
                 listed += searched_versions(table.location(), versions.versions, listed)
                 uploads = self.store.files.uploads_below(table.location())
             new = [file for file in listed if file not in looked]
-            if not new and looked:
+            found = self.engine.search(KeySearch(new, wanted, self.hasher, bounds_of), run_id)
+            looked |= {each.file: each for each in found}
+            if number and (not new or (not uploads and all(map(_is_settled, found)))):
                 unknown = (versions.not_looked_at,) if versions.not_looked_at else ()
                 findings = [looked[file] for file in listed] + [_not_searched(each) for each in uploads]
                 return _SearchResult(tuple(findings), snapshot_ids(table), unknown)
-            search = KeySearch(new, wanted, self.hasher, bounds_of)
-            looked |= {each.file: each for each in self.engine.search(search, run_id)}
         return None
 
     def _proved(self, rows: Sequence[ErasureRow], looked: _SearchResult) -> list[ErasureRow]:
@@ -186,6 +192,14 @@ class Verification:
             return True
         # A partition without a bound was added later, and all that it has is new.
         return hit.lowest_offset < (erasure.end_offset_of(hit.partition, hit.key_hash.hex()) or 0)
+
+
+def _is_settled(findings: FileFindings) -> bool:
+    """Whether another listing would not tell more of a file that has just come."""
+    if findings.is_gone or findings.problem:
+        return False
+    # What the table does not refer to may still be written to, or be a commit that is about to land.
+    return not findings.file.is_stray or (findings.kind in _WHOLE and not findings.hits)
 
 
 def _verified(row: ErasureRow, now_ms: int) -> ErasureRow:
