@@ -124,7 +124,7 @@ class Verification:
                 listed += searched_versions(table.location(), versions.versions, listed)
                 uploads = self.store.files.uploads_below(table.location())
             new = [file for file in listed if file not in looked]
-            found = self.engine.search(KeySearch(new, wanted, self.hasher, bounds_of), run_id)
+            found = self.engine.search(KeySearch(new, wanted, self.hasher, bounds_of), run_id) if new else ()
             looked |= {each.file: each for each in found}
             if number and (not new or (not uploads and all(map(_is_settled, found)))):
                 unknown = (versions.not_looked_at,) if versions.not_looked_at else ()
