@@ -6,7 +6,6 @@ import itertools
 import multiprocessing
 import os
 import secrets
-import shlex
 import signal
 import time
 import uuid
@@ -85,7 +84,9 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
                 _warm(remote)
                 if starts == 1 and address_file:
                     replace_file(address_file, f"{remote};token={token}\n".encode(), _OWNER_ALONE)
-                    click.echo(f"export KEPTLOG_SPARK_MASTER={shlex.quote(f'file:{address_file.absolute()}')}")
+                    # Always in quotes, as the lines below: shlex leaves them out where they are not needed.
+                    quoted = str(address_file.absolute()).replace("'", """'"'"'""")
+                    click.echo(f"export KEPTLOG_SPARK_MASTER='file:{quoted}'")
                 elif starts == 1:
                     click.echo(f"export KEPTLOG_SPARK_MASTER='{remote}'")
                     click.echo(f"export {TOKEN}='{token}'")
