@@ -86,6 +86,19 @@ def list_local(folder: str, local: str) -> Iterator[StoredFile]:
                 yield StoredFile(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
+def lost_links(folder: str, local: str) -> Iterator[str]:
+    """Links below a folder that lead nowhere now: a disk that is not mounted may have their bytes.
+
+    Raises:
+        OSError: a folder below it can't be listed.
+    """
+    for parent, names in entries_below(local):
+        for name in names:
+            path = Path(parent, name)
+            if path.is_symlink() and not path.exists():
+                yield f"{folder}{parent.removeprefix(local)}/{name}"
+
+
 def _status(path: Path) -> os.stat_result | None:
     """Null if nothing is there: it went meanwhile, or is a link that leads nowhere, or to itself."""
     try:
