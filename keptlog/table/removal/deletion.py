@@ -304,7 +304,8 @@ class _Emptying:
         kept = comparable_forms([self.table.metadata_location, *removal.journals, *drafts])
         known = removal.named().union(kept.values())
         # What is hidden is no journal and no draft any more.
-        there = sizes | {file.path: file.size_bytes for file in hidden_below(files, location).files}
+        hidden = hidden_below(files, location)
+        there = sizes | {file.path: file.size_bytes for file in hidden.files}
         there |= removal.elsewhere(references.data_bytes | references.metadata_bytes)
         forms = comparable_forms(there)
         new = {path: size for path, size in there.items() if forms[path] not in known}
@@ -320,7 +321,13 @@ class _Emptying:
             removal.journals[path] = Journal(tuple(snapshots), (), named, DELETION, unread if is_first else ())
             write_journal(files, path, removal.journals[path])
         is_waiting = bool(drafts and self.deletion.seal)
-        return removal if removal.journals or is_waiting else None
+        if removal.journals or is_waiting:
+            return removal
+        if hidden.unread:
+            # Once the topic is forgotten, nobody looks into its folder any more.
+            why = f"{hidden.unread[0]}; delete it again"
+            raise StorageUnavailable(f"topic {self.deletion.name} can't be forgotten: {why}")
+        return None
 
     def _is_empty(self, removal: Removal, drafts: Collection[str]) -> bool:
         """Whether nothing was ever in the topic but its first metadata; that it was deleted is in a receipt as well."""
