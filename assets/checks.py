@@ -108,15 +108,22 @@ def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
     ]
 
 
-def broken_before(call: Run | Tick, topic: str, topic_id: str | None) -> set[int]:
+def broken_before(call: Run | Tick, topic: str, topic_id: str | None, *, or_unseen: bool = False) -> set[int]:
     """The partitions of a topic whose logs were last found broken: a quick look can't find them whole.
+
+    Nor can it where a log could not be looked at before (``or_unseen``): that may have been the values.
 
     Dagster may know nothing of it: whoever verifies in a terminal tells the home alone, and what Dagster was told may
     be lost, or wiped.
     """
     keys = [dg.AssetCheckKey(call.keys.clean(topic), _name(check)) for check in CHECKS if not check.warns_only]
     known = [last_results(call.context.instance, key, topic_id, call.now_ms()) for key in keys]
-    told = {number for results in known for number, each in results.items() if each.is_broken}
+    told = {
+        number
+        for results in known
+        for number, each in results.items()
+        if each.is_broken or (or_unseen and each.problem)
+    }
     return told | _left_broken(call.log_store.path, topic)
 
 

@@ -12,15 +12,15 @@ counted.
 The memory is Dagster's event log: the table ``last_results`` in an evaluation's metadata, which people read too. It is
 bounded, however many topic-partitions there are: a row for each time at which some were found whole, and one for each
 that is broken or could not be looked at, at most ``ROWS`` of each kind. Beyond that the oldest share a row, under the
-oldest of their times. Two runs may evaluate a check at once, neither knowing of the other: so several evaluations are
-read back, and of each topic-partition the newest result counts.
+oldest of their times if they are whole, else under the newest. Two runs may evaluate a check at once, neither knowing
+of the other: so several evaluations are read back, and of each topic-partition the newest result counts.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
@@ -90,7 +90,7 @@ def last_results(
         told_id, table = evaluation.metadata.get(TOPIC_ID), evaluation.metadata.get(TABLE)
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
             for partition, told in _understood(table.records).items():
-                result = told if is_past(told.at_ms, now_ms) else LastResult(made_ms, told.problem)
+                result = told if is_past(told.at_ms, now_ms) else replace(told, at_ms=made_ms)
                 is_newest = partition not in found or found[partition].at_ms <= result.at_ms
                 if is_newest and result.counts_after(found.get(partition)):
                     found[partition] = result
@@ -121,8 +121,8 @@ def as_table(results: LastResults) -> dg.TableMetadataValue:
         found = [each for each in newest_first if each[1].problem is not None and each[1].is_looked_at is is_looked_at]
         rows += [_row([number], each) for number, each in found[:ROWS]]
         if len(found) > ROWS:
-            oldest_ms = min(each.at_ms for _, each in found[ROWS:])
-            result = LastResult(oldest_ms, f"{others}: see keptlog verify", is_looked_at)
+            # The newest: an older result that was fine is not to count again.
+            result = LastResult(found[ROWS][1].at_ms, f"{others}: see keptlog verify", is_looked_at)
             rows.append(_row([number for number, _ in found[ROWS:]], result))
     whole: dict[int, list[int]] = defaultdict(list)
     for number, each in newest_first:
