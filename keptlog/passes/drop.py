@@ -39,7 +39,7 @@ class Dropper:
 
     def drop(
         self,
-        topic: str,
+        topic: Topic,
         end_offsets: Mapping[int, Mapping[bytes, int]],
         run_id: str,
         *,
@@ -61,36 +61,34 @@ class Dropper:
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
         """
         self.store.require_writable()
-        described = self.store.describe_topic(topic)
         for _ in range(_ATTEMPTS - 1):
             try:
-                return self._drop(described, end_offsets, run_id, now_ms, progress)
+                return self._drop(topic, end_offsets, run_id, now_ms, progress)
             except StalePlan as error:
                 progress(f"{error}")
-        return self._drop(described, end_offsets, run_id, now_ms, progress)
+        return self._drop(topic, end_offsets, run_id, now_ms, progress)
 
     def _drop(
         self,
-        described: Topic,
+        topic: Topic,
         end_offsets: Mapping[int, Mapping[bytes, int]],
         run_id: str,
         now_ms: int,
         progress: Progress,
     ) -> list[DropResult]:
-        topic = described.name
-        logs = {log.topic_partition.partition: log for log in self.store.logs(topic)}
-        if any(log.topic_id != described.id for log in logs.values()):
+        logs = {log.topic_partition.partition: log for log in self.store.logs(topic.name)}
+        if any(log.topic_id != topic.id for log in logs.values()):
             raise UnknownTopic(
-                f"topic {topic} was deleted and created again meanwhile: nothing is dropped from the new one, whose "
-                "offsets mean other records; ask for it too if it has the keys"
+                f"topic {topic.name} was deleted and created again meanwhile: nothing is dropped from the new one, "
+                "whose offsets mean other records; ask for it too if it has the keys"
             )
         steps = [drop_step(logs[partition], end_offsets[partition], now_ms) for partition in sorted(end_offsets)]
-        locations = {topic: self.store.data_location(topic)}
+        locations = {topic.name: self.store.data_location(topic.name)}
         try:
             outcomes = self.engine.drop(steps, self.hasher, locations, run_id, progress)
         except InputGone as error:
             paths = {path for partition in end_offsets for path in live_paths(logs[partition])}
-            lost = self.store.lost_file(topic, paths)
+            lost = self.store.lost_file(topic.name, paths)
             if lost:
                 raise lost from error
             raise
@@ -102,5 +100,5 @@ class Dropper:
             discard(self.store.files, [path for outcome in outcomes for path in outcome.staged_paths])
             raise
         if changed:
-            self.store.swap(topic, changed, run_id)
+            self.store.swap(topic.name, changed, run_id)
         return outcomes

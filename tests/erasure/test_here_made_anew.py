@@ -8,7 +8,21 @@ import pytest
 
 from keptlog.engine.engine import Engine
 from keptlog.errors import UnknownTopic
+from keptlog.passes.drop import Dropper
 from tests.erasure.world import KEY, OTHER, VALUE, World
+
+
+def make_anew(world: World) -> None:
+    world.store.delete_topic("users", world.now_ms)
+    world.create()
+    world.ingest({0: (KEY, b"new"), 1: (OTHER, b"2")}, 2)
+
+
+def require_kept(world: World) -> None:
+    failed = world.ask(is_here=True).failed
+    assert world.records() == [(0, KEY, b"new"), (1, OTHER, b"2")]
+    assert isinstance(failed["users"], UnknownTopic)
+    assert "deleted and created again" in str(failed["users"])
 
 
 def test_the_new_topic_keeps_the_records_of_the_keys(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,13 +32,23 @@ def test_the_new_topic_keeps_the_records_of_the_keys(world: World, monkeypatch: 
 
     def and_meanwhile(engine: Engine, *given: Any) -> Any:
         monkeypatch.undo()
-        world.store.delete_topic("users", world.now_ms)
-        world.create()
-        world.ingest({0: (KEY, b"new"), 1: (OTHER, b"2")}, 2)
+        make_anew(world)
         return drop(engine, *given)
 
     monkeypatch.setattr(Engine, "drop", and_meanwhile)
-    failed = world.ask(is_here=True).failed
-    assert world.records() == [(0, KEY, b"new"), (1, OTHER, b"2")]
-    assert isinstance(failed["users"], UnknownTopic)
-    assert "deleted and created again" in str(failed["users"])
+    require_kept(world)
+
+
+def test_so_it_does_where_it_is_created_before_the_keys_are_looked_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    drop = Dropper.drop
+
+    def and_before(dropper: Dropper, *given: Any, **how: Any) -> Any:
+        make_anew(world)
+        return drop(dropper, *given, **how)
+
+    monkeypatch.setattr(Dropper, "drop", and_before)
+    require_kept(world)

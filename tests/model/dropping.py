@@ -43,7 +43,7 @@ class Dropping:
         note(f"drop the records of {sorted(keys)} in {partition} below {set(end_offsets.values())}")
         hashed = {HASHER.hash(key): offset for key, offset in end_offsets.items()}
         dropper = Dropper(self.store, self.cleaner.engine, HASHER)
-        (result,) = dropper.drop(TOPIC, {partition: hashed}, new_id(), now_ms=self.now_ms)
+        (result,) = dropper.drop(self.store.describe_topic(TOPIC), {partition: hashed}, new_id(), now_ms=self.now_ms)
         assert bool(result.dropped) is twin.log.drop(end_offsets)
         for records in (self.written, self.seen):
             records[partition] = [
@@ -52,5 +52,5 @@ class Dropping:
                 if record.key is None or record.offset >= end_offsets.get(record.key, 0)
             ]
         self.changes[partition] += not result.is_empty
-        (again,) = dropper.drop(TOPIC, {partition: hashed}, new_id(), now_ms=self.now_ms)
+        (again,) = dropper.drop(self.store.describe_topic(TOPIC), {partition: hashed}, new_id(), now_ms=self.now_ms)
         assert again.is_empty

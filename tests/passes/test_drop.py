@@ -51,7 +51,9 @@ class Ingested:
 
     def drop(self, *keys: str, below: int | None = None) -> DropResult:
         end_offset = self.twin.log.log_end_offset if below is None else below
-        (result,) = self.dropper.drop(TOPIC, {0: hashed(keys, end_offset)}, new_id(), now_ms=NOW_MS)
+        (result,) = self.dropper.drop(
+            self.store.describe_topic(TOPIC), {0: hashed(keys, end_offset)}, new_id(), now_ms=NOW_MS
+        )
         return result
 
     @property
@@ -138,7 +140,7 @@ def test_what_lies_at_or_behind_the_end_counts_as_new(ingested: Ingested) -> Non
 
 def test_each_key_has_an_end_of_its_own(ingested: Ingested) -> None:
     end_offsets = hashed(["a"], 16) | hashed(["e"], 18) | hashed(["b"], 5)
-    ingested.dropper.drop(TOPIC, {0: end_offsets}, new_id(), now_ms=NOW_MS)
+    ingested.dropper.drop(ingested.store.describe_topic(TOPIC), {0: end_offsets}, new_id(), now_ms=NOW_MS)
     assert [offset for offset, _, _ in ingested.records] == [11, 12, 13, 18, 22]
 
 
@@ -250,7 +252,9 @@ def test_a_drop_that_lost_a_race_is_made_again(ingested: Ingested) -> None:
         said.append(text)
 
     hashes = {0: hashed(["a"], 25)}
-    (result,) = ingested.dropper.drop(TOPIC, hashes, new_id(), now_ms=NOW_MS, progress=progress)
+    (result,) = ingested.dropper.drop(
+        ingested.store.describe_topic(TOPIC), hashes, new_id(), now_ms=NOW_MS, progress=progress
+    )
     assert any("the log changed since it was planned" in text for text in said), said
     assert result.dropped
     assert not [key for _, key, _ in ingested.records if key == "a"]

@@ -57,7 +57,9 @@ def test_records_are_dropped_and_found_no_more_once_their_files_are_gone(store: 
     ]
     assert not [each for each in found if each.problem]
     dropper = Dropper(store, engine, HASHER)
-    (dropped,) = dropper.drop(TOPIC, {0: {WANTED: 200}}, new_id(), now_ms=NOW_MS, progress=said.append)
+    (dropped,) = dropper.drop(
+        store.describe_topic(TOPIC), {0: {WANTED: 200}}, new_id(), now_ms=NOW_MS, progress=said.append
+    )
     assert dropped.dropped == 4
     assert [record.offset for _, record in store.read(TOPIC) if record.key == b"key-7"] == [207, 257]
     assert len(list(store.read(TOPIC))) == 296

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
     from keptlog.storage.erasure_secret import LoadHasher
     from keptlog.storage.key_hash import KeyHasher
+    from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
 
 
@@ -131,9 +132,10 @@ class Eraser:
         for topic, proposed in proposal.topics.items():
             progress(f"erasing {counted(proposal.key_count, 'key')} from {topic}")
             try:
-                erasures[topic] = self._erasure(request, topic, hasher, now_ms).ask(proposed)
+                asked = self._erasure(request, topic, hasher, now_ms)
+                erasures[topic] = asked.ask(proposed)
                 if proposed.way is ErasureWay.HERE:
-                    erasures[topic] = self._dropped(topic, erasures[topic], now_ms, progress)
+                    erasures[topic] = self._dropped(asked.topic, erasures[topic], now_ms, progress)
             except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
                 failed[topic] = _reason(topic, error, request.keys)
         repeated = frozenset(topic for topic, each in proposal.topics.items() if each.is_repeated)
@@ -200,7 +202,7 @@ class Eraser:
             self.store, request, hasher, described, self.new_id, now_ms, self.purge_interval_ms, self.engine
         )
 
-    def _dropped(self, topic: str, erasure: Erasure, now_ms: int, progress: Progress) -> Erasure:
+    def _dropped(self, topic: Topic, erasure: Erasure, now_ms: int, progress: Progress) -> Erasure:
         """The erasure once its records are dropped; again it finds nothing to drop."""
         if erasure.has_reached(ErasureState.COMPACTED):
             return erasure
@@ -208,10 +210,9 @@ class Eraser:
         ends = {each.partition: dict.fromkeys(hashes, each.end_offset) for each in erasure.bounds}
         dropper = Dropper(self.store, self.engine, self.load_hasher())
         dropper.drop(topic, ends, erasure.id, now_ms=now_ms, progress=progress)
-        done = replace(
-            reached(erasure, ErasureState.COMPACTED, now_ms), gone=current_snapshot_of(self.store.load_table(topic))
-        )
-        self._remember(topic, [done], now_ms)
+        gone = current_snapshot_of(self.store.load_table(topic.name))
+        done = replace(reached(erasure, ErasureState.COMPACTED, now_ms), gone=gone)
+        self._remember(topic.name, [done], now_ms)
         return done
 
     def _looked_at(self, topics: Iterable[str], now_ms: int, *, with_ended: bool) -> ErasureList:
