@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from keptlog.log.topic_partition import TopicPartition
@@ -45,6 +47,14 @@ def test_a_request_to_drop_it_here_does(hidden: World) -> None:
     hidden.ask(id="r2", is_here=True)
     assert [offset for offset, _, _ in hidden.records()] == [3]
     require_verified(hidden)
+
+
+def test_of_a_segment_that_is_missing_only_that_is_told(hidden: World) -> None:
+    path = Path(hidden.store.logs("users")[0].segments[0].path.removeprefix("file://"))
+    away = path.rename(path.with_suffix(".away"))
+    text = next(each for each in hidden.verified().blocked if "missing from the storage" in each)
+    assert "delete all records" not in text
+    away.rename(path)
 
 
 def test_a_deletion_of_all_records_of_its_segment_does(hidden: World) -> None:

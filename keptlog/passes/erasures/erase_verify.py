@@ -160,11 +160,15 @@ class Verification:
 
     def _left(self, findings: Sequence[FileFindings], erasure: Erasure) -> tuple[str, ...]:
         """Which files keep an erasure open."""
-        left = [(each.file.path, text) for each in findings if (text := self._why_not(each, erasure))]
+        left = [(each, text) for each in findings if (text := self._why_not(each, erasure))]
         if not left:
             return ()
         kept = KeptRecords.look(self.store, self.topic, self.now_ms)
-        told = [f"{text}; {whose}" if (whose := kept.of_file(path, erasure)) else text for path, text in left[:_SHOWN]]
+        told = []
+        for each, text in left[:_SHOWN]:
+            has_records = bool(each.hits) and not (each.problem or each.is_gone)
+            whose = kept.of_file(each.file.path, erasure, has_records=has_records)
+            told.append(f"{text}; {whose}" if whose else text)
         more = len(left) - _SHOWN
         return (*told, *((f"and {counted(more, 'file')} more",) if more > 0 else ()))
 

@@ -10,7 +10,7 @@ opens every file, and asks here whose a file is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,11 @@ _LEFT = frozenset(
 )
 _WRITTEN_ANEW = frozenset({HolderKind.JOURNAL})
 """What is in them may be older than they are."""
+_AGAIN: Mapping[str, str] = {
+    ErasureWay.SOURCE: "erase --here with another id, or ",
+    ErasureWay.TOMBSTONE: "erase with another id, or ",
+}
+"""What may be asked for again, where a value has no newer record."""
 _SHOWN = 3
 
 
@@ -93,19 +98,21 @@ class KeptRecords:
         """A line for each that could not be read: nobody can tell what only that shows."""
         return [f"not looked at: {each}" for each in self.holdings.unread]
 
-    def of_file(self, path: str, erasure: Erasure) -> str | None:
+    def of_file(self, path: str, erasure: Erasure, *, has_records: bool) -> str | None:
         """Who keeps a file, or a version of one, in a line; null for what is live, and has nothing deleted in it.
 
         A value below the log start, whose tombstone lay there too, is superseded by nothing that a clean looks at.
+        Of a file of which it is not known that it ``has_records`` of the erasure, that is not said: to put it back, or
+        to wait, may be all that is wanted.
         """
         paths = {path, path.partition(VERSION_IN_PATH)[0]}
         held = [each for each in self.holdings.held if each.path in paths]
         lines = self._lines(held, 0)
-        if any(each.kind is HolderKind.LIVE_SEGMENT for each in held):
-            here = "erase --here with another id, or " if erasure.way == ErasureWay.SOURCE else ""
+        if has_records and any(each.kind is HolderKind.LIVE_SEGMENT and each.path == path for each in held):
+            again = _AGAIN.get(erasure.way, "")
             lines.append(
                 "no clean takes them before a newer record of their key comes: "
-                f"{here}delete all records of that segment (keptlog delete-records)"
+                f"{again}delete all records of that segment (keptlog delete-records)"
             )
         return "; ".join(lines) or None
 
