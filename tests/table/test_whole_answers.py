@@ -57,6 +57,7 @@ def test_of_a_rest_catalog_whose_requests_are_signed(server: RestServer, monkeyp
     assert isinstance(adapter, HTTPAdapter)
     assert not isinstance(adapter, _Patient)
     assert has_limit(adapter.poolmanager) == [True, True]
+    assert has_limit(adapter.proxy_manager_for(PROXY)) == [True, True]
     monkeypatch.setattr("keptlog.table.catalogs.rest.ANSWER_SECONDS", 0.2)
     server.delay_seconds = 5
     with pytest.raises(ReadTimeout):

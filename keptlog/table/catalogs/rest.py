@@ -26,7 +26,7 @@ from requests import ConnectionError as NotConnected
 from requests import ConnectTimeout, PreparedRequest, ReadTimeout, Response, Session
 from requests.adapters import BaseAdapter, HTTPAdapter
 from typing_extensions import override
-from urllib3 import ProxyManager
+from urllib3 import ProxyManager, Retry
 from urllib3.exceptions import ReadTimeoutError
 
 from keptlog.table.catalogs.echo import without_what_was_sent
@@ -49,10 +49,7 @@ class _Patient(HTTPAdapter):
     @override
     def proxy_manager_for(self, proxy: str, **how: Any) -> ProxyManager:
         """Make the connections through a proxy; ``requests`` calls it."""
-        manager: ProxyManager = super().proxy_manager_for(proxy, **how)
-        if type(manager) is ProxyManager:  # one by SOCKS has its own connections
-            manager.pool_classes_by_scheme = POOLS
-        return manager
+        return _limited(super().proxy_manager_for(proxy, **how))
 
     @override
     def send(self, request: PreparedRequest, **how: Any) -> Response:  # type: ignore[override]  # as a session calls it
@@ -72,12 +69,21 @@ def _in_time(send: Callable[..., Response], request: PreparedRequest, how: dict[
     return answer
 
 
+def _limited(manager: ProxyManager) -> ProxyManager:
+    if type(manager) is ProxyManager:  # one by SOCKS has its own connections
+        manager.pool_classes_by_scheme = POOLS
+    return manager
+
+
 def _limit(adapter: BaseAdapter) -> None:
     """Let another's adapter, as PyIceberg's that signs requests for AWS, wait so long too."""
     if isinstance(adapter, HTTPAdapter):
-        send = adapter.send
-        adapter.max_retries = adapter.max_retries.new(read=False)  # ten times so long would be no limit
+        send, proxy_manager_for = adapter.send, adapter.proxy_manager_for
+        adapter.max_retries = Retry(0, read=False)  # as that of requests: ten times so long would be no limit
         adapter.poolmanager.pool_classes_by_scheme = POOLS
+        adapter.proxy_manager_for = lambda proxy, **how: _limited(  # type: ignore[method-assign]
+            proxy_manager_for(proxy, **how)
+        )
         adapter.send = lambda request, **how: _in_time(send, request, how)  # type: ignore[method-assign]
 
 
