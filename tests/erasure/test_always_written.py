@@ -9,6 +9,8 @@ import pytest
 
 from keptlog.engine.engine import Engine
 from keptlog.log.search import FileFindings
+from keptlog.storage.object_version import OpenUpload
+from keptlog.table.io.files import TableFiles
 from tests.erasure.test_planted import almost_erased, live_path
 from tests.erasure.world import KEY, OTHER, World
 
@@ -76,3 +78,14 @@ def test_what_still_grows_is_looked_through_again(world: World, monkeypatch: pyt
     beside_each_search(monkeypatch, nothing, after)
     (text,) = world.verified().blocked
     assert f"{path.name} (segment) has 1 record of 1 key" in text
+
+
+def test_an_upload_that_is_left_open_is_named_and_not_taken_for_a_writer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    almost_erased(world)
+    left = OpenUpload(f"{live_path(world)}-upload", "1", world.now_ms)
+    monkeypatch.setattr(TableFiles, "uploads_below", lambda *_: [left])
+    beside_each_search(monkeypatch, nothing, lambda number: world.append((OTHER, b"%d" % number)))
+    (text,) = world.verified().blocked
+    assert left.path in text

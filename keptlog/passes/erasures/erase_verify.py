@@ -115,6 +115,7 @@ class Verification:
     def _looked(self, wanted: frozenset[bytes], run_id: str) -> _SearchResult | None:
         """What is in every file of the last listing; null if new ones keep coming of which more is to be known."""
         looked: dict[SearchedFile, FileFindings] = {}
+        known_uploads: set[OpenUpload] = set()
         for number in range(_ROUNDS):
             with reaching(f"topic {self.topic} can't be listed"):
                 table = self._load()
@@ -126,7 +127,9 @@ class Verification:
             new = [file for file in listed if file not in looked]
             found = self.engine.search(KeySearch(new, wanted, self.hasher, bounds_of), run_id) if new else ()
             looked |= {each.file: each for each in found}
-            if number and (not new or (not uploads and all(map(_is_settled, found)))):
+            # One that was there before is no news: it keeps the erasure open, and is named.
+            is_still, known_uploads = known_uploads.issuperset(uploads), set(uploads)
+            if number and (not new or (is_still and all(map(_is_settled, found)))):
                 unknown = (versions.not_looked_at,) if versions.not_looked_at else ()
                 findings = [looked[file] for file in listed] + [_not_searched(each) for each in uploads]
                 return _SearchResult(tuple(findings), snapshot_ids(table), unknown)

@@ -385,7 +385,8 @@ class Purge:
         for _ in range(LOOKS):
             table = self._table()
             found = held_now(table, there, terms, self.times.now_ms, self._manifests)
-            # Another purge may have deleted what could not be read.
-            if not found.unread or self._table().metadata_location == table.metadata_location:
+            # Another purge may have deleted what could not be read; what the store does not list, no commit changes.
+            unread = set(found.unread).difference(self._hidden.unread)
+            if not unread or self._table().metadata_location == table.metadata_location:
                 break
         return found
