@@ -120,4 +120,6 @@ def test_what_was_remembered_before_a_home_was_moved_is_not_told_as_if_it_were_t
     outcome = keptlog(*words.split())
     assert outcome.code in {1, 2}
     assert f"home {tmp_path / 'moved'} was moved from {home}" in outcome.err
-    assert not outcome.out or any(f"{which} can be read" in outcome.out for which in ("not all topics", "no topic"))
+    assert not outcome.out or any(
+        told in outcome.out for told in ("not all topics can be read", "no topic can be looked at")
+    )

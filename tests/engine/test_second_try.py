@@ -15,6 +15,7 @@ from keptlog.engine.tasks import Sizes
 from keptlog.errors import InvariantViolated
 from keptlog.kernels import offset_map
 from keptlog.log.clean import clean
+from keptlog.log.holds import Hold, Holds
 from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
 from keptlog.log.record import Record
 from keptlog.log.result import Counts, RewriteResult, verify
@@ -80,6 +81,7 @@ def test_a_second_try_leaves_and_tells_what_the_rules_do(
     asked = replace(data.draw(a_clean(log)), map_capacity=capacity)
     inputs = [records for records in log if records[0].offset < asked.end_offset]
     assume(len(inputs) > 1)
+    asked = replace(asked, holds=at_beginnings(asked.holds, inputs))
     with tempfile.TemporaryDirectory() as name:
         location = Path(name) / asked.topic
         segments = [write_segment(location / f"in-{number}", records, 3) for number, records in enumerate(inputs)]
@@ -102,6 +104,18 @@ def test_a_second_try_leaves_and_tells_what_the_rules_do(
             assert left == [mark for mark in decided(storable(before), cleaned.records, step.strategy) if mark in left]
         event(f"{len(last.earlier)} legs before {'one commit' if last.leg is None else 'a last leg'}")
         event(f"by {step.strategy.kind}, removed in the first try: {last.earlier[0].counts.removed > 0}")
+
+
+def at_beginnings(holds: Holds, inputs: Sequence[Sequence[Record]]) -> Holds:
+    """The same, with no position inside of a segment, where it counts as one at its beginning.
+
+    The segments that a first try has left may begin and end elsewhere, so a second one may see that it is behind them.
+    """
+
+    def counts_as(position: int) -> int:
+        return next((each[0].offset for each in inputs if each[0].offset < position <= each[-1].offset), position)
+
+    return replace(holds, readers=tuple(replace(hold, position=counts_as(hold.position)) for hold in holds.readers))
 
 
 def storable(marks: Iterable[Watermark]) -> list[Watermark]:
@@ -133,6 +147,21 @@ def test_a_watermark_that_a_record_has_won_against_may_outlive_a_lost_try_and_de
     whole = in_two_tries(step, tmp_path, Sizes(), 1).whole
     assert list(read(each.path for each in whole.segments_after)) == left
     assert list(watermarks_of(whole)) == decided([mark], cleaned.records, step.strategy) == [mark]
+
+
+def test_a_tombstone_that_its_reader_has_met_may_go_in_a_second_try_already(tmp_path: Path) -> None:
+    """Found by random testing: the position lay inside of a segment, and the first leg left a shorter one."""
+    tombstone = Record(9, b"a", None, 0, delete_horizon_ms=NOW_MS - 1)
+    log = [[Record(8, None, None, 0), tombstone, Record(10, None, None, 0)], [Record(11, b"b", b"1", 0)]]
+    segments = [write_segment(tmp_path / f"in-{number}", records, 3) for number, records in enumerate(log)]
+    met = Holds((Hold("r", 10, 2),))
+    step = stored(
+        tmp_path, Clean(0, 12, now_ms=NOW_MS, segment_bytes=1, holds=met, commit_max_bytes=1).step(segments), {}
+    )
+    assert isinstance(step, Compact)
+    assert list(clean(step, log, []).records) == [tombstone, *log[1]]
+    whole = in_two_tries(step, tmp_path, Sizes(), 1).whole
+    assert list(read(each.path for each in whole.segments_after)) == log[1]
 
 
 @pytest.fixture
