@@ -44,12 +44,15 @@ class _InTime(io.RawIOBase):
     def readinto(self, buffer: Any) -> int | None:
         if self._left_s <= 0:
             raise TimeoutError(f"the answer did not come to its end within {self._seconds:g} s")
-        self._socket.settimeout(min(self._left_s, self._seconds))
+        is_shorter = self._left_s < self._seconds
+        if is_shorter:
+            self._socket.settimeout(self._left_s)
         began_s = _now_s()
         try:
             count = cast("int | None", self._raw.readinto(buffer))
         finally:
-            self._socket.settimeout(self._seconds)  # a handshake may come next, behind a proxy's answer
+            if is_shorter:  # a handshake may come next, behind a proxy's answer
+                self._socket.settimeout(self._seconds)
         self._left_s += (count or 0) / BYTES_A_SECOND - (_now_s() - began_s)
         return count
 
