@@ -43,6 +43,14 @@ def require_unproved(world: World) -> None:
     assert world.files_with(VALUE)
 
 
+def require_refused(world: World, text: str) -> None:
+    found = world.eraser.verify(now_ms=world.now_ms)
+    assert [row.is_verified_now for row in found.rows] == [False]
+    assert isinstance(found.failed["users"], StalePlan)
+    assert text in str(found.failed["users"])
+    require_unproved(world)
+
+
 def test_before_its_files_are_looked_through(deleted: World, monkeypatch: pytest.MonkeyPatch) -> None:
     verify = Verification.verify
 
@@ -51,11 +59,7 @@ def test_before_its_files_are_looked_through(deleted: World, monkeypatch: pytest
         return verify(verification, *given)
 
     monkeypatch.setattr(Verification, "verify", and_before)
-    found = deleted.eraser.verify(now_ms=deleted.now_ms)
-    assert [row.is_verified_now for row in found.rows] == [False]
-    assert isinstance(found.failed["users"], StalePlan)
-    assert "request r1 of " in str(found.failed["users"])
-    require_unproved(deleted)
+    require_refused(deleted, "request r1 of ")
 
 
 def test_while_its_files_are_looked_through(deleted: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,11 +70,7 @@ def test_while_its_files_are_looked_through(deleted: World, monkeypatch: pytest.
         return search(engine, *given)
 
     monkeypatch.setattr(Engine, "search", and_meanwhile)
-    found = deleted.eraser.verify(now_ms=deleted.now_ms)
-    assert [row.is_verified_now for row in found.rows] == [False]
-    assert isinstance(found.failed["users"], StalePlan)
-    assert "deleted and created again" in str(found.failed["users"])
-    require_unproved(deleted)
+    require_refused(deleted, "deleted and created again")
 
 
 def test_after_its_files_were_looked_through(deleted: World, monkeypatch: pytest.MonkeyPatch) -> None:
