@@ -90,8 +90,11 @@ class Health:
 
     def told(self) -> str:
         """All of it in one line."""
+        return f"{self._told()}; {self.clock}" if self.clock else self._told()
+
+    def _told(self) -> str:
         if self.totals is None:
-            return "; ".join(["nothing could be looked at: " + "; ".join(self.unseen), *filter(None, [self.clock])])
+            return f"nothing could be looked at: {'; '.join(self.unseen)}"
         totals = self.totals
         parts = [
             f"{counted(totals.logs, 'log')}, {totals.late} late, {totals.due} due, {totals.uncleanable} uncleanable"
@@ -100,7 +103,7 @@ class Health:
             parts.append(CLEANER_DISABLED)
         if self.unseen:
             parts.append(f"not looked at: {'; '.join(first_lines(self.unseen, _TOLD))}")
-        return "; ".join([*parts, *filter(None, [self.clock])])
+        return "; ".join(parts)
 
     def row(self, keys: AssetKeys, each: Assessment) -> tuple[str, ...]:
         """One log in the table, under a link to its clean section."""
