@@ -129,8 +129,13 @@ def _consumer_lag(tick: Tick, seen: Overview, now_ms: int) -> tuple[int | None, 
         ingested = counted(len(seen.sources), "ingested topic")
         return None, [f"the consumer lag of {ingested}: {INGEST_LAG_SENSOR} has not asked lately"]
     stopped = [f"{name}: stopped: {why}" for name, why in last.stopped.items()]
-    lag = None if last.unanswered else sum(topic.lag for topic in last.topics)
-    return lag, [*last.unanswered, *stopped]
+    unread = [
+        f"the consumer lag of {topic}: {unnamed(topic, why)}"
+        for topic, why in last.unread.items()
+        if topic in seen.sources
+    ]
+    lag = None if last.unanswered or unread else sum(topic.lag for topic in last.topics)
+    return lag, [*last.unanswered, *unread, *stopped]
 
 
 def _hindered(tick: Tick, seen: Overview, states: Sequence[SensorState]) -> dict[str, str]:

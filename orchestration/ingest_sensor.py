@@ -34,6 +34,7 @@ from keptlog.ingest.lag_news import LagNews
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted, first_lines, some_of
 from keptlog.log.words.iso_time import next_time
+from keptlog.log.words.named import unnamed
 from keptlog.passes.clean import backoff_of
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def ingest_lag_sensor(automation: Automation) -> dg.SensorDefinition:
 def _tick(tick: Tick) -> dg.SensorResult:
     kafka, log_store = tick.kafka, tick.log_store
     scanner = lag_scanner_of(log_store)
-    if not scanner.sources():
+    if not (scanner.sources() or scanner.unread()):
         return dg.SensorResult(skip_reason=NO_SOURCE + log_store.perhaps_away())
     try:
         settings, threshold = kafka.settings(log_store), kafka.threshold
@@ -136,7 +137,10 @@ def decide(scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures
     stopped = [f"stopped: {line}" for topic in scan.topics for line in by_reason(_texts(topic.stopped))]
     if scan.topics and not (requested or left_to_wait or paused or stopped):
         left_to_wait = [_all_caught_up(scan)]
-    kinds = (scan.unanswered, stopped, by_reason(paused), left_to_wait)
+    unread = [
+        f"{topic}: whether it has a broker is not known: {unnamed(topic, why)}" for topic, why in scan.unread.items()
+    ]
+    kinds = (scan.unanswered, unread, stopped, by_reason(paused), left_to_wait)
     reasons = [line for kind in kinds for line in first_lines(kind, _TOLD)]
     return LagDecision(tuple(requested), tuple(reasons))
 

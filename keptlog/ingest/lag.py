@@ -134,8 +134,13 @@ class LagScan:
     """By address, why a cluster did not answer."""
     missing: Mapping[str, KeptlogError] = field(default_factory=dict)
     """By topic, why nothing is known of its source: it is not there, or can't be looked at now."""
-    is_whole: bool = True
-    """Whether each topic's source could be read; one of which it could not may have a broker, which was not asked."""
+    unread: Mapping[str, KeptlogError] = field(default_factory=dict)
+    """By topic, why its source could not be read: it may have a broker, which was not asked."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each topic's source could be read."""
+        return not self.unread
 
     @property
     def asked(self) -> list[str]:
@@ -173,7 +178,8 @@ class _Known:
     location: str
     stored: StoredSource
     seen: _Seen
-    is_source_read: bool
+    why_unread: KeptlogError | None
+    """Why its source could not be read; null if it was."""
 
 
 @dataclass
@@ -200,7 +206,6 @@ class LagScanner:
             StorageUnavailable: the catalog or the storage can't be reached.
         """
         all_known = self._all_known()
-        is_whole = all(each.is_source_read for each in all_known.values())
         with_broker = _with_broker(all_known)
         clusters: dict[str | None, set[str]] = defaultdict(set)
         for known in with_broker.values():
@@ -227,8 +232,16 @@ class LagScanner:
             topics.append(replace(lag, failed={partition: str(error) for partition, error in failed.items()}))
         unseen: dict[str, object] = {str(name): why for lag in topics for name, why in lag.unseen.items()}
         unanswered = (*silent.values(), *(f"{name}: {why}" for name, why in (missing | unseen).items()))
-        self._last = LagScan(now_ms, tuple(topics), unanswered, silent, missing, is_whole)
+        self._last = LagScan(now_ms, tuple(topics), unanswered, silent, missing, _unread(all_known))
         return self._last
+
+    def unread(self) -> dict[str, KeptlogError]:
+        """By topic, why nobody knows whether it has a broker.
+
+        Raises:
+            StorageUnavailable: the catalog or the storage can't be reached.
+        """
+        return _unread(self._all_known())
 
     def recent(self, now_ms: int) -> LagScan | None:
         """What the last scan found, for whoever does not ask brokers himself; null if that was too long ago."""
@@ -250,19 +263,21 @@ class LagScanner:
             return before
         topic_id, stored = self._read(topic)
         seen = before.seen if before and before.id == topic_id else _Seen()
-        return _Known(topic_id, location, stored or StoredSource(None, ()), seen, stored is not None)
+        if isinstance(stored, KeptlogError):
+            return _Known(None, location, StoredSource(None, ()), seen, stored)
+        return _Known(topic_id, location, stored, seen, None)
 
-    def _read(self, topic: str) -> tuple[str | None, StoredSource | None]:
-        """The topic's id, null if nothing may be written to it; and its source, null if it can't be read."""
+    def _read(self, topic: str) -> tuple[str | None, StoredSource | KeptlogError]:
+        """The topic's id, null if nothing may be written to it; and its source, or why it can't be read."""
         stored = None
         try:
             table = self.store.load_table(topic)
             stored = self.store.source_of(topic)
             require_own(table)
             return str(table.metadata.table_uuid), stored
-        except KeptlogError:
-            # The sensors that clean tell what is wrong with it.
-            return None, stored
+        except KeptlogError as error:
+            # The sensors that clean tell why nothing may be written to it.
+            return None, stored or error
 
     def _lag_of(self, topic: str, known: _Known, there: SourceTopic, now_ms: int) -> TopicLag:
         stored, seen = known.stored, known.seen
@@ -283,6 +298,11 @@ class LagScanner:
                     seen_ms[partition] = at_ms
         logs = {log.partition: log for log in there.logs}
         return TopicLag(topic, known.location, stored.positions, plan, logs, since_ms, seen_ms)
+
+
+def _unread(topics: Mapping[str, _Known]) -> dict[str, KeptlogError]:
+    """Those whose sources could not be read, with the reasons."""
+    return {topic: each.why_unread for topic, each in sorted(topics.items()) if each.why_unread}
 
 
 def _with_broker(topics: Mapping[str, _Known]) -> dict[str, _Known]:

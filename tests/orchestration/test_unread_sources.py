@@ -1,0 +1,82 @@
+"""Whether a topic has a broker is not known while its source can't be read: the sensors say that, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from keptlog.ingest import lag
+from tests.orchestration.ingesting import IngestWorld, ingest_world
+from tests.orchestration.shipped import health_sensor
+
+MINUTE_MS = 60_000
+SOURCE = "log.source"
+END = "log.p0.log-end-offset"
+NO_BROKER = "no broker at 127.0.0.1:1 answers"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IngestWorld]:
+    """Its only topic with a broker was asked for, and the broker did not answer."""
+    monkeypatch.setattr(lag, "WAIT_SECONDS", 1)
+    with ingest_world(tmp_path / "home") as made:
+        made.knows("orders", 0, bootstrap="127.0.0.1:1")
+        assert NO_BROKER in made.skips()
+        assert NO_BROKER in made.world.skips(health_sensor)
+        made.world.now_ms += 2 * MINUTE_MS
+        yield made
+
+
+def damage(here: IngestWorld, name: str) -> str:
+    """Let a property be no more what keptlog has written; gives what it was."""
+    table = here.world.store.load_table("orders")
+    before = str(table.properties[name])
+    table.transaction().set_properties({name: "many"}).commit_transaction()
+    return before
+
+
+@pytest.mark.parametrize("name", [SOURCE, END])
+def test_a_topic_whose_source_can_not_be_read_is_told_and_not_taken_for_one_without_a_broker(
+    here: IngestWorld, name: str
+) -> None:
+    damage(here, name)
+
+    told = here.skips()
+
+    assert "orders: whether it has a broker is not known: " in told
+    assert f"property {name}='many'" in told
+    assert "no topic here has a Kafka source yet" not in told
+
+
+@pytest.mark.parametrize("name", [SOURCE, END])
+def test_the_silence_of_a_broker_that_nobody_knows_of_any_more_leaves_the_health(here: IngestWorld, name: str) -> None:
+    damage(here, name)
+    here.skips()
+
+    told = here.world.skips(health_sensor)
+
+    assert NO_BROKER not in told
+    assert f"property {name}='many'" in told
+
+
+def test_no_lag_is_told_of_a_home_where_an_ingested_topics_source_can_not_be_read(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 1, 0, 0, 0)
+    damage(here, SOURCE)
+    here.skips()
+
+    [event] = here.world.tick(health_sensor).asset_events
+
+    assert "consumer_lag" not in event.metadata
+    assert "the consumer lag of orders: property log.source='many'" in here.world.skips(health_sensor)
+
+
+def test_its_broker_is_asked_again_once_the_source_can_be_read(here: IngestWorld) -> None:
+    before = damage(here, SOURCE)
+    here.skips()
+
+    here.world.store.load_table("orders").transaction().set_properties({SOURCE: before}).commit_transaction()
+
+    assert NO_BROKER in here.skips()
