@@ -66,7 +66,7 @@ def ingested_section(mount: Mount, topic: AssetTopic, name: str, source: AssetSo
     def ingest(context: dg.AssetExecutionContext) -> None:
         from keptlog.ingest.kafka_brokers import KafkaBrokers  # noqa: PLC0415  # a run needs it, loading does not
 
-        names = {TopicPartition.parse(key) for key in _selected(context)}
+        names = {TopicPartition.parse(key) for key in _selected(context, topic.name)}
         run = MountCall(mount, context)
         now_ms = run.now_ms()
         with telling_outages(context, now_ms):
@@ -106,7 +106,7 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         required_resource_keys=mount.needs("log_store", "spark", "clock"),
     )
     def clean(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
-        names = _selected(context)
+        names = _selected(context, topic.name)
         run = MountCall(mount, context)
         now_ms = run.now_ms()
         with telling_outages(context, now_ms), run.java_ahead(names):
@@ -155,12 +155,18 @@ def _told_of(topic: AssetTopic) -> str:
     return f"{as_markdown(topic.description)}\n\n" if topic.description else ""
 
 
-def _selected(context: dg.AssetExecutionContext) -> list[str]:
+def _selected(context: dg.AssetExecutionContext, topic: str) -> list[str]:
     """The topic-partitions that a run was asked for.
 
     Raises:
         Failure: none at all.
     """
+    if not (context.has_partition_key or context.has_partition_key_range):
+        raise dg.Failure(
+            "no topic-partition is selected: this run has no partition. Choose some where you materialize, or give the "
+            f"run the tag dagster/partition={topic}-0, or that of another one",
+            allow_retries=False,
+        )
     names = list(context.partition_keys)
     if not names:
         raise dg.Failure("no topic-partition is selected: the range of partitions is empty", allow_retries=False)
