@@ -97,6 +97,8 @@ def look_at_erasures(
         StorageUnavailable: the catalog can't be reached.
     """
     seen = observe(log_store.store, now_ms=now_ms)
+    if not seen.locations:
+        log_store.require_begun()
     known = known or ErasureList((), {})
     done = {row.topic for row in known.rows} | known.failed.keys()
     has_some = {topic: each for topic, each in seen.known_erasures.items() if each.count or each.ended_count}

@@ -70,6 +70,7 @@ def ingested_section(mount: Mount, topic: AssetTopic, name: str, source: AssetSo
         run = MountCall(mount, context)
         now_ms = run.now_ms()
         with telling_outages(context, now_ms):
+            run.log_store.require_begun()
             stored = run.log_store.store.source_of(topic.name)
             known = {TopicPartition(topic.name, number) for number in range(len(stored.positions))}
             there = stored.source.topic if stored.source else source.topic
@@ -110,6 +111,7 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         run = MountCall(mount, context)
         now_ms = run.now_ms()
         with telling_outages(context, now_ms), run.java_ahead(names):
+            run.log_store.require_begun()
             taken = take_over(run)
             every_name = [*names, *taken.all_names]
             cleaner = run.log_store.cleaner(run.spark)

@@ -119,6 +119,7 @@ def clean_job(mount: Mount) -> dg.JobDefinition:
 def _plan(run: Run, config: PlanConfig) -> Pass:
     context, now_ms = run.context, run.now_ms()
     with telling_outages(context, now_ms), run.java_ahead(config.logs) as ahead:
+        run.log_store.require_begun()
         cleaner = run.log_store.cleaner()
         planned = cleaner.begin(config.logs, run_id_of(context), now_ms=now_ms, requested=config.requested)
         if planned.plan.steps:

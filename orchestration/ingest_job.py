@@ -5,8 +5,6 @@ It has one op, because an ingest is one pass: look, read on Spark, commit each t
 are stored, so that is what a retry does.
 """
 
-from typing import TYPE_CHECKING
-
 import dagster as dg
 from pydantic import Field
 
@@ -14,12 +12,10 @@ from keptlog.dagster.assets.ingest_report import refusing_an_ingest, run_ingest
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME
+from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import TopicPartition, valid_topic_name
-
-if TYPE_CHECKING:
-    from keptlog.table.store import LogStore
 
 
 class IngestConfig(dg.Config):
@@ -85,13 +81,15 @@ def _ingest(run: Run, config: IngestConfig) -> None:
     now_ms = run.now_ms()
     with telling_outages(run.context, now_ms):
         # What this machine gets wrong comes first: what is refused after that is the run's own.
-        store, settings = run.log_store.store, run.kafka.settings(run.log_store)
+        settings = run.kafka.settings(run.log_store)
         ingest = run.log_store.ingest(run.spark)
+        if config.topic_partitions and not config.topics:
+            run.log_store.require_begun()
         with refusing_an_ingest(run.context, now_ms):
             only = {TopicPartition.parse(name) for name in config.topic_partitions}
             source = KafkaBrokers(
                 settings,
-                _topics(config, only, store),
+                _topics(config, only, run.log_store),
                 config.bootstrap or None,
                 _topic_settings(config),
                 with_broker_config=config.broker_config,
@@ -100,7 +98,7 @@ def _ingest(run: Run, config: IngestConfig) -> None:
         run_ingest(run, ingest, plans.only(only) if only else plans, now_ms)
 
 
-def _topics(config: IngestConfig, only: set[TopicPartition], store: "LogStore") -> dict[str, str]:
+def _topics(config: IngestConfig, only: set[TopicPartition], log_store: LogStoreResource) -> dict[str, str]:
     """Topics here to their names at the broker.
 
     Raises:
@@ -114,10 +112,11 @@ def _topics(config: IngestConfig, only: set[TopicPartition], store: "LogStore") 
         if len(config.topics) != 1:
             raise InvalidConfig(f"into ({config.into}) takes one topic: name it in topics")
         return {valid_topic_name(config.into): config.topics[0]}
-    known = topics_from_brokers(store)
+    known = topics_from_brokers(log_store.store)
     names = config.topics or sorted({name.topic for name in only}) or list(known)
     if not names:
-        raise InvalidConfig("no topic here remembers a broker yet: name some in topics, and the broker in bootstrap")
+        why = "no topic here remembers a broker yet: name some in topics, and the broker in bootstrap"
+        raise InvalidConfig(why + log_store.perhaps_away())
     return {valid_topic_name(name): known.get(name, name) for name in names}
 
 

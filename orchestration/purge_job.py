@@ -63,6 +63,8 @@ def _purge(run: Run, config: PurgeConfig) -> None:
     with refusing_what_was_asked():
         valid_grace_ms(config.orphan_grace_ms)
     with telling_outages(context, now_ms):
+        if config.topics:
+            run.log_store.require_begun()
         result = run.log_store.purger.purge(
             config.topics, now_ms=now_ms, orphan_grace_ms=config.orphan_grace_ms, skips_unknown=True
         )

@@ -75,6 +75,7 @@ class TopicIOManager(dg.IOManager):
 
     def _reader(self, context: dg.InputContext, topic: str) -> Reader:
         """The topic-partitions that are asked for; where it is all that Dagster knows, all that are there now."""
+        self.log_store.require_begun()
         reader = self.log_store.store.reader(topic)
         if not context.has_asset_partitions:
             return reader
