@@ -79,7 +79,7 @@ def erasures_asset(mount: Mount) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster reads the annotation
         run = MountCall(mount, context)
         now_ms = run.now_ms()
-        with telling_outages(context, now_ms):
+        with telling_outages(context, now_ms, run.log_store):
             news = look_at_erasures(run.log_store, now_ms)
         return dg.MaterializeResult(metadata=request_numbers(news), check_results=[deadline_result(run.keys, news)])
 
@@ -97,8 +97,6 @@ def look_at_erasures(
         StorageUnavailable: the catalog can't be reached.
     """
     seen = observe(log_store.store, now_ms=now_ms)
-    if not seen.locations:
-        log_store.require_begun()
     known = known or ErasureList((), {})
     done = {row.topic for row in known.rows} | known.failed.keys()
     has_some = {topic: each for topic, each in seen.known_erasures.items() if each.count or each.ended_count}

@@ -14,6 +14,7 @@ from typing import Any
 
 import dagster as dg
 
+from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 
 FAILED_TAG = "keptlog/failed"
@@ -81,13 +82,18 @@ def outage_among(failed: Mapping[str, KeptlogError], *, is_any_done: bool) -> Ke
 
 
 @contextmanager
-def telling_outages(context: Context, now_ms: int) -> Iterator[None]:
+def telling_outages(context: Context, now_ms: int, needs: LogStoreResource | None) -> Iterator[None]:
     """Around what can't be done at all without Spark, catalog and storage.
+
+    ``needs`` is the home that has to be there: one that is away has no topics, so nothing would be wrong with any.
+    It is null for what may begin a home, or says for itself that it found none.
 
     Raises:
         Failure: one of them is out of reach, or can't be started as this machine is set up; with the reason.
     """
     try:
+        if needs:
+            needs.require_begun()
         yield
     except (StorageUnavailable, InvalidConfig) as error:
         tag_outage(context, error, now_ms)

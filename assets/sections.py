@@ -69,8 +69,7 @@ def ingested_section(mount: Mount, topic: AssetTopic, name: str, source: AssetSo
         names = {TopicPartition.parse(key) for key in _selected(context, topic.name)}
         run = MountCall(mount, context)
         now_ms = run.now_ms()
-        with telling_outages(context, now_ms):
-            run.log_store.require_begun()
+        with telling_outages(context, now_ms, run.log_store):
             stored = run.log_store.store.source_of(topic.name)
             known = {TopicPartition(topic.name, number) for number in range(len(stored.positions))}
             there = stored.source.topic if stored.source else source.topic
@@ -110,8 +109,7 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         names = _selected(context, topic.name)
         run = MountCall(mount, context)
         now_ms = run.now_ms()
-        with telling_outages(context, now_ms), run.java_ahead(names):
-            run.log_store.require_begun()
+        with telling_outages(context, now_ms, run.log_store), run.java_ahead(names):
             taken = take_over(run)
             every_name = [*names, *taken.all_names]
             cleaner = run.log_store.cleaner(run.spark)

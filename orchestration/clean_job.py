@@ -118,8 +118,7 @@ def clean_job(mount: Mount) -> dg.JobDefinition:
 
 def _plan(run: Run, config: PlanConfig) -> Pass:
     context, now_ms = run.context, run.now_ms()
-    with telling_outages(context, now_ms), run.java_ahead(config.logs) as ahead:
-        run.log_store.require_begun()
+    with telling_outages(context, now_ms, run.log_store), run.java_ahead(config.logs) as ahead:
         cleaner = run.log_store.cleaner()
         planned = cleaner.begin(config.logs, run_id_of(context), now_ms=now_ms, requested=config.requested)
         if planned.plan.steps:
@@ -135,13 +134,13 @@ def _plan(run: Run, config: PlanConfig) -> Pass:
 
 
 def _stage(run: Run, planned: Pass, kind: type[Compact] | type[Expire]) -> Pass:
-    with telling_outages(run.context, run.now_ms()):
+    with telling_outages(run.context, run.now_ms(), run.log_store):
         return run.log_store.cleaner(run.spark).stage(_as_of_now(run, planned), [kind], run.context.log.info)
 
 
 def _commit(run: Run, config: CommitConfig, staged: Pass) -> Pass:
     context = run.context
-    with telling_outages(context, run.now_ms()):
+    with telling_outages(context, run.now_ms(), run.log_store):
         committed = run.log_store.cleaner().commit(_as_of_now(run, staged))
     cleaned, after = observe_after(run, committed, names_to_check(committed))
     findings = look_after(run, cleaned, after) if config.verify else []

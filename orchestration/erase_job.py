@@ -95,8 +95,7 @@ def erase_job(mount: Mount) -> dg.JobDefinition:
 
 def _ask_for_erasure(run: Run, config: Mapping[str, Any]) -> None:
     context, now_ms = run.context, run.now_ms()
-    with telling_outages(context, now_ms):
-        run.log_store.require_begun()
+    with telling_outages(context, now_ms, run.log_store):
         eraser = run.log_store.eraser(run.spark)
         try:
             request = ErasureRequest(
@@ -151,8 +150,7 @@ def verify_erasures_job(mount: Mount) -> dg.JobDefinition:
 
 def _verify_deleted(run: Run, config: VerifyErasuresConfig) -> None:
     context, now_ms = run.context, run.now_ms()
-    with telling_outages(context, now_ms):
-        run.log_store.require_begun()
+    with telling_outages(context, now_ms, run.log_store):
         eraser = run.log_store.eraser(run.spark)
         try:
             found = eraser.verify(config.ids, config.topics, now_ms=now_ms, progress=context.log.info)

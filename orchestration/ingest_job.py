@@ -79,12 +79,12 @@ def _ingest(run: Run, config: IngestConfig) -> None:
     from keptlog.ingest.kafka_brokers import KafkaBrokers  # noqa: PLC0415  # a run needs it, loading does not
 
     now_ms = run.now_ms()
-    with telling_outages(run.context, now_ms):
+    # Topics that are named may be new, and so may their home; a topic-partition that is named is there.
+    needs = run.log_store if config.topic_partitions and not config.topics else None
+    with telling_outages(run.context, now_ms, needs):
         # What this machine gets wrong comes first: what is refused after that is the run's own.
         settings = run.kafka.settings(run.log_store)
         ingest = run.log_store.ingest(run.spark)
-        if config.topic_partitions and not config.topics:
-            run.log_store.require_begun()
         with refusing_an_ingest(run.context, now_ms):
             only = {TopicPartition.parse(name) for name in config.topic_partitions}
             source = KafkaBrokers(

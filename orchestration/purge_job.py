@@ -62,9 +62,7 @@ def _purge(run: Run, config: PurgeConfig) -> None:
     context, now_ms = run.context, run.now_ms()
     with refusing_what_was_asked():
         valid_grace_ms(config.orphan_grace_ms)
-    with telling_outages(context, now_ms):
-        if config.topics:
-            run.log_store.require_begun()
+    with telling_outages(context, now_ms, run.log_store if config.topics else None):
         result = run.log_store.purger.purge(
             config.topics, now_ms=now_ms, orphan_grace_ms=config.orphan_grace_ms, skips_unknown=True
         )

@@ -49,8 +49,7 @@ def _retain(run: Run, config: RetentionConfig) -> None:
     context, log_store = run.context, run.log_store
     busy = logs_in_flight(OwnRuns.of_run(run))
     run_id, now_ms = run_id_of(context), run.now_ms()
-    with telling_outages(context, now_ms):
-        log_store.require_begun()
+    with telling_outages(context, now_ms, log_store):
         named = named_logs(log_store.store, config.logs)
         result = log_store.retainer.retain(named, run_id, now_ms=now_ms, is_busy=busy.includes)
     for step in result.committed:

@@ -66,7 +66,7 @@ def verify_job(mount: Mount) -> dg.JobDefinition:
 def _verify(run: Run, config: VerifyConfig) -> None:
     context, log_store = run.context, run.log_store
     now_ms = run.now_ms()
-    with telling_outages(context, now_ms):
+    with telling_outages(context, now_ms, None):
         store = log_store.store
         asked = all_that_is_there(store, config.logs)
         topics = store.topics()
