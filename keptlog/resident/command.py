@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from keptlog.ending import exit_code_of
-from keptlog.resident.handover import EXIT, GO, LENGTH, PID, STREAMS, is_of_this_user
+from keptlog.resident.handover import EXIT, GO, HERE, LENGTH, PID, STREAMS, is_of_this_user
 
 _REQUEST_SECONDS = 10.0
 _ANOTHER = 1
@@ -61,6 +61,7 @@ def _request(client: socket.socket, own_likeness: object) -> Mapping[str, Any]:
     client.settimeout(_REQUEST_SECONDS)
     if not is_of_this_user(client):
         raise ValueError("another user's")
+    client.sendall(f"{HERE} {os.getpid()}\n".encode())
     head, streams, _, _ = socket.recv_fds(client, LENGTH.size, len(STREAMS))
     if len(head) != LENGTH.size or len(streams) != len(STREAMS):
         raise ValueError("no request")

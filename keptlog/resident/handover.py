@@ -36,8 +36,8 @@ from keptlog.streams import closed_streams
 
 LENGTH = struct.Struct("!I")
 GO = b"go"
-PID, EXIT, SIGNAL = "pid", "exit", "signal"
-"""What is answered, each as a line with a number: it is ready; how it ended."""
+HERE, PID, EXIT, SIGNAL = "here", "pid", "exit", "signal"
+"""What is answered, each as a line with a number: somebody listens; it is ready; how it ended."""
 STREAMS = (0, 1, 2)
 _LASTING = {"spark-server", "spark-archive", "metrics", "resident"}
 """Commands that may run for months, as services of their own, and one that starts a Spark of its own and ends it."""
@@ -66,7 +66,8 @@ def hand_over(argv: Sequence[str], environment: Mapping[str, str] = os.environ) 
             resident.settimeout(_ANSWER_SECONDS)
             with as_short(path) as short:
                 resident.connect(short)
-            if not is_of_this_user(resident):
+            # What is sent stays open until somebody takes it, and who reads this command's output waits for its end.
+            if not is_of_this_user(resident) or (_line(resident) or ("", 0))[0] != HERE:
                 return None
             body = json.dumps(_asked(argv, environment)).encode()
             socket.send_fds(resident, [LENGTH.pack(len(body))], STREAMS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import pytest
 
 from keptlog import resident as package
 from keptlog.resident.place import socket_beside
-from tests.resident.conftest import REFUSED, Resident, client
+from tests.resident.conftest import REFUSED, Resident, client, running
 
 
 def code_of(resident: Resident, *words: str, **variables: str) -> int:
@@ -107,6 +108,20 @@ def test_a_changed_file_makes_another_likeness(tmp_path: Path) -> None:
     assert likeness_of(tmp_path) == told
     (tmp_path / "keptlog" / "new.py").write_text("")
     assert likeness_of(tmp_path) != told
+
+
+def test_a_resident_that_is_stopped_keeps_nothing_of_its_clients_open(tmp_path: Path) -> None:
+    with running(tmp_path / "address") as stopped:
+        os.kill(stopped.pid, signal.SIGSTOP)
+        try:
+            # It reads what the client writes through a pipe, to its end.
+            done = subprocess.run(
+                client("--version"), env=stopped.variables, capture_output=True, check=False, timeout=60
+            )
+        finally:
+            os.kill(stopped.pid, signal.SIGCONT)
+        assert done.returncode == REFUSED
+        assert code_of(stopped, "--version") == 0
 
 
 def test_a_client_imports_next_to_nothing() -> None:
