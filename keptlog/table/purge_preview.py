@@ -53,6 +53,8 @@ class PurgePreview:
     bytes: int
     elsewhere: int = 0
     """Replaced segments outside of the topic's folder: no purge deletes these."""
+    not_looked_at: tuple[str, ...] = ()
+    """What the storage did not tell, in one line each: what lies there is not counted."""
 
     @property
     def deletes_anything(self) -> bool:
@@ -60,7 +62,8 @@ class PurgePreview:
 
     def __str__(self) -> str:
         if not self.deletes_anything:
-            return f"{self.topic}: nothing to purge{self._left}"
+            nothing = "nothing to purge was seen" if self.not_looked_at else "nothing to purge"
+            return f"{self.topic}: {nothing}{self._left}"
         files = f"{counted(self.files, 'replaced file')}, {counted(self.segments, 'segment')} among them, "
         files += f"and {counted(self.orphans, 'orphan')} ({size(self.bytes)})"
         files += f" would be deleted for good{self._left}"
@@ -68,11 +71,11 @@ class PurgePreview:
 
     @property
     def _left(self) -> str:
-        if not self.elsewhere:
-            return ""
-        return (
-            f"; {counted(self.elsewhere, 'replaced file')} outside of its folder would be left, to be deleted by hand"
-        )
+        elsewhere, unseen = "", "".join(f"; not looked at: {what}" for what in self.not_looked_at)
+        if self.elsewhere:
+            files = counted(self.elsewhere, "replaced file")
+            elsewhere = f"; {files} outside of its folder would be left, to be deleted by hand"
+        return f"{elsewhere}{unseen}"
 
 
 def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int) -> PurgePreview:
@@ -142,4 +145,5 @@ def _preview(
         orphans=len(orphans),
         bytes=sum(file.size_bytes for file in [*of_snapshots.values(), *orphans]),
         elsewhere=len(Removal(files, storage.location).elsewhere(unneeded)),
+        not_looked_at=(*storage.hidden.not_looked_at, *storage.hidden.unread),
     )

@@ -10,6 +10,7 @@ import pytest
 from keptlog.passes.check import CheckResult, Outcome
 from keptlog.passes.holders import check_gone
 from keptlog.passes.purge import Purger
+from keptlog.table.purge_preview import preview_purge
 from keptlog.table.purging.purge_memory import PurgeMemory
 from keptlog.table.store import LogStore
 from tests.table.buckets import ABucket, new_bucket
@@ -96,3 +97,19 @@ def test_a_purge_that_could_not_list_versions_makes_the_next_one_look(
     s3.refuse = lambda _: None
     assert purger.purge(now_ms=later_ms + 1).idle == ()
     assert purger.purge(now_ms=later_ms + 2).idle == (TOPIC,)
+
+
+@pytest.mark.parametrize("answer", [REFUSED, BUSY])
+def test_a_preview_says_that_a_hidden_file_may_lie_where_nobody_could_list_it(
+    s3: CountedS3, bucket: ABucket, store: LogStore, answer: Answer
+) -> None:
+    store.purge(TOPIC, clock_ms() + 60 * MINUTE_MS)
+    bucket.hide(bucket.put(key_of(f"{location_of(store)}/data/partition=0/left.parquet")))
+    late_ms = clock_ms() + 3 * DAY_MS
+    assert preview_purge(store, TOPIC, late_ms, DAY_MS).orphans
+    answer_listings(s3, "versions", answer)
+    preview = preview_purge(store, TOPIC, late_ms, DAY_MS)
+    [told] = preview.not_looked_at
+    assert f"versions below {location_of(store)}/ can't be listed" in told
+    assert str(preview).endswith(f"; not looked at: {told}")
+    assert "nothing to purge;" not in str(preview)

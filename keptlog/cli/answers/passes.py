@@ -307,6 +307,8 @@ class TopicPreviewForm(TypedDict):
     bytes: int
     elsewhere: int
     """Replaced segments outside of the topic's folder: no purge deletes these."""
+    not_looked_at: list[str]
+    """What the storage did not tell: what lies there is not counted."""
 
 
 class PurgePreviewForm(TypedDict):
