@@ -112,7 +112,9 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
         if dry_run:
             exit_if_failed(previews.failed)
             return
-        if previews.deletes_anything:
+        if previews.untold:
+            confirm("delete for good what a purge finds, also where that can't be told now?")
+        elif previews.deletes_anything:
             confirm("delete these files for good?")
     result = purger.purge(names, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)
     deleted = {topic: purge_numbers(receipt) for topic, receipt in result.receipts.items()}

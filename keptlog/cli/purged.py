@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.output import print_json
+from keptlog.cli.output import print_json, tell_wrong
 from keptlog.log.words.counted import counted
 from keptlog.log.words.harmless import harmless
 
@@ -34,6 +34,8 @@ def tell_previews(previews: PurgePreviews, *, is_answer: bool, as_json: bool) ->
             click.echo(harmless(str(each)), err=not is_answer)
     for name in previews.deletions:
         click.echo(f"{harmless(name)}: its deletion would be finished, all its files go", err=not is_answer)
+    for name, error in previews.untold.items() if not is_answer else ():
+        tell_wrong(f"{name}: {error}")
 
 
 def purge_numbers(receipt: PurgeReceipt) -> dict[str, int]:

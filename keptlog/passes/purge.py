@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.given.given import whole_number
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_all, require_topics, unknown_topics
@@ -63,6 +63,11 @@ class PurgePreviews:
     @property
     def deletes_anything(self) -> bool:
         return bool(self.deletions) or any(each.deletes_anything for each in self.topics)
+
+    @property
+    def untold(self) -> dict[str, KeptlogError]:
+        """Topics of which nobody knows what a purge would delete: it may reach what the preview did not."""
+        return {topic: error for topic, error in self.failed.items() if isinstance(error, StorageUnavailable)}
 
 
 @dataclass

@@ -8,12 +8,15 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from keptlog.errors import StorageUnavailable
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.table.purge_preview import PurgePreview, preview_purge
 from tests.cli.conftest import Run
 
 Type = Callable[[str], None]
@@ -144,6 +147,28 @@ def test_on_a_terminal_a_purge_tells_and_asks(
     keptlog("purge", "--yes")
     again = keptlog("purge")
     assert (again.code, "for good?" in again.err) == (0, False)
+
+
+def test_on_a_terminal_a_purge_asks_also_where_the_storage_does_not_tell_what_would_go(
+    keptlog: Run, replaced: Path, terminal: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The purge would be told, a moment later."""
+    in_two_days(monkeypatch)
+    before, really = stored(replaced), preview_purge
+    outages = iter([StorageUnavailable("its folder can't be listed")])
+
+    def preview_when_back(*arguments: Any) -> PurgePreview:
+        for outage in outages:
+            raise outage
+        return really(*arguments)
+
+    monkeypatch.setattr("keptlog.table.purge_preview.preview_purge", preview_when_back)
+    terminal("n\n")
+    refused = keptlog("purge")
+    assert refused.code == 130
+    assert "users: its folder can't be listed" in refused.err
+    assert "also where that can't be told now?" in refused.err
+    assert stored(replaced) == before
 
 
 def test_on_a_terminal_records_are_deleted_once_somebody_says_so(keptlog: Run, replaced: Path, terminal: Type) -> None:
