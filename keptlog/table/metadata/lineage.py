@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import Action, LogCorrupt
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
+from keptlog.table.metadata.partitions import PARTITIONS, partition_count
 from keptlog.table.metadata.state import SNAPSHOT_ID, recorded_snapshot
 from keptlog.table.namespaces import NAMESPACE
 
@@ -144,6 +145,8 @@ def require_own(table: Table) -> None:
     Raises:
         LogCorrupt: saying what happened, and what to do.
     """
+    if PARTITIONS not in table.properties:
+        partition_count(table.name()[-1], table.properties)  # what is no topic has nothing to go back to
     require_written_format(table)
     require_columns(table)
     current = table.metadata.current_snapshot_id
