@@ -154,8 +154,20 @@ def _adoption_lines(proposal: RepairProposal) -> list[str]:
         f"  {plan.topic}-{number}: its watermarks are gone; late records may bring deleted keys back"
         for number in plan.forgotten_watermarks
     ]
+    lines += _erasure_lines(proposal)
     lines.append("  the next clean judges everything again")
     return lines
+
+
+def _erasure_lines(proposal: RepairProposal) -> list[str]:
+    ended = proposal.ended_erasures
+    if not isinstance(ended, tuple):
+        return [f"  whether it brings records back that were erased is not known: {ended}"]
+    return [
+        f"  request {erasure_id} is verified, and adopted files begin below its bound: if they have records of its "
+        "keys, these are back; ask for them anew with another id (keptlog erase)"
+        for erasure_id in ended
+    ]
 
 
 def _shown(spans: Sequence[Span]) -> str:
@@ -182,6 +194,7 @@ def _row(proposal: RepairProposal) -> dict[str, object]:
             str(name): [_segment(segment) for segment in segments]
             for name, segments in proposal.foreign_segments.items()
         },
+        "ended_erasures": list(proposal.ended_erasures) if isinstance(proposal.ended_erasures, tuple) else None,
     }
 
 

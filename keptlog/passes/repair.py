@@ -32,6 +32,7 @@ from keptlog.storage.segment_reader import open_segment, read_row_groups
 from keptlog.table.changes.notes import NotesRepair
 from keptlog.table.doctor.topic_exam import examined
 from keptlog.table.metadata.state import SNAPSHOT_ID, damaged_notes
+from keptlog.table.removal.erasure_look import read_register
 from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 Offsets = npt.NDArray[np.int64]
 Span = tuple[int, int]
 """First and last of some offsets that follow on each other."""
+_SegmentsByLog = Mapping[TopicPartition, tuple[Segment, ...]]
 _SHOWN = 3
 _ALWAYS_THERE = ("partition", "offset", "timestamp", "timestamp_type")
 """Columns in which every record has a value."""
@@ -60,6 +62,9 @@ class RepairProposal:
     there; if only files of it are, all that these may have held."""
     foreign_segments: Mapping[TopicPartition, tuple[Segment, ...]]
     """Segments that would be part of the log, and were written by others."""
+    ended_erasures: tuple[str, ...] | LogCorrupt
+    """Ids of verified requests below whose bounds the log would get segments: records of their keys may be back. Or why
+    nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,8 @@ class Repairer:
             self._require_log(plan, foreign, now_ms)
         unread: set[TopicPartition] = set()
         lost = self._lost(plan, unread) if is_adoption else {}
-        return RepairProposal(plan, lost, plan.acknowledged is not None and not unread, foreign)
+        ended = self._ended_erasures(plan, foreign) if is_adoption else ()
+        return RepairProposal(plan, lost, plan.acknowledged is not None and not unread, foreign, ended)
 
     def damaged_notes(self, topic: str) -> tuple[str, ...]:
         """The properties beside the logs of a topic that say nothing that can be read."""
@@ -155,6 +161,21 @@ class Repairer:
         }
         return {name: segments for name, segments in found.items() if segments}
 
+    def _ended_erasures(self, plan: RepairPlan, foreign: _SegmentsByLog) -> tuple[str, ...] | LogCorrupt:
+        new = _not_acknowledged(plan, foreign)
+        try:
+            with reaching(f"topic {plan.topic} can't be read"):
+                erasures = read_register(self.store.files, lambda: self.store.load_table(plan.topic))
+        except LogCorrupt as error:
+            return error
+        first = {name.partition: segments[0].base_offset for name, segments in new.items() if segments}
+        return tuple(
+            each.id
+            for each in erasures
+            if not each.is_open
+            and any(bound.end_offset > first.get(bound.partition, bound.end_offset) for bound in each.bounds)
+        )
+
     def _lost(self, plan: RepairPlan, unread: set[TopicPartition]) -> dict[TopicPartition, tuple[Span, ...]]:
         """``unread`` gets the logs of which a file that was acknowledged is gone, so that all of it counts as lost."""
         lost: dict[TopicPartition, tuple[Span, ...]] = {}
@@ -185,16 +206,14 @@ class Repairer:
     def _offsets(self, segment: Segment) -> Offsets:
         return _joined([table["offset"].to_numpy() for table in read_row_groups(self.store.files, segment, ["offset"])])
 
-    def _require_log(self, plan: RepairPlan, foreign: Mapping[TopicPartition, Sequence[Segment]], now_ms: int) -> None:
+    def _require_log(self, plan: RepairPlan, foreign: _SegmentsByLog, now_ms: int) -> None:
         """Whether what would be adopted is a log.
 
         Raises:
             LogCorrupt: naming what breaks which guarantee.
         """
         problems: list[str] = []
-        for log in plan.logs:
-            name = log.topic_partition
-            written = log.segments if plan.acknowledged is None else foreign.get(name, ())
+        for name, written in _not_acknowledged(plan, foreign).items():
             for segment in written:
                 problem = self._other_columns(segment) or self._other_values(segment, name.partition)
                 problems += [f"{name}: {problem}"] if problem else []
@@ -236,6 +255,14 @@ class Repairer:
                 if others := set(table[name].unique().to_pylist()) - values:
                     return f"{segment.path} has {name} {min(others)}"
         return None
+
+
+def _not_acknowledged(plan: RepairPlan, foreign: _SegmentsByLog) -> dict[TopicPartition, tuple[Segment, ...]]:
+    """What others may have written: all segments, where nobody can tell which were acknowledged."""
+    return {
+        log.topic_partition: log.segments if plan.acknowledged is None else foreign.get(log.topic_partition, ())
+        for log in plan.logs
+    }
 
 
 def _joined(pieces: Sequence[Offsets]) -> Offsets:

@@ -194,6 +194,9 @@ class RepairForm(TypedDict):
     """First and last of each range, by topic-partition."""
     is_lost_exact: bool
     foreign_segments: dict[str, list[ForeignSegmentForm]]
+    ended_erasures: list[str] | None
+    """Verified requests below whose bounds adopted segments begin: records of their keys may be back. Null: nobody can
+    tell."""
     notes: list[str]
     """Properties beside the logs that were written anew before, for they could not be read."""
     broken: list[str]
