@@ -74,7 +74,8 @@ def connect_server(
             raise
         words.pass_on()
     try:
-        yield process
+        with _ended_with_us(process):
+            yield process
     except StorageUnavailable:
         # Another that was started at the same time has answered in its place: then this one ends for want of a port.
         with suppress(subprocess.TimeoutExpired):
@@ -107,6 +108,23 @@ def _wait_until_it_answers(
             return
         sleep(_PAUSE_SECONDS)
     raise StorageUnavailable(f"Spark's Connect server does not answer after {_START_SECONDS} s; try again")
+
+
+@contextmanager
+def _ended_with_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Within the block it ends even if this process is killed: the pipe of a shell ends then, and the shell ends it.
+
+    Left alone it would hold the port, and nobody who starts a server anew would know whose it is.
+    """
+    command = ("sh", "-c", 'read -r _; kill "$1"', "sh", str(process.pid))
+    nowhere = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True
+    ) as watch:
+        try:
+            yield
+        finally:
+            watch.kill()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -127,3 +127,14 @@ def test_a_server_that_died_is_started_again_where_it_was(server: Server, tmp_pa
     done = clean_once_more(tmp_path, server.exported)
     assert done.returncode == 0, done.stderr
     assert server.java() not in {died, None}
+
+
+def test_one_that_is_killed_leaves_no_java_that_holds_its_port(server: Server) -> None:
+    """The last one here: it ends the server of the others."""
+    java = server.java()
+    assert java
+    server.process.kill()
+    deadline = time.monotonic() + _IN_TIME_SECONDS
+    while Path(f"/proc/{java}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
