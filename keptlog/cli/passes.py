@@ -112,7 +112,7 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
         if dry_run:
             exit_if_failed(previews.failed)
             return
-        if previews.untold:
+        if previews.may_delete_more:
             confirm("delete for good what a purge finds, also where that can't be told now?")
         elif previews.deletes_anything:
             confirm("delete these files for good?")

@@ -24,13 +24,13 @@ def tell_previews(previews: PurgePreviews, *, is_answer: bool, as_json: bool) ->
     """What a purge would delete: the answer of a dry run, else on stderr before somebody is asked."""
     if is_answer and as_json:
         topics = {
-            each.topic: {name: number for name, number in asdict(each).items() if name != "topic"}
+            each.topic: {name: number for name, number in asdict(each).items() if name not in {"topic", "is_whole"}}
             for each in previews.topics
         }
         print_json({"is_dry_run": True, "topics": topics, "deletions": list(previews.deletions)}, previews.failed)
         return
     for each in previews.topics:
-        if is_answer or each.deletes_anything:
+        if is_answer or each.deletes_anything or not each.is_whole:
             click.echo(harmless(str(each)), err=not is_answer)
     for name in previews.deletions:
         click.echo(f"{harmless(name)}: its deletion would be finished, all its files go", err=not is_answer)

@@ -69,6 +69,11 @@ class PurgePreviews:
         """Topics of which nobody knows what a purge would delete: it may reach what the preview did not."""
         return {topic: error for topic, error in self.failed.items() if isinstance(error, StorageUnavailable)}
 
+    @property
+    def may_delete_more(self) -> bool:
+        """Whether a purge may delete what nobody was told of."""
+        return bool(self.untold) or not all(each.is_whole for each in self.topics)
+
 
 @dataclass
 class _Outcome:

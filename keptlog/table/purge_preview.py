@@ -55,6 +55,8 @@ class PurgePreview:
     """Replaced segments outside of the topic's folder: no purge deletes these."""
     not_looked_at: tuple[str, ...] = ()
     """What the storage did not tell, in one line each: what lies there is not counted."""
+    is_whole: bool = True
+    """Whether all was counted that the storage ever tells; if not, a purge may be told of more."""
 
     @property
     def deletes_anything(self) -> bool:
@@ -146,4 +148,5 @@ def _preview(
         bytes=sum(file.size_bytes for file in [*of_snapshots.values(), *orphans]),
         elsewhere=len(Removal(files, storage.location).elsewhere(unneeded)),
         not_looked_at=(*storage.hidden.not_looked_at, *storage.hidden.unread),
+        is_whole=not storage.hidden.unread,
     )

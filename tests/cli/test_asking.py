@@ -17,6 +17,7 @@ from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.purge_preview import PurgePreview, preview_purge
+from keptlog.table.removal.hidden import HiddenFiles
 from tests.cli.conftest import Run
 
 Type = Callable[[str], None]
@@ -169,6 +170,19 @@ def test_on_a_terminal_a_purge_asks_also_where_the_storage_does_not_tell_what_wo
     assert "users: its folder can't be listed" in refused.err
     assert "also where that can't be told now?" in refused.err
     assert stored(replaced) == before
+
+
+def test_on_a_terminal_a_purge_asks_also_where_a_bucket_does_not_list_what_lies_hidden(
+    keptlog: Run, replaced: Path, terminal: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keptlog("purge", "--yes")
+    answers = iter([HiddenFiles(unread=("versions below it can't be listed",))])
+    monkeypatch.setattr("keptlog.table.purge_preview.hidden_below", lambda *_: next(answers))
+    terminal("n\n")
+    refused = keptlog("purge")
+    assert refused.code == 130
+    assert "users: nothing to purge was seen; not looked at: versions below it can't be listed" in refused.err
+    assert "also where that can't be told now?" in refused.err
 
 
 def test_on_a_terminal_records_are_deleted_once_somebody_says_so(keptlog: Run, replaced: Path, terminal: Type) -> None:
