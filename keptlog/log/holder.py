@@ -27,6 +27,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from shlex import quote
 
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
@@ -304,7 +305,7 @@ _REMEDIES = {
         "whoever put it on must take it off (s3:PutObjectLegalHold); after that {purge} deletes it"
     ),
     HolderKind.RUNNING_SPARK: "it may be in use, and goes when its process ends",
-    HolderKind.SPARK: "its process is gone, and nobody comes back for it: rm -r {name}",
+    HolderKind.SPARK: "its process is gone, and nobody comes back for it: rm -r {path}",
 }
 
 
@@ -394,6 +395,6 @@ def _total(numbers: Iterable[int | None]) -> int | None:
 
 
 def _remedy(kind: HolderKind, name: str, topic: str, purge: str, no_purge: str) -> str:
-    told = _REMEDIES[kind].format(kind=kind, word=kind.upper(), name=name, topic=topic, purge=purge)
+    told = _REMEDIES[kind].format(kind=kind, word=kind.upper(), name=name, topic=topic, purge=purge, path=quote(name))
     # Nobody is to be sent to a command that refuses.
     return f"{no_purge}; after that {told}" if no_purge and purge in told else told

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from keptlog.home import open_home
 from tests.cli.conftest import Run
 
 
@@ -20,8 +23,14 @@ def home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return spaced
 
 
+def _problems(keptlog: Run, check: str) -> list[dict[str, Any]]:
+    checks = keptlog("doctor", "--json").json["checks"]
+    found: list[dict[str, Any]] = next(each for each in checks if each["name"] == check)["problems"]
+    return found
+
+
 def _mend(keptlog: Run) -> str:
-    (problem,) = next(each for each in keptlog("doctor", "--json").json["checks"] if each["name"] == "home")["problems"]
+    (problem,) = _problems(keptlog, "home")
     assert f"run:   {problem['command']}" in keptlog("doctor", "--quiet").out
     return str(problem["command"])
 
@@ -62,6 +71,34 @@ def test_the_home_of_a_copy_is_set_whole(keptlog: Run, home: Path, monkeypatch: 
         ["sh", "-c", f'{_mend(keptlog)}\nprintf %s "$KEPTLOG_HOME"'], check=True, stdout=-1, text=True
     )
     assert shell.stdout == str(home)
+
+
+def test_what_a_spark_has_left_is_removed_and_nothing_else(
+    keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _made(keptlog)
+    left, other = home.with_name("spark dirs") / "blockmgr-1", home.with_name("spark")
+    for folder in (left, other):
+        folder.mkdir(parents=True)
+        os.utime(folder, (1_600_000_000, 1_600_000_000))
+    (left / "shuffle").write_bytes(b"a secret")
+    for path in (left / "shuffle", left):
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(left.parent))
+    (problem,) = _problems(keptlog, "holders")
+    command = str(problem["command"])
+    assert command in keptlog("status").err
+    subprocess.run(["sh", "-c", command], check=True, cwd=home.parent)
+    assert (left.exists(), other.exists(), home.exists()) == (False, True, True)
+
+
+def test_the_receipts_of_an_earlier_chain_are_verified_where_they_lie(keptlog: Run, home: Path) -> None:
+    _made(keptlog)
+    keptlog("topic", "delete", "users", "--yes")
+    open_home(home).store.committer.catalog.drop_table(("keptlog_receipts", "chain"))
+    said = keptlog("receipt", "list").err
+    words = shlex.split(said.partition("catalog no longer knows: ")[2].partition(" checks them")[0])
+    assert keptlog(*words[1:]).out.startswith("1 receipt, number 1")
 
 
 def test_the_line_that_checks_an_export_names_its_folder_and_key_whole(keptlog: Run, home: Path) -> None:

@@ -6,6 +6,7 @@ a log, and a condition becomes a problem as it is, with its cause and what to do
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -170,7 +171,7 @@ def holder_problem(holder: Holder) -> Problem:
     is_mended = holder.kind in _MENDS_BY_PURGE and not holder.is_purge_refused and not holder.is_post_dated
     command = f"keptlog purge {holder.topic}".strip() if is_mended else None
     if holder.kind is HolderKind.SPARK:
-        command = f"rm -r {holder.name}"
+        command = f"rm -r {shlex.quote(holder.name)}"
     return Problem(
         holder.topic or holder.name,
         told or str(holder),

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -115,7 +116,7 @@ def earlier_chains(paths: Iterable[str]) -> dict[str, list[str]]:
             by_folder[path.rsplit("/", 2)[0]].append(path)
     return {
         f"{folder} has {counted(len(found), 'receipt')} of an earlier chain, which the catalog no longer knows: "
-        f"keptlog receipt verify {local_path(folder) or folder} checks them; keep them elsewhere": found
+        f"keptlog receipt verify {shlex.quote(local_path(folder) or folder)} checks them; keep them elsewhere": found
         for folder, found in sorted(by_folder.items())
     }
 
