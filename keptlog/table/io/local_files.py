@@ -48,11 +48,12 @@ def delete_local(local: str) -> None:
     """Delete a file; what is already gone is no error.
 
     Raises:
-        OSError: it can't be; or it is a link, and what it leads to would stay.
+        OSError: it can't be; or it is a link, and what it leads to would stay, also where its disk is not mounted now.
     """
     path = Path(local)
-    if path.is_symlink() and path.exists():
-        why = f"it is a link to {path.resolve()}: delete both by hand if nobody needs them"
+    if path.is_symlink():
+        where = path.resolve() if path.exists() else f"{path.readlink()}, which is not there now (is its disk mounted?)"
+        why = f"it is a link to {where}: delete both by hand if nobody needs them"
         raise PermissionError(errno.EPERM, why)
     with contextlib.suppress(FileNotFoundError):
         path.unlink()

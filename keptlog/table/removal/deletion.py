@@ -74,7 +74,7 @@ from keptlog.table.removal.journal import (
 from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_alone, require_own_folder
 from keptlog.table.removal.removal import NotDeleted, Removal, not_deleted_error
-from keptlog.table.removal.topic_storage import drafts_among
+from keptlog.table.removal.topic_storage import drafts_among, lost_links_below
 from keptlog.table.waiting.reach import OUT_OF_REACH, is_sure
 from keptlog.table.waiting.reaching import one_line, reaching
 
@@ -305,7 +305,8 @@ class _Emptying:
         known = removal.named().union(kept.values())
         # What is hidden is no journal and no draft any more.
         hidden = hidden_below(files, location)
-        there = sizes | {file.path: file.size_bytes for file in hidden.files}
+        unlisted = [*hidden.files, *lost_links_below(location)]
+        there = sizes | {file.path: file.size_bytes for file in unlisted}
         there |= removal.elsewhere(references.data_bytes | references.metadata_bytes)
         forms = comparable_forms(there)
         new = {path: size for path, size in there.items() if forms[path] not in known}

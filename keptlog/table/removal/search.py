@@ -23,10 +23,8 @@ from pyiceberg.types import StructType
 from keptlog.errors import LogCorrupt
 from keptlog.kernels.key_search import Bound
 from keptlog.log.search import SearchedFile
-from keptlog.storage.files import StoredFile
 from keptlog.storage.object_version import ObjectVersion
-from keptlog.table.io.files import TableFiles, local_path
-from keptlog.table.io.local_files import lost_links
+from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.history import is_history
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.references import References, all_references, comparable, comparable_forms
@@ -37,7 +35,7 @@ from keptlog.table.removal.drafts import read_draft
 from keptlog.table.removal.erasure_register import is_register, register_folder
 from keptlog.table.removal.journal import journal_folder, read_journals, receipt_folder, unreadable_folder
 from keptlog.table.removal.summary_bounds import HOLD_NOTHING, PARTITION_VALUE, bounds_in_summaries
-from keptlog.table.removal.topic_storage import drafts_among
+from keptlog.table.removal.topic_storage import drafts_among, lost_links_below
 
 _TABLE_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json(\.gz)?$")
 
@@ -54,7 +52,8 @@ def searched_files(load: Callable[[], Table], files: TableFiles) -> list[Searche
 
 def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
     location = table.location()
-    stored = [*files.list(location), *_lost_links(location)]
+    # They are no files of this moment, and nobody can look through what they may lead to another time.
+    stored = [*files.list(location), *lost_links_below(location)]
     paths = [file.path for file in stored]
     journals, unreadable = read_journals(files, location, paths)
     strange = unreadable.keys() | _strange_drafts(files, location, paths) | _strange_memory(files, table, paths)
@@ -81,13 +80,6 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
         if forms[path] not in here and (forms[path] in needed or not forms[path].startswith(below))
     ]
     return [*listed, *elsewhere]
-
-
-def _lost_links(location: str) -> Iterator[StoredFile]:
-    """They are no files of this moment, and nobody can look through what they may lead to another time."""
-    local = local_path(location)
-    if local is not None:
-        yield from (StoredFile(path, 0, 0) for path in lost_links(location, local))
 
 
 def _needed(references: References) -> list[str]:

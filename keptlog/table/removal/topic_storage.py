@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from keptlog.storage.files import StoredFile
+from keptlog.table.io.files import local_path
+from keptlog.table.io.local_files import lost_links
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.references import by_comparable_form, comparable_forms
 from keptlog.table.removal.hidden import HiddenFiles
@@ -51,6 +53,13 @@ def drafts_among(location: str, paths: Iterable[str]) -> list[str]:
     folder = receipt_folder(location)
     there = (path for path in set(paths) if path.startswith(folder) and "/" not in path.removeprefix(folder))
     return sorted(path for path in there if not is_unfinished(path))
+
+
+def lost_links_below(location: str) -> Iterator[StoredFile]:
+    """Links that lead nowhere now, which no listing has: a disk that is not mounted may have their bytes."""
+    local = local_path(location)
+    if local is not None:
+        yield from (StoredFile(path, 0, 0) for path in lost_links(location, local))
 
 
 def left_behind(location: str, paths: Iterable[str]) -> list[str]:
