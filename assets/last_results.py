@@ -91,8 +91,10 @@ def last_results(
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
             for partition, told in _understood(table.records).items():
                 result = told if is_past(told.at_ms, now_ms) else replace(told, at_ms=made_ms)
-                is_newest = partition not in found or found[partition].at_ms <= result.at_ms
-                if is_newest and result.counts_after(found.get(partition)):
+                other = found.get(partition)
+                # A run that began before and ended later may have looked at what the other could not.
+                is_newest = other is None or other.at_ms <= result.at_ms or not other.counts_after(result)
+                if is_newest and result.counts_after(other):
                     found[partition] = result
     return found
 

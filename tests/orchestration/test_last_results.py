@@ -70,6 +70,18 @@ def test_what_could_not_be_looked_at_by_a_clock_that_is_ahead_is_not_broken_for_
     assert (found.is_looked_at, found.is_broken) == (False, False)
 
 
+def test_what_a_run_found_broken_stays_so_if_one_that_began_later_and_ended_before_could_not_look() -> None:
+    check = dg.AssetCheckKey(dg.AssetKey(["users", "clean"]), "G2_order_is_kept")
+    broken = LastResult(NOW_MS, "offsets do not rise")
+    with dg.DagsterInstance.ephemeral() as instance:
+        for result in (LastResult(NOW_MS + 1000, "no answer", is_looked_at=False), broken):
+            now = merged(last_results(instance, check, None, NOW_MS + DAY_MS), {0: result}, None)
+            metadata = {TABLE: as_table(now)}
+            made = dg.AssetCheckEvaluation(check.asset_key, check.name, passed=False, metadata=metadata)
+            instance.report_runless_asset_event(made)
+        assert last_results(instance, check, None, NOW_MS + DAY_MS) == {0: broken}
+
+
 def test_many_that_could_not_be_looked_at_stay_so_beside_older_results_that_were_fine() -> None:
     fine = dict.fromkeys(range(ROWS + 9), LastResult(NOW_MS + 50, None))
     unseen = {number: LastResult(NOW_MS + 100 + number, "away", is_looked_at=False) for number in fine}
