@@ -145,8 +145,9 @@ def require_own(table: Table) -> None:
     Raises:
         LogCorrupt: saying what happened, and what to do.
     """
-    if PARTITIONS not in table.properties:
-        partition_count(table.name()[-1], table.properties)  # what is no topic has nothing to go back to
+    *_, namespace, name = table.name()
+    if namespace == NAMESPACE and PARTITIONS not in table.properties:
+        partition_count(name, table.properties)  # what is no topic has nothing to go back to
     require_written_format(table)
     require_columns(table)
     current = table.metadata.current_snapshot_id
