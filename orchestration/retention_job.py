@@ -37,7 +37,7 @@ def retention_job(mount: Mount) -> dg.JobDefinition:
     @dg.job(
         name=mount.name(RETENTION_JOB_NAME),
         executor_def=dg.in_process_executor,
-        description="Remove old segments from logs whose cleanup.policy has delete. Needs no Spark.",
+        description="Remove old segments by retention.ms, retention.bytes and log start. Needs no Spark.",
     )
     def retention() -> None:
         remove_old_segments.alias("remove_old_segments")()

@@ -181,7 +181,8 @@ def verify(ids: Sequence[str], *, as_json: bool, quiet: bool) -> None:
     """Look through every file for the keys of these erasures, or of all that are deleted, on Spark.
 
     An erasure of which nothing is found is verified, and has ended. One that is not so far yet is named, and left as it
-    is. Exit code 1 if a record was found, a file could not be looked through, or an erasure is overdue.
+    is. Exit code 1 if a record was found, a file could not be looked through, something else keeps an erasure from
+    going on, or one is overdue.
     """
     now_ms = clock_ms()
     require_topics_here()

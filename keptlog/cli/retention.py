@@ -42,9 +42,11 @@ if TYPE_CHECKING:
 @run_id_option
 @json_option
 def retain(names: Sequence[str], run_id: str | None, *, as_json: bool) -> None:
-    """Remove old segments from the logs whose cleanup.policy has delete; all logs without a name.
+    """Remove old segments from these logs; from all without a name.
 
-    Whole segments go, from the oldest on, and the log start offset moves. Their files are deleted by a later purge.
+    Where cleanup.policy has delete, retention.ms and retention.bytes say what is old. In all logs, what lies wholly
+    below the log start goes too. Whole segments go, from the oldest on, and the log start offset moves. Their files are
+    deleted by a later purge.
     """
     home = home_with_logs(names)
     require_topics_here()

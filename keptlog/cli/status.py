@@ -58,8 +58,9 @@ MOST_DAMAGED = 20
 def status(names: Sequence[str], *, as_json: bool) -> None:
     """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names.
 
-    It ends in exit code 1 if something is wrong, and names it. That may be a topic that can't be read, or a home that
-    nothing may be changed through. It may be superseded bytes that are held past their deadline, as far as tables tell.
+    It ends in exit code 1 if something is wrong, and names it. That may be a topic that can't be read, a deletion of a
+    topic that was not finished, or a home that nothing may be changed through. It may be superseded bytes that are held
+    past their deadline, as far as tables tell.
     It may be a file on a disk that is missing, has another size than its table says, or can't be asked for. Or it may
     be what verify has found broken, and has not seen whole since. A log that is late is none of these. It does not look
     at files in an object store; explain and verify do.
