@@ -53,9 +53,10 @@ quick: $(venv) ## check what one runs while working: style, rules, kernels, tabl
 	@$(bin)/python -m pytest -n $(JOBS) -m "not spark" --hypothesis-profile quick $(QUICK:%=tests/%)
 
 # Each process of the tests would rewrite their asserts for itself: the first collects while one core is at the types.
+# Not by $(MAKE): make -n carries such a line out.
 test: java $(venv) ## check everything: style, types, layers, behaviour
 	@{ $(bin)/python -m tests.java_classes && { $(bin)/python -m pytest --collect-only -q >/dev/null 2>&1 || true; }; } & \
-		ahead=$$!; $(MAKE) --no-print-directory lint && wait $$ahead
+		ahead=$$!; make --no-print-directory lint && wait $$ahead
 	@$(bin)/python -m pytest -n $(JOBS)
 
 sim: $(venv) ## simulate histories with faults until one breaks; longer: make sim N=10000, again: make sim SEED=7 N=1
