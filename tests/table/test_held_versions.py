@@ -126,7 +126,7 @@ def test_what_is_late_because_of_a_lock_or_a_hold_names_it_with_its_end_and_who_
 
 
 def test_a_store_that_does_not_tell_is_told_as_a_fact_and_breaks_nothing() -> None:
-    why = "versions of this store (gs) are not looked at"
+    why = "versions and open uploads of this store (gs) are not looked at"
     result = judged(Holdings(TOPIC, TERMS, not_looked_at=(why,)), 0)
     assert (result.outcome, result.passed) == (Outcome.OK, True)
     assert why in result.description

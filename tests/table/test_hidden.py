@@ -65,7 +65,7 @@ def test_a_locked_version_keeps_its_file_hidden(bucket_with_locks: ABucket) -> N
 
 def test_a_store_that_is_not_looked_at_is_told_as_such(tmp_path: Path, bucket: ABucket) -> None:
     elsewhere = hidden_below(bucket.files, "gs://bucket/topic")
-    assert elsewhere == HiddenFiles(not_looked_at=("versions of this store (gs) are not looked at",))
+    assert elsewhere == HiddenFiles(not_looked_at=("versions and open uploads of this store (gs) are not looked at",))
     assert hidden_below(bucket.files, f"file://{tmp_path}") == HiddenFiles()
 
 

@@ -16,7 +16,8 @@ from keptlog.table.io.files import TableFiles
 def test_versions_of_another_store_are_not_looked_at_and_that_is_told(folder: str) -> None:
     below = TableFiles().versions_below(folder)
     assert below.versions == ()
-    assert below.not_looked_at == f"versions of this store ({folder.partition(':')[0]}) are not looked at"
+    scheme = folder.partition(":")[0]
+    assert below.not_looked_at == f"versions and open uploads of this store ({scheme}) are not looked at"
 
 
 class _Refusing(BaseHTTPRequestHandler):
@@ -48,8 +49,8 @@ def test_a_bucket_that_does_not_say_whether_it_keeps_versions_is_not_looked_at()
         files = TableFiles(tuple({"s3.endpoint": endpoint, **KEYS}.items()))
         below = files.versions_below("s3://silent/topic")
         assert below.not_looked_at == (
-            "bucket silent does not say whether it keeps versions (AccessDenied: not for you): "
-            "allow s3:GetBucketVersioning"
+            "bucket silent does not say whether it keeps versions (AccessDenied: not for you), so "
+            "its versions and open uploads are not looked at: allow s3:GetBucketVersioning"
         )
         files.delete("s3://silent/topic/x")
     finally:

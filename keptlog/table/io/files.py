@@ -333,7 +333,7 @@ class TableFiles:
         if local_path(path) is not None:
             return None
         if not path.startswith(S3):
-            return f"versions of this store ({scheme}) are not looked at"
+            return f"versions and open uploads of this store ({scheme}) are not looked at"
         try:
             return self._bucket(path).versioning[1] or None
         except ModuleNotFoundError as error:

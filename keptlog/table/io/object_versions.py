@@ -72,7 +72,8 @@ class Bucket:
             if code_of(error) not in NOT_SAID:
                 raise os_error(f"bucket {self._name} can't be asked whether it keeps versions", error) from error
             why = f"bucket {self._name} does not say whether it keeps versions ({said(error.response['Error'])})"
-            return Versioning.NOT_LOOKED_AT, f"{why}: allow s3:GetBucketVersioning"
+            unseen = "its versions and open uploads are not looked at: allow s3:GetBucketVersioning"
+            return Versioning.NOT_LOOKED_AT, f"{why}, so {unseen}"
         except BotoCoreError as error:
             raise os_error(f"bucket {self._name} can't be asked whether it keeps versions", error) from error
         return (Versioning(status.lower()) if status else Versioning.NONE), ""
