@@ -238,7 +238,7 @@ class UnopenedStore:
 
         with contextlib.suppress(KeptlogError):  # what is wrong is told by the store
             config = config_of(topic, stored.properties, self.broker_settings)
-            logs = logs_from(topic, stored.properties, stored.segments, config)
+            logs = logs_from(topic, stored.properties, stored.segments, config, stored.topic_id)
             paths = [path for log in logs for path in live_paths(log)]
             wanted = [log for log in logs if partition in {None, log.topic_partition.partition}]
             return wanted if None not in map(local_path, paths) else []

@@ -207,7 +207,7 @@ def logs_from(
     config: TopicConfig,
     topic_id: str | None = None,
 ) -> list[Log]:
-    """Put segments and state together; ``topic_id`` is for logs that a clean may be planned from.
+    """Put segments and state together; ``topic_id`` tells them from those of another topic of the same name.
 
     Raises:
         LogCorrupt: they contradict each other.

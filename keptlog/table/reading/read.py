@@ -116,8 +116,17 @@ class Reader:
         except StorageUnavailable as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
-            lost = lost_file(self.files, self.logs_now(), {path or ""})
-            raise lost or StorageUnavailable(
-                f"{what} can't be read: a clean replaced {path}, and a purge deleted it under this read; "
-                "read again, or raise file.delete.delay.ms"
-            ) from error
+            now = self.logs_now()
+            lost = lost_file(self.files, now, {path or ""})
+            raise lost or StorageUnavailable(f"{what} can't be read: {self._why_gone(now)}") from error
+
+    def _why_gone(self, now: Sequence[Log]) -> str:
+        """How a file went that was live when this read began."""
+        before, after = ({log.topic_id for log in logs if log.topic_id} for logs in (self.logs, now))
+        if before and after and before != after:
+            topic = self.logs[0].topic_partition.topic
+            return f"topic {topic} was deleted under this read, and made anew; read again, from the new one's beginning"
+        return (
+            "it is no part of the log any more, since records were cleaned, retained or deleted, and a purge deleted "
+            "it under this read; read again, or raise file.delete.delay.ms"
+        )
