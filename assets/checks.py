@@ -217,7 +217,12 @@ def _described(store: LogStore, topic: str) -> Topic | None:
 
 def _seen(looked: TopicFindings, found: Mapping[int, CheckResult]) -> _Seen:
     results = {
-        number: LastResult(looked.now_ms, None if each.passed else each.description, each.is_looked_at)
+        number: LastResult(
+            looked.now_ms,
+            None if each.passed else each.description,
+            each.is_looked_at,
+            is_in_full=not each.passed or each.warns_only or number in looked.in_full,
+        )
         for number, each in found.items()
     }
     rows = [

@@ -4,7 +4,7 @@ Dagster shows a check's last evaluation, and a run looks at some topic-partition
 holds the last result of all of them, with its time: of those that a run looked at, and of the others as the evaluations
 before told it. A log that was broken stays broken until it is looked at again and passes. One that could not be looked
 at is told as that until somebody can: what was found before says nothing of it now. What nobody ever looked at is
-counted.
+counted. Whoever has not read the values finds no log whole that another has found broken.
 
     12:00 looks at 0 and 1        0 broken 12:00    1 ok 12:00
     12:05 looks at 1 and 2        0 broken 12:00    1 ok 12:05    2 ok 12:05     the check fails, because of 0
@@ -13,13 +13,15 @@ The memory is Dagster's event log: the table ``last_results`` in an evaluation's
 bounded, however many topic-partitions there are: a row for each time at which some were found whole, and one for each
 that is broken or could not be looked at, at most ``ROWS`` of each kind. Beyond that the oldest share a row, under the
 oldest of their times if they are whole, else under the newest. Two runs may evaluate a check at once, neither knowing
-of the other: so several evaluations are read back, and of each topic-partition the newest result counts.
+of the other: so several evaluations are read back, and of each topic-partition the newest result counts. But a
+result has the time at which its run began: one that found a log broken, and took long, goes before newer ones that
+could not look, or did not read the values.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -37,6 +39,7 @@ WHOLE_TOPIC = -1
 """In a partition's place, where a topic can't be read at all."""
 _WHOLE = "all"
 _NOT_LOOKED_AT = "not looked at"
+_NOT_IN_FULL = "ok, values not read"
 _READ_BACK = 5
 """Evaluations; so many runs may make one at once, and nothing is lost."""
 _EVALUATED = {AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecordStatus.FAILED}
@@ -55,15 +58,22 @@ class LastResult:
     """Null if nothing is wrong."""
     is_looked_at: bool = True
     """If not, the problem is why it could not be."""
+    is_in_full: bool = True
+    """If not, nothing is wrong in what was read, and the values were not."""
 
     @property
     def is_broken(self) -> bool:
         """Whether something is known to be wrong."""
         return self.problem is not None and self.is_looked_at
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether nothing that was not looked at could make it another."""
+        return self.is_broken or (self.is_looked_at and self.is_in_full)
+
     def counts_after(self, before: LastResult | None) -> bool:
-        """Whether this is what is known, and no longer what was found before: who can't look finds nothing whole."""
-        return before is None or self.is_looked_at or not before.is_broken
+        """Whether this is what is known, and no longer what was found before: only who is sure finds a log whole."""
+        return before is None or self.is_sure or not before.is_broken
 
 
 LastResults = Mapping[int, LastResult]
@@ -85,18 +95,20 @@ def last_results(
         for record in records
         if record.event and record.event.dagster_event
     ]
-    found: dict[int, LastResult] = {}
-    for evaluation, made_ms in reversed(evaluations):
+    found: dict[int, list[LastResult]] = defaultdict(list)
+    for evaluation, made_ms in evaluations:
         told_id, table = evaluation.metadata.get(TOPIC_ID), evaluation.metadata.get(TABLE)
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
             for partition, told in _understood(table.records).items():
-                result = told if is_past(told.at_ms, now_ms) else replace(told, at_ms=made_ms)
-                other = found.get(partition)
-                # A run that began before and ended later may have looked at what the other could not.
-                is_newest = other is None or other.at_ms <= result.at_ms or not other.counts_after(result)
-                if is_newest and result.counts_after(other):
-                    found[partition] = result
-    return found
+                found[partition].append(told if is_past(told.at_ms, now_ms) else replace(told, at_ms=made_ms))
+    return {partition: _that_counts(results) for partition, results in found.items()}
+
+
+def _that_counts(results: Sequence[LastResult]) -> LastResult:
+    """Of what evaluations tell of one topic-partition, the last evaluation first."""
+    newest = max(results, key=lambda each: each.at_ms)
+    sure = max((each for each in results if each.is_sure), key=lambda each: each.at_ms, default=None)
+    return newest if sure is None or newest.counts_after(sure) else sure
 
 
 def _understood(records: Iterable[dg.TableRecord]) -> dict[int, LastResult]:
@@ -126,23 +138,26 @@ def as_table(results: LastResults) -> dg.TableMetadataValue:
             # The newest: an older result that was fine is not to count again.
             result = LastResult(found[ROWS][1].at_ms, f"{others}: see keptlog verify", is_looked_at)
             rows.append(_row([number for number, _ in found[ROWS:]], result))
-    whole: dict[int, list[int]] = defaultdict(list)
+    whole: dict[LastResult, list[int]] = defaultdict(list)
     for number, each in newest_first:
         if each.problem is None:
-            whole[each.at_ms].append(number)
-    times = list(whole)
-    rows += [_row(whole[at_ms], LastResult(at_ms, None)) for at_ms in times[:ROWS]]
-    if len(times) > ROWS:
-        rows.append(_row([number for at_ms in times[ROWS:] for number in whole[at_ms]], LastResult(times[-1], None)))
+            whole[each].append(number)
+    kinds = list(whole)
+    rows += [_row(whole[each], each) for each in kinds[:ROWS]]
+    if len(kinds) > ROWS:
+        numbers = [number for each in kinds[ROWS:] for number in whole[each]]
+        in_full = all(each.is_in_full for each in kinds[ROWS:])
+        rows.append(_row(numbers, LastResult(kinds[-1].at_ms, None, is_in_full=in_full)))
     return dg.MetadataValue.table(rows, _SCHEMA)
 
 
 def _row(numbers: Iterable[int], found: LastResult) -> dg.TableRecord:
+    whole = "ok" if found.is_in_full else _NOT_IN_FULL
     wrong = "broken" if found.is_looked_at else _NOT_LOOKED_AT
     return dg.TableRecord(
         {
             "partitions": _as_text(numbers),
-            "result": "ok" if found.problem is None else wrong,
+            "result": whole if found.problem is None else wrong,
             "looked_at": iso_time(found.at_ms),
             "problem": "" if found.problem is None else found.problem[:_LONGEST_PROBLEM],
         }
@@ -156,7 +171,7 @@ def _from_rows(records: Iterable[dg.TableRecord]) -> Iterator[tuple[int, LastRes
         is_looked_at = row["result"] != _NOT_LOOKED_AT
         problem = row["problem"] if row["result"] == "broken" or not is_looked_at else None
         for number in _as_numbers(row["partitions"]):
-            yield number, LastResult(at_ms, problem, is_looked_at)
+            yield number, LastResult(at_ms, problem, is_looked_at, row["result"] != _NOT_IN_FULL)
 
 
 def _as_text(numbers: Iterable[int]) -> str:

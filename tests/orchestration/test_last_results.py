@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import dagster as dg
+import pytest
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
 from dagster._core.events import DagsterEvent, DagsterEventType
 from hypothesis import given
@@ -28,7 +29,8 @@ times = st.integers(NOW_MS, NOW_MS + 20)
 results = st.dictionaries(
     st.integers(0, 40),
     st.builds(LastResult, times, st.sampled_from([None, "offsets do not rise", "is gone"]))
-    | st.builds(LastResult, times, st.just("its file is gone"), st.just(value=False)),
+    | st.builds(LastResult, times, st.just("its file is gone"), st.just(value=False))
+    | st.builds(LastResult, times, st.none(), is_in_full=st.just(value=False)),
 )
 
 
@@ -44,9 +46,7 @@ def test_what_was_looked_at_now_counts_and_all_else_stays(
     found = merged(before, now, None)
     assert found.keys() == before.keys() | now.keys()
     for number, each in found.items():
-        is_still_broken = (
-            number in before and before[number].is_broken and number in now and not now[number].is_looked_at
-        )
+        is_still_broken = number in before and before[number].is_broken and number in now and not now[number].is_sure
         assert each == (before if is_still_broken or number not in now else now)[number]
 
 
@@ -70,16 +70,51 @@ def test_what_could_not_be_looked_at_by_a_clock_that_is_ahead_is_not_broken_for_
     assert (found.is_looked_at, found.is_broken) == (False, False)
 
 
-def test_what_a_run_found_broken_stays_so_if_one_that_began_later_and_ended_before_could_not_look() -> None:
-    check = dg.AssetCheckKey(dg.AssetKey(["users", "clean"]), "G2_order_is_kept")
+_LATER = NOW_MS + 1000
+
+
+@pytest.mark.parametrize(
+    "later",
+    [LastResult(_LATER, "no answer", is_looked_at=False), LastResult(_LATER, None, is_in_full=False)],
+    ids=["could not look", "did not read the values"],
+)
+def test_what_a_run_found_broken_stays_so_beside_one_that_began_later_ended_before_and_was_not_sure(
+    later: LastResult,
+) -> None:
     broken = LastResult(NOW_MS, "offsets do not rise")
+    assert _told_by_runs_that_know_nothing_of_each_other(later, broken) == broken
+    assert _told_by_runs_that_know_nothing_of_each_other(broken, later) == broken
+
+
+def test_what_was_found_whole_in_full_outweighs_an_older_break_also_once_it_was_looked_at_quickly() -> None:
+    broken, whole = LastResult(NOW_MS, "offsets do not rise"), LastResult(NOW_MS + 500, None)
+    quick = LastResult(_LATER, None, is_in_full=False)
+    assert _told_by_runs_that_know_nothing_of_each_other(broken, whole, quick, broken) == quick
+
+
+def _told_by_runs_that_know_nothing_of_each_other(*results: LastResult) -> LastResult:
+    check = dg.AssetCheckKey(dg.AssetKey(["users", "clean"]), "G2_order_is_kept")
     with dg.DagsterInstance.ephemeral() as instance:
-        for result in (LastResult(NOW_MS + 1000, "no answer", is_looked_at=False), broken):
-            now = merged(last_results(instance, check, None, NOW_MS + DAY_MS), {0: result}, None)
-            metadata = {TABLE: as_table(now)}
-            made = dg.AssetCheckEvaluation(check.asset_key, check.name, passed=False, metadata=metadata)
+        for result in results:
+            made = dg.AssetCheckEvaluation(
+                asset_key=check.asset_key,
+                check_name=check.name,
+                passed=False,
+                metadata={TABLE: as_table({0: result})},
+            )
             instance.report_runless_asset_event(made)
-        assert last_results(instance, check, None, NOW_MS + DAY_MS) == {0: broken}
+        return last_results(instance, check, None, NOW_MS + DAY_MS)[0]
+
+
+def test_a_clean_tells_that_it_has_not_read_the_values_and_a_verification_that_it_has(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"))
+    check = dg.AssetCheckKey(dg.AssetKey(["users", "clean"]), "G1_one_record_a_key")
+    assert world.clean().success
+    assert not last_results(world.instance, check, None, world.now_ms)[0].is_in_full
+    world.now_ms += 1000
+    world.run_job("verify", dg.RunRequest())
+    assert last_results(world.instance, check, None, world.now_ms)[0].is_in_full
 
 
 def test_many_that_could_not_be_looked_at_stay_so_beside_older_results_that_were_fine() -> None:
