@@ -33,7 +33,13 @@ _NAMED = 3
 """So many of those that failed of the same are named."""
 _has_answered: ContextVar[bool] = ContextVar("has_answered", default=False)
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of text.")
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    callback=lambda _context, _option, as_json: require_open_for(as_json),
+    help="Print JSON for scripts instead of text.",
+)
 quiet_option = click.option("--quiet", is_flag=True, help="No progress on stderr.")
 run_id_option = click.option(
     "--run-id",
@@ -98,6 +104,17 @@ def require_stdout(what: str = "records") -> None:
     """
     if "stdout" in closed_streams():
         raise InvalidConfig(f"{what} go to standard output, and that is closed: open it")
+
+
+def require_open_for(as_json: bool) -> bool:  # noqa: FBT001  # a value of click's
+    """Whether JSON is asked for, which a program is to read: with nothing to read there, 0 would be no answer.
+
+    Raises:
+        InvalidConfig: it is asked for, and standard output is closed.
+    """
+    if as_json:
+        require_stdout("answers as JSON")
+    return as_json
 
 
 def begin_answer() -> None:

@@ -7,14 +7,14 @@ import signal
 
 import click
 
-from keptlog.cli.output import print_json
+from keptlog.cli.output import json_option, print_json
 from keptlog.interrupted import interrupt
 from keptlog.log.words.units import size
 
 
 @click.command(short_help="Let Spark start with less work.")
 @click.option("--remove", is_flag=True, help="Remove all archives of yours instead.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def spark_archive(*, remove: bool, as_json: bool) -> None:
     """Make an archive of the classes that Spark's Java loads, from which each later start takes them.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from keptlog.cli.output import print_json
+from keptlog.cli.output import json_option, print_json
 
 
 @click.command(short_help="Write the code that Spark's workers need.")
@@ -17,7 +17,7 @@ from keptlog.cli.output import print_json
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file; by default a new one here, named by its content.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def spark_pack(output: Path | None, *, as_json: bool) -> None:
     """Write keptlog's code as an archive that Spark's workers import it from.
 

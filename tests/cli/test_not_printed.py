@@ -97,7 +97,10 @@ def test_records_that_would_go_to_a_closed_stdout_are_refused_and_no_position_mo
     assert keptlog("reader", "list", "--json").json["readers"][0]["position"] is None
 
 
-@pytest.mark.parametrize(("line", "what"), [("files users", "paths"), ("topic export", "declarations")])
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [("files users", "paths"), ("topic export", "declarations"), ("status --json", "answers as JSON")],
+)
 def test_what_a_program_would_read_is_not_said_to_be_printed_to_a_closed_stdout(
     users: Path, line: str, what: str
 ) -> None:
@@ -106,3 +109,14 @@ def test_what_a_program_would_read_is_not_said_to_be_printed_to_a_closed_stdout(
 
     assert done.returncode == 2
     assert done.stderr == f"keptlog: {what} go to standard output, and that is closed: open it\n"
+
+
+@pytest.mark.usefixtures("users")
+def test_nothing_is_changed_where_json_is_asked_for_and_stdout_is_closed() -> None:
+    before = _state()
+    command = f"{sys.executable} -m keptlog {_CHANGES['append --json']} >&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert done.stderr == "keptlog: answers as JSON go to standard output, and that is closed: open it\n"
+    assert _state() == before
