@@ -9,6 +9,7 @@ What can't be taken is noted as a problem, and reading goes on: people want to s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -57,7 +58,7 @@ class YamlFile:
             self.refuse(content.count(b"\n", 0, error.start) + 1, "this is no text in UTF-8")
             return None
         try:
-            return _composed(text)
+            return _composed(_without_tabs(text))
         except ReaderError as error:
             self.refuse(text.count("\n", 0, error.position) + 1, f"YAML has no place for the character {_code(error)}")
         except yaml.MarkedYAMLError as error:
@@ -141,6 +142,17 @@ def kind_of(node: Node) -> str:
 def line_of(node: Node) -> int:
     """Counted from 1."""
     return int(node.start_mark.line) + 1
+
+
+def _without_tabs(text: str) -> str:
+    """JSON may be indented with tabs, which PyYAML does not take; in a text of JSON's a tab is an escape."""
+    if "\t" not in text:
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return text.replace("\t", " ")
 
 
 def _composed(text: str) -> Node | None:

@@ -74,6 +74,12 @@ def test_a_file_may_declare_no_topic(text: str) -> None:
     assert (read(text).entries, read(text).problems) == ((), ())
 
 
+def test_json_may_be_indented_with_tabs() -> None:
+    file = read('{\n\t"topics": {\n\t\t"a": {"description": "b\\tc", "partitions":\t2},\n\t\t"e f": {}\n\t}\n}\n')
+    assert [entry.topic for entry in file.entries] == [DeclaredTopic("a", 2, {}, About("b\tc"))]
+    assert [each.line for each in file.problems] == [4]
+
+
 def test_what_yaml_takes_for_something_else_stays_as_it_is_written() -> None:
     [entry] = read("topics:\n  on:\n    description: no\n    config: {min.cleanable.dirty.ratio: 5e-1}\n").entries
     assert (entry.topic.name, entry.topic.about.description) == ("on", "no")
