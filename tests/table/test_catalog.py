@@ -108,6 +108,12 @@ def test_a_configured_catalog_that_makes_no_sense_is_refused(tmp_path: Path, mon
         open_catalog(tmp_path)
 
 
+def test_a_rest_catalog_without_an_address_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "rest")
+    with pytest.raises(InvalidConfig, match="it has no uri, the address of a REST catalog"):
+        open_catalog(tmp_path)
+
+
 def test_a_database_without_a_warehouse_is_refused_before_anything_is_made_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,8 +100,9 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
             "its uri does not tell what kind of catalog it is (it is not shown, it may hold a password): that of a "
             "database begins with postgresql:// or sqlite:///, that of a REST catalog with https://; or give its type"
         )
-    if kind_of(properties) == "rest" and uri and not uri.lower().startswith(_WEB):
-        raise _refused("its uri is no address of a REST catalog: it begins with http:// or https://")
+    if kind_of(properties) == "rest" and not uri.lower().startswith(_WEB):
+        what = "its uri is no address of a REST catalog" if uri else "it has no uri, the address of a REST catalog"
+        raise _refused(f"{what}: it begins with http:// or https://")
     for name, value in _flat(properties):
         if name != "s3.proxy-uri" and _USER_IN_ADDRESS.match(value):
             raise _refused(
