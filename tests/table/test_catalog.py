@@ -108,6 +108,15 @@ def test_a_configured_catalog_that_makes_no_sense_is_refused(tmp_path: Path, mon
         open_catalog(tmp_path)
 
 
+def test_a_warehouse_that_depends_on_the_working_directory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", "lake")
+    with pytest.raises(InvalidConfig, match="its warehouse lake is another folder in each working directory: give the"):
+        open_catalog(tmp_path)
+
+
 def test_a_rest_catalog_without_an_address_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "rest")
     with pytest.raises(InvalidConfig, match="it has no uri, the address of a REST catalog"):

@@ -60,7 +60,7 @@ def catalog_settings() -> dict[str, Any] | None:
     """What is configured for keptlog's catalog; null if nothing is. A secret that others can read is a warning.
 
     Raises:
-        InvalidConfig: it is no list of settings, or one of them would be told.
+        InvalidConfig: it is no list of settings, one of them would be told, or its warehouse is a relative path.
     """
     from pyiceberg.utils.config import Config  # noqa: PLC0415  # as above
 
@@ -75,6 +75,7 @@ def catalog_settings() -> dict[str, Any] | None:
         warn_of_readers(file)
     if configured:
         require_no_password_told(configured)
+        _require_whole_warehouse(configured)
     return configured
 
 
@@ -120,6 +121,16 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
         raise _refused(
             "the password in its uri has an @ in it, so that nobody can tell where it ends: write %40 for @, "
             "%2F for /, %3A for : and %25 for %"
+        )
+
+
+def _require_whole_warehouse(properties: Mapping[str, Any]) -> None:
+    """A database's catalog names files below it, and from another working directory a relative path leads elsewhere."""
+    warehouse = str(properties.get("warehouse") or "/")
+    if kind_of(properties) == "sql" and not warehouse.startswith("/") and ":" not in warehouse:
+        raise _refused(
+            f"its warehouse {warehouse} is another folder in each working directory: give the whole path. Topics that "
+            "are below it already are found only where commands were run until now"
         )
 
 
