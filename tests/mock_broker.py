@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import confluent_kafka
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 
 PARTITIONS = 4
 BROKER_ID = 1
@@ -45,17 +45,29 @@ class MockBroker:
         set_leader(self.producer, topic, partition, BROKER_ID)
 
 
-def set_leader(owner: Producer, topic: str, partition: int, broker_id: int) -> None:
-    """Make a broker of a mock cluster the leader of a partition; ``owner`` is the client that the cluster lives in.
+def break_connections(owner: Producer, api: int, answers_before: int = 0) -> None:
+    """Break the connection once at the next request of an API, by its number in Kafka's protocol, or some later."""
+    codes = [*[0] * answers_before, KafkaError._TRANSPORT]
+    _librdkafka().rd_kafka_mock_push_request_errors_array(
+        _cluster(owner), api, len(codes), (ctypes.c_int * len(codes))(*codes)
+    )
 
-    Only librdkafka's own interface can do that, to which the client has no door: its handle is found where CPython
-    keeps the first field of an object.
+
+def set_leader(owner: Producer, topic: str, partition: int, broker_id: int) -> None:
+    """Make a broker of a mock cluster the leader of a partition; ``owner`` is the client that the cluster lives in."""
+    refused = _librdkafka().rd_kafka_mock_partition_set_leader(_cluster(owner), topic.encode(), partition, broker_id)
+    assert not refused, f"there is no {topic}-{partition}"
+
+
+def _cluster(owner: Producer) -> int:
+    """The mock cluster that lives in a client, for librdkafka's own interface.
+
+    The client has no door to that: its handle is found where CPython keeps the first field of an object.
     """
     handle = ctypes.c_void_p.from_address(id(owner) + 2 * ctypes.sizeof(ctypes.c_void_p)).value
-    cluster = _librdkafka().rd_kafka_handle_mock_cluster(handle)
+    cluster: int | None = _librdkafka().rd_kafka_handle_mock_cluster(handle)
     assert cluster, "this client has no mock cluster"
-    refused = _librdkafka().rd_kafka_mock_partition_set_leader(cluster, topic.encode(), partition, broker_id)
-    assert not refused, f"there is no {topic}-{partition}"
+    return cluster
 
 
 @cache
@@ -70,6 +82,12 @@ def _librdkafka() -> ctypes.CDLL:
         ctypes.c_char_p,
         ctypes.c_int32,
         ctypes.c_int32,
+    ]
+    library.rd_kafka_mock_push_request_errors_array.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_int16,
+        ctypes.c_size_t,
+        ctypes.POINTER(ctypes.c_int),
     ]
     return library
 

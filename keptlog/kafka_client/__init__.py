@@ -1,1 +1,1 @@
-"""How Kafka brokers are reached: the client's settings, with their secrets kept, and its errors in words."""
+"""How Kafka brokers are reached: settings whose secrets are kept, errors in words, and offsets that were told."""

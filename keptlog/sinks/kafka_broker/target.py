@@ -12,6 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_errors
 from keptlog.kafka_client.settings import ClientSettings
+from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import topic_id_of
 
 _NOT_KAFKAS = ("compaction.strategy", "internal.", "keptlog.")
@@ -109,7 +110,9 @@ class Targets:
             admin = self._admin(trouble)
             starts = admin.list_offsets(dict.fromkeys(names, _EARLIEST), request_timeout=WAIT_SECONDS)
             ends = admin.list_offsets(dict.fromkeys(names, _LATEST), request_timeout=WAIT_SECONDS)
-            return [name.partition for name in names if starts[name].result().offset < ends[name].result().offset]
+            return [
+                name.partition for name in names if told_offset(starts[name]).offset < told_offset(ends[name]).offset
+            ]
 
     def _admin(self, trouble: Trouble) -> AdminClient:
         """A client that has reached a broker."""

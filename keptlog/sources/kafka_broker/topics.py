@@ -35,6 +35,7 @@ from confluent_kafka.admin import (
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_errors, translated
 from keptlog.kafka_client.settings import ClientSettings
+from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import topic_id_of
 from keptlog.log.config import NOT_APPLICABLE, SETTINGS
 from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic
@@ -83,14 +84,18 @@ class _Answers:
         return ask(self.admin, self.trouble, lambda seconds: self.admin.list_topics(timeout=seconds), self.wait_seconds)
 
     def of(
-        self, futures: Mapping[Name, Future[Value]], topic_of: Callable[[Name], str], doing: str
+        self,
+        futures: Mapping[Name, Future[Value]],
+        topic_of: Callable[[Name], str],
+        doing: str,
+        told: Callable[[Future[Value]], Value] = Future.result,
     ) -> tuple[dict[Name, Value], dict[Name, KeptlogError]]:
         """The results that could be had, and why others could not."""
         results: dict[Name, Value] = {}
         errors: dict[Name, KeptlogError] = {}
         for name, future in futures.items():
             try:
-                results[name] = future.result()
+                results[name] = told(future)
             except KafkaException as error:
                 where = f"topic {topic_of(name)}: {doing}"
                 errors[name] = translated(error.args[0], self.settings, where, self.trouble)
@@ -237,7 +242,7 @@ def _offsets(
     futures = answers.admin.list_offsets(
         wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=answers.wait_seconds
     )
-    found, errors = answers.of(futures, lambda each: str(each.topic), "its offsets can't be looked at")
+    found, errors = answers.of(futures, lambda each: str(each.topic), "its offsets can't be looked at", told_offset)
     answers.failed |= {(each.topic, each.partition): error for each, error in errors.items()}
     return {(each.topic, each.partition): result for each, result in found.items()}
 
