@@ -47,10 +47,13 @@ class MockBroker:
 
 def break_connections(owner: Producer, api: int, answers_before: int = 0) -> None:
     """Break the connection once at the next request of an API, by its number in Kafka's protocol, or some later."""
-    codes = [*[0] * answers_before, KafkaError._TRANSPORT]
-    _librdkafka().rd_kafka_mock_push_request_errors_array(
-        _cluster(owner), api, len(codes), (ctypes.c_int * len(codes))(*codes)
-    )
+    answer(owner, api, *[0] * answers_before, KafkaError._TRANSPORT)
+
+
+def answer(owner: Producer, api: int, *codes: int) -> None:
+    """Answer the next requests of an API with these errors; 0 is an answer as ever."""
+    errors = (ctypes.c_int * len(codes))(*codes)
+    _librdkafka().rd_kafka_mock_push_request_errors_array(_cluster(owner), api, len(codes), errors)
 
 
 def set_leader(owner: Producer, topic: str, partition: int, broker_id: int) -> None:

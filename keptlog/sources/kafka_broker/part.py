@@ -55,8 +55,9 @@ _TABLE_BYTES = 8 * 2**20
 _BROKER_END = re.compile(r"broker end offset is (\d+)")
 """Where a log was cut off: librdkafka tells it in words alone."""
 
+# Of the group that it must name and never joins:
+_OF_THE_GROUP = "FindCoordinator"
 _HARMLESS = {
-    # Of the group that it must name and never joins.
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
@@ -178,7 +179,7 @@ class _Reading:
 
     def _heed(self, error: KafkaError | None, offset: int) -> None:
         """What came between the records."""
-        if error is None or error.code() in _HARMLESS:
+        if error is None or error.code() in _HARMLESS or error.str().startswith(_OF_THE_GROUP):
             return
         if error.code() == OFFSET_OUT_OF_RANGE and "truncation" in error.str():
             found = _BROKER_END.search(error.str())

@@ -6,12 +6,15 @@ import pickle
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import KafkaError
 
 from keptlog.errors import InvalidConfig, InvalidRecord, StalePlan, StorageUnavailable
 from keptlog.log.record import Record
 from keptlog.sources.kafka_broker import part as module
+from tests.mock_broker import answer
 from tests.sources.kafka_broker.conftest import Mock, read
 
+FIND_COORDINATOR = 10
 T = 1_700_000_000_000
 ODD = [
     Record(0, None, None, T),
@@ -98,6 +101,13 @@ def test_a_broker_that_is_not_there_is_named_with_the_reason_and_logged_once_whi
     [logged] = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert logged.startswith("odd-0 at 127.0.0.1:1: no broker at 127.0.0.1:1 answers: ")
     assert logged.endswith("; waiting for it for up to 0.5 s")
+
+
+@pytest.mark.parametrize("code", [KafkaError._BAD_MSG, KafkaError.INVALID_GROUP_ID, KafkaError.UNSUPPORTED_VERSION])
+def test_what_befalls_the_group_that_is_never_joined_stops_nothing(mock: Mock, code: int) -> None:
+    mock.produce(f"groupless{code}", [Record(0, b"k", b"v", T)])
+    answer(mock.owner, FIND_COORDINATOR, code)
+    assert read(mock.part(f"groupless{code}", 0, 1)) == [Record(0, b"k", b"v", T)]
 
 
 def test_a_setting_that_librdkafka_does_not_know_is_refused(mock: Mock) -> None:
