@@ -117,6 +117,16 @@ def test_nothing_is_changed_through_a_home_that_was_moved_until_it_is_back(tmp_p
     assert [value for _, _, value in values(store_at(made))] == [b"1", b"2", b"3"]
 
 
+def test_who_is_told_to_move_a_home_back_is_told_of_what_lies_there_now(tmp_path: Path) -> None:
+    made, moved = tmp_path / "home", tmp_path / "moved"
+    create(made)
+    made.rename(moved)
+    create(made)
+    told = f"was moved from {made}.*; move what lies there now aside; then move it back, or make {made} a link to it"
+    with pytest.raises(InvalidConfig, match=told):
+        store_at(moved).create_topic("another", 1, COMPACTED)
+
+
 def test_a_copy_that_took_the_place_of_the_original_is_the_original(tmp_path: Path) -> None:
     original, copy = copied(tmp_path)
     original.rename(tmp_path / "before")

@@ -139,9 +139,9 @@ def _elsewhere_problem(found: Elsewhere) -> Problem:
         return Problem(str(home), str(found), "the folder was copied", todo, export)
     # A link that leads nowhere is that of an earlier move: it is replaced, which a plain ln refuses.
     options = "-sfn" if found.made_at.is_symlink() else "-s"
-    link = None if found.made_at.exists() else shlex.join(["ln", options, str(home), str(found.made_at)])
-    todo = f"let {found.made_at} lead here again: move it back, or make that a link"
-    return Problem(str(home), str(found), "the folder was moved, or its disk is mounted elsewhere", todo, link)
+    link = None if found.is_place_taken else shlex.join(["ln", options, str(home), str(found.made_at)])
+    cause = "the folder was moved, or its disk is mounted elsewhere"
+    return Problem(str(home), str(found), cause, found.way_back, link)
 
 
 def _disk(patient: Patient) -> Iterator[Problem]:

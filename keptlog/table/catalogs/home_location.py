@@ -48,6 +48,8 @@ class Elsewhere:
     made_at: Path
     is_copy: bool
     """Whether the home that was made is still there; else it was moved."""
+    is_place_taken: bool
+    """Whether something is there. What is moved into the place of a folder ends inside of it."""
 
     def __str__(self) -> str:
         """Why nothing may be changed through it, in one line, with what to do."""
@@ -58,8 +60,14 @@ class Elsewhere:
             )
         return (
             f"home {self.home} was moved from {self.made_at}, and its catalog names all files by their paths there: "
-            f"nothing may be changed; move it back, or make {self.made_at} a link to it"
+            f"nothing may be changed; {self.way_back}"
         )
+
+    @property
+    def way_back(self) -> str:
+        """What to do about one that was moved."""
+        aside = "move what lies there now aside; then " if self.is_place_taken else ""
+        return f"{aside}move it back, or make {self.made_at} a link to it"
 
 
 def why_elsewhere(home: Path) -> str | None:
@@ -82,7 +90,8 @@ def elsewhere(home: Path) -> Elsewhere | None:
     for made_at in origin.locations if origin else ():
         if not _is_same(made_at, home):
             there = _origin(made_at / DATABASE)
-            return Elsewhere(home, made_at, bool(origin and there and there.home_id == origin.home_id))
+            is_copy = bool(origin and there and there.home_id == origin.home_id)
+            return Elsewhere(home, made_at, is_copy, made_at.exists())
     return None
 
 
