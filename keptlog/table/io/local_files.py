@@ -100,6 +100,11 @@ def lost_links(folder: str, local: str) -> Iterator[str]:
                 yield f"{folder}{parent.removeprefix(local)}/{name}"
 
 
+def lost_link_above(local: str) -> Path | None:
+    """The link on the way to a file that leads nowhere now: a disk that is not mounted may have the file."""
+    return next((parent for parent in Path(local).parents if parent.is_symlink() and not parent.exists()), None)
+
+
 def _status(path: Path) -> os.stat_result | None:
     """Null if nothing is there: it went meanwhile, or is a link that leads nowhere, or to itself."""
     try:

@@ -302,12 +302,15 @@ class _Emptying:
         removal = Removal(files, location, read_journals(files, location, sizes)[0])
         drafts = drafts_among(location, sizes)
         kept = comparable_forms([self.table.metadata_location, *removal.journals, *drafts])
-        known = removal.named().union(kept.values())
         # What is hidden is no journal and no draft any more.
         hidden = hidden_below(files, location)
         unlisted = [*hidden.files, *lost_links_below(location)]
         there = sizes | {file.path: file.size_bytes for file in unlisted}
-        there |= removal.elsewhere(references.data_bytes | references.metadata_bytes)
+        outside = removal.elsewhere(references.data_bytes | references.metadata_bytes | removal.named_by(_is_purge))
+        there |= outside
+        # What purges have left outside is in a deletion's journal from now on: theirs go with it.
+        mine, theirs = (comparable_forms(removal.named_by(whose)).values() for whose in (_is_deletion, _is_purge))
+        known = {*mine, *kept.values(), *(set(theirs) - set(comparable_forms(outside).values()))}
         forms = comparable_forms(there)
         new = {path: size for path, size in there.items() if forms[path] not in known}
         if any(file.path not in sizes for file in files.list(journal_folder(location))):
@@ -349,9 +352,8 @@ class _Emptying:
         doomed = removal.own(_is_deletion, ())
         removal.delete(doomed.values())
         listed = [file.path for file in removal.look_again(doomed.values())]
-        there = set(comparable_forms([*listed, *(file.path for file in removal.hidden.files)]).values())
         # Of the journals of purges only what they had deleted before: the rest is in the deletion's own.
-        doomed |= removal.own(lambda journal: not _is_deletion(journal), there)
+        doomed |= removal.own(_is_purge, removal.named_and_left())
         if any(journal.paths for journal in doomed.values()):
             removal.files.make_deletions_durable(removal.location)
         drafts: list[str] = []
@@ -388,3 +390,7 @@ class _Emptying:
 
 def _is_deletion(journal: Journal) -> bool:
     return journal.kind == DELETION
+
+
+def _is_purge(journal: Journal) -> bool:
+    return not _is_deletion(journal)

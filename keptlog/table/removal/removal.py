@@ -30,9 +30,11 @@ from keptlog.errors import StorageUnavailable
 from keptlog.log.words.counted import counted
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles, local_path
+from keptlog.table.io.local_files import lost_link_above
 from keptlog.table.metadata.references import below, comparable_forms
 from keptlog.table.removal.hidden import HiddenFiles, hidden_below
 from keptlog.table.removal.journal import DELETION, DeletedFile, Journal, write_journal
+from keptlog.table.removal.topic_storage import lost_links_below
 from keptlog.table.waiting.reach import OUT_OF_REACH
 from keptlog.table.waiting.reaching import one_line
 
@@ -68,6 +70,8 @@ class Removal:
     _left: dict[str, NotDeleted] = field(default_factory=dict)
     hidden: HiddenFiles = field(default_factory=HiddenFiles)
     """What the new listing does not show."""
+    _present: set[str] = field(default_factory=set)
+    """What was there when it was looked again, in comparable form."""
 
     @property
     def not_deleted(self) -> tuple[NotDeleted, ...]:
@@ -86,6 +90,11 @@ class Removal:
     def named(self) -> set[str]:
         """All that the journals name, in comparable form."""
         return set(comparable_forms(path for journal in self.journals.values() for path in journal.paths).values())
+
+    def named_by(self, is_meant: Callable[[Journal], bool]) -> dict[str, int]:
+        """What these journals name, paths to sizes."""
+        meant = [journal for journal in self.journals.values() if is_meant(journal)]
+        return {file.path: file.bytes for journal in meant for file in journal.segments + journal.metadata}
 
     def own(self, is_meant: Callable[[Journal], bool], needed: Collection[str]) -> dict[str, Journal]:
         """What is to go of each of these journals: nothing refers to it, and no later journal names it.
@@ -134,19 +143,25 @@ class Removal:
         """Find out what is really gone, from a new listing; gives the listing."""
         listed = list(self.files.list(self.location))
         self.hidden = hidden_below(self.files, self.location)
-        present = set(comparable_forms(file.path for file in [*listed, *self.hidden.files]).values())
+        there = [*listed, *self.hidden.files, *lost_links_below(self.location)]
+        self._present = set(comparable_forms(file.path for file in there).values())
         looked_for = [file for journal in doomed for file in journal.segments + journal.metadata]
         forms = comparable_forms(file.path for file in looked_for)
         for file in looked_for:
-            reason = self._why_left(file.path, forms[file.path], present)
+            reason = self._why_left(file.path, forms[file.path])
             if reason:
                 self._left[file.path] = NotDeleted(file.path, file.bytes, reason)
         return listed
 
-    def _why_left(self, path: str, form: str, present: Collection[str]) -> str | None:
+    def named_and_left(self) -> set[str]:
+        """Of all that the journals name, what was not gone when it was looked again, in comparable form."""
+        forms = comparable_forms(path for journal in self.journals.values() for path in journal.paths)
+        return {form for path, form in forms.items() if self._why_left(path, form)}
+
+    def _why_left(self, path: str, form: str) -> str | None:
         """Null if it is gone."""
         if self._is_below(form):
-            return self._reasons.get(path, _STILL_THERE if form in present else None)
+            return self._reasons.get(path, _STILL_THERE if form in self._present else None)
         return self._why_elsewhere(path)
 
     def elsewhere(self, size_bytes: Mapping[str, int]) -> dict[str, int]:
@@ -158,9 +173,13 @@ class Removal:
     def _why_elsewhere(self, path: str) -> str | None:
         """Null if it is not there; where nobody can tell, it may be."""
         try:
-            return _ELSEWHERE if self.files.exists(path) else None
+            if self.files.exists(path):
+                return _ELSEWHERE
         except _FAILURES as error:
             return f"{_ELSEWHERE} ({one_line(error)})"
+        local = local_path(path)
+        lost = lost_link_above(local) if local is not None else None
+        return f"it lies behind {lost}, a link that leads nowhere now (is its disk mounted?)" if lost else None
 
     def settle(self, own: Mapping[str, Journal], leave_receipt: Callable[[str, Journal], object]) -> dict[str, Journal]:
         """Leave receipts of what is gone, and drop the journals of which nothing is left.
