@@ -41,6 +41,33 @@ def test_topics_are_not_gone_for_a_proxy_that_says_so(store: LogStore, server: R
     assert store.topics() == [TOPIC]
 
 
+GATEWAY = b'{"message": "no Route matched with those values"}'
+SPRING = b'{"timestamp": "2026-11-27", "status": 404, "error": "Not Found", "path": "/v1"}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (Answer(404, text=GATEWAY), "JSON that is no error of an Iceberg catalog"),
+        (Answer(404, text=SPRING), "JSON that is no error of an Iceberg catalog"),
+        (Answer(404, text=b'{"error": '), "JSON that is no error of an Iceberg catalog"),
+        (Answer(404, kind="FileIOUnknownHostException"), "tells of the catalog's storage"),
+        (Answer(404, kind="NotFoundException"), "tells of the catalog's storage"),
+    ],
+    ids=["gateway", "Spring", "half", "a bucket's host", "a file"],
+)
+def test_topics_are_not_gone_for_json_that_is_no_error_of_a_catalog_or_one_of_its_storage(
+    store: LogStore, server: RestServer, answer: Answer, told: str
+) -> None:
+    server.answers["list"] = [answer]
+    with pytest.raises(StorageUnavailable, match=told):
+        store.topics()
+    server.answers["load"] = [answer] * 2
+    with pytest.raises(StorageUnavailable, match=told):
+        store.load_table(TOPIC)
+    assert store.topics() == [TOPIC]
+
+
 @pytest.mark.parametrize(
     "text", [b"{}", b'{"identifiers": [{"na', b'{"metadata": []}', b" "], ids=["other form", "half", "list", "empty"]
 )
@@ -118,7 +145,9 @@ def test_a_page_in_place_of_the_configuration_is_told_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("status", "text"), [(200, PAGE), (200, b"{}"), (404, PAGE), (409, PAGE)], ids=["page", "JSON", "404", "409"]
+    ("status", "text"),
+    [(200, PAGE), (200, b"{}"), (404, PAGE), (409, PAGE), (404, GATEWAY), (409, GATEWAY)],
+    ids=["page", "JSON", "404", "409", "404 in JSON", "409 in JSON"],
 )
 @pytest.mark.parametrize("lands", [True, False])
 def test_a_commit_that_a_proxy_answers_lands_once(
@@ -129,11 +158,12 @@ def test_a_commit_that_a_proxy_answers_lands_once(
     assert values(store) == [(0, 0, b"1"), (0, 1, b"2")]
 
 
+@pytest.mark.parametrize("text", [DEFAULT_BACKEND, GATEWAY])
 def test_a_commit_that_landed_is_in_doubt_while_a_proxy_says_that_nothing_is_there(
-    store: LogStore, server: RestServer, tmp_path: Path
+    store: LogStore, server: RestServer, tmp_path: Path, text: bytes
 ) -> None:
     def catalog_is_gone(_: float) -> None:
-        server.answers["load"] = [Answer(404, text=DEFAULT_BACKEND)] * 2
+        server.answers["load"] = [Answer(404, text=text)] * 2
 
     waiting = LogStore(open_catalog(tmp_path / "elsewhere"), {}, catalog_is_gone, new_id)
     server.answers["commit"] = [Answer(503, lands=True)]

@@ -1,11 +1,13 @@
 """Tells answers that a catalog has not given: those of who stands before it, where it is not there.
 
     200, 302    the page of a portal that wants people to sign in
-    404, 409    the default of an ingress, a mesh or a proxy, while the catalog behind it is started again
+    404, 409    the default of an ingress, a mesh or a gateway, while the catalog behind it is started again
 
 Taken for the catalog's own, a 404 means that there are no topics, or that one was deleted, and a commit whose first
-answer was lost would be taken for one that never landed. Iceberg's protocol gives an object in JSON for all of these.
-What has none is no answer. Of a HEAD, which has no body, nobody can tell.
+answer was lost would be taken for one that never landed. Iceberg's protocol gives an object in JSON for all of these,
+and for a refusal one of a form of its own: gateways speak JSON too. What has none is no answer. Nor does a 404 say that
+a topic is not there if it tells that the catalog does not find its storage. Of a HEAD, which has no body, nobody can
+tell.
 
 JSON that is cut off, or has another form than what was asked for, is no answer either. Taken for a table, it would be
 metadata that is damaged, and people would look for a copy of a file that is whole.
@@ -24,6 +26,8 @@ from keptlog.table.waiting.reach import FailureKind, ToldFailure
 
 _MEANT = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 """Refusals that say how things are; what the others say is the same whoever gives them."""
+_OF_ITS_STORAGE = {"NotFoundException", "FileIOUnknownHostException"}
+"""Kinds of a 404, by which some catalogs tell that a file or a bucket's host is not found."""
 _WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
 
 
@@ -54,6 +58,19 @@ def require_catalogs_own(answer: Response, *_: object, **__: object) -> None:
         raise ForeignAnswer(
             f"{status} from {where} came with {kind if content else 'nothing'}, not with JSON of a catalog"
         )
+    if status in _MEANT:
+        _require_refusal(answer)
+
+
+def _require_refusal(answer: Response) -> None:
+    where = f"{answer.status_code} from {answer.url.partition('?')[0]}"
+    try:
+        error = answer.json()["error"]
+        kind, message = str(error["type"]), str(error["message"])
+    except (ValueError, LookupError, TypeError):
+        raise ForeignAnswer(f"{where} came with JSON that is no error of an Iceberg catalog") from None
+    if answer.status_code == HTTPStatus.NOT_FOUND and kind in _OF_ITS_STORAGE:
+        raise ForeignAnswer(f"{where} tells of the catalog's storage, not of what was asked for ({kind}: {message})")
 
 
 @contextmanager
