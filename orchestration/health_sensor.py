@@ -134,7 +134,7 @@ def _consumer_lag(tick: Tick, seen: Overview, now_ms: int) -> tuple[int | None, 
         for topic, why in last.unread.items()
         if topic in seen.sources
     ]
-    lag = None if last.unanswered or unread else sum(topic.lag for topic in last.topics)
+    lag = None if last.unanswered or last.unread else sum(topic.lag for topic in last.topics)
     return lag, [*last.unanswered, *unread, *stopped]
 
 

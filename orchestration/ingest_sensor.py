@@ -84,7 +84,7 @@ def ingest_lag_sensor(automation: Automation) -> dg.SensorDefinition:
 def _tick(tick: Tick) -> dg.SensorResult:
     kafka, log_store = tick.kafka, tick.log_store
     scanner = lag_scanner_of(log_store)
-    if not (scanner.sources() or scanner.unread()):
+    if not scanner.may_have_brokers():
         return dg.SensorResult(skip_reason=NO_SOURCE + log_store.perhaps_away())
     try:
         settings, threshold = kafka.settings(log_store), kafka.threshold

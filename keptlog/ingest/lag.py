@@ -28,7 +28,10 @@ from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.given.past import is_past, was_within
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.named import unnamed
 from keptlog.table.metadata.lineage import require_own
+from keptlog.table.metadata.partitions import PARTITIONS
+from keptlog.table.metadata.state import SOURCE
 from keptlog.table.waiting.reaching import one_line
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ RECENT_MS = 300_000
 WAIT_SECONDS = 5
 """Whoever scans does so again soon, and a sensor's tick has a minute for everything."""
 _CLUSTERS_AT_ONCE = 16
+_NO_SOURCE = StoredSource(None, ())
 
 
 class LogLag(NamedTuple):
@@ -178,8 +182,10 @@ class _Known:
     location: str
     stored: StoredSource
     seen: _Seen
-    why_unread: KeptlogError | None
+    why_unread: KeptlogError | None = None
     """Why its source could not be read; null if it was."""
+    why_unwritable: KeptlogError | None = None
+    """Why nothing may be written to it; null if it may."""
 
 
 @dataclass
@@ -215,10 +221,14 @@ class LagScanner:
         silent = {where or "": str(answer) for where, answer in found.items() if isinstance(answer, KeptlogError)}
         topics: list[TopicLag] = []
         missing: dict[str, KeptlogError] = {}
+        unwritable: dict[str, str] = {}
         for topic, known in sorted(with_broker.items(), key=itemgetter(0)):
             source = known.stored.source
             answer = found[source.bootstrap] if source else None
-            if source is None or answer is None or isinstance(answer, KeptlogError) or not known.id:
+            if known.why_unwritable:
+                unwritable[topic] = f"its lag is not looked at: {unnamed(topic, known.why_unwritable)}"
+                continue
+            if source is None or answer is None or isinstance(answer, KeptlogError):
                 continue
             if source.topic in answer.missing:
                 missing[topic] = answer.missing[source.topic]
@@ -231,17 +241,19 @@ class LagScanner:
             failed = answer.failed.get(source.topic, {})
             topics.append(replace(lag, failed={partition: str(error) for partition, error in failed.items()}))
         unseen: dict[str, object] = {str(name): why for lag in topics for name, why in lag.unseen.items()}
-        unanswered = (*silent.values(), *(f"{name}: {why}" for name, why in (missing | unseen).items()))
+        others = (f"{name}: {why}" for name, why in (missing | unwritable | unseen).items())
+        unanswered = (*silent.values(), *others)
         self._last = LagScan(now_ms, tuple(topics), unanswered, silent, missing, _unread(all_known))
         return self._last
 
-    def unread(self) -> dict[str, KeptlogError]:
-        """By topic, why nobody knows whether it has a broker.
+    def may_have_brokers(self) -> bool:
+        """Whether a topic remembers a broker, or one can't be read that may.
 
         Raises:
             StorageUnavailable: the catalog or the storage can't be reached.
         """
-        return _unread(self._all_known())
+        known = self._all_known()
+        return bool(_with_broker(known) or _unread(known))
 
     def recent(self, now_ms: int) -> LagScan | None:
         """What the last scan found, for whoever does not ask brokers himself; null if that was too long ago."""
@@ -261,23 +273,21 @@ class LagScanner:
         before = self._known.get(topic)
         if before and before.location == location:
             return before
-        topic_id, stored = self._read(topic)
-        seen = before.seen if before and before.id == topic_id else _Seen()
-        if isinstance(stored, KeptlogError):
-            return _Known(None, location, StoredSource(None, ()), seen, stored)
-        return _Known(topic_id, location, stored, seen, None)
-
-    def _read(self, topic: str) -> tuple[str | None, StoredSource | KeptlogError]:
-        """The topic's id, null if nothing may be written to it; and its source, or why it can't be read."""
-        stored = None
+        stored = _NO_SOURCE
         try:
             table = self.store.load_table(topic)
+            if not table.properties.keys() & {PARTITIONS, SOURCE}:  # it is no topic
+                return _Known(None, location, stored, _Seen())
             stored = self.store.source_of(topic)
-            require_own(table)
-            return str(table.metadata.table_uuid), stored
         except KeptlogError as error:
-            # The sensors that clean tell why nothing may be written to it.
-            return None, stored or error
+            return _Known(None, location, stored, _Seen(), why_unread=error)
+        try:
+            require_own(table)
+        except KeptlogError as error:
+            return _Known(None, location, stored, _Seen(), why_unwritable=error)
+        topic_id = str(table.metadata.table_uuid)
+        seen = before.seen if before and before.id == topic_id else _Seen()
+        return _Known(topic_id, location, stored, seen)
 
     def _lag_of(self, topic: str, known: _Known, there: SourceTopic, now_ms: int) -> TopicLag:
         stored, seen = known.stored, known.seen

@@ -80,3 +80,24 @@ def test_its_broker_is_asked_again_once_the_source_can_be_read(here: IngestWorld
     here.world.store.load_table("orders").transaction().set_properties({SOURCE: before}).commit_transaction()
 
     assert NO_BROKER in here.skips()
+
+
+def test_a_table_that_is_no_topic_has_no_broker(tmp_path: Path) -> None:
+    with ingest_world(tmp_path / "home") as made:
+        made.world.topic("users")
+        schema = made.world.store.load_table("users").schema()
+        made.world.store._catalog.create_table(("keptlog", "copy"), schema)
+        assert "no topic here has a Kafka source yet" in made.skips()
+
+
+def test_an_ingested_topic_that_nothing_may_be_written_to_is_told_and_its_lag_is_not_known(here: IngestWorld) -> None:
+    here.produce("users", ("a", "1"))
+    here.knows("users", 1, 0, 0, 0)
+    table = here.world.store.load_table("orders")
+    table.transaction().set_properties({"log.snapshot-id": "1"}).commit_transaction()
+
+    told = here.skips()
+
+    assert "orders: its lag is not looked at: " in told
+    [event] = here.world.tick(health_sensor).asset_events
+    assert "consumer_lag" not in event.metadata
