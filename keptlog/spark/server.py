@@ -66,16 +66,17 @@ def connect_server(
         if settings.get("spark.master", "").startswith("local"):
             variables = with_archive(variables, settings, _HOME)
         process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        watch: subprocess.Popen[bytes] | None = None
         try:
+            watch = _ends_with_us(process)
             words = Words(cast("IO[bytes]", process.stdout))
             _wait_until_it_answers(process, words, (host, port), sleep)
         except BaseException:
-            _end(process)
+            _end(process, watch)
             raise
         words.pass_on()
     try:
-        with _ended_with_us(process):
-            yield process
+        yield process
     except StorageUnavailable:
         # Another that was started at the same time has answered in its place: then this one ends for want of a port.
         with suppress(subprocess.TimeoutExpired):
@@ -84,7 +85,7 @@ def connect_server(
                 raise _taken(port) from None
         raise
     finally:
-        _end(process)
+        _end(process, watch)
 
 
 def remote_of(port: int, session_id: str) -> str:
@@ -110,24 +111,20 @@ def _wait_until_it_answers(
     raise StorageUnavailable(f"Spark's Connect server does not answer after {_START_SECONDS} s; try again")
 
 
-@contextmanager
-def _ended_with_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Within the block it ends even if this process is killed: the pipe of a shell ends then, and the shell ends it.
+def _ends_with_us(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    """A shell that ends it even if this process is killed, for its pipe from here ends then.
 
-    Left alone it would hold the port, and nobody who starts a server anew would know whose it is.
+    Left alone the server would hold the port, and nobody who starts one anew would know whose it is.
     """
     command = ("sh", "-c", 'read -r _; kill "$1"', "sh", str(process.pid))
     nowhere = subprocess.DEVNULL
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True
-    ) as watch:
-        try:
-            yield
-        finally:
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere, start_new_session=True)
+
+
+def _end(process: subprocess.Popen[bytes], watch: subprocess.Popen[bytes] | None) -> None:
+    if watch:
+        with watch:
             watch.kill()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
         process.wait(_STOP_SECONDS)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -129,12 +130,21 @@ def test_a_server_that_died_is_started_again_where_it_was(server: Server, tmp_pa
     assert server.java() not in {died, None}
 
 
+def is_open(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
 def test_one_that_is_killed_leaves_no_java_that_holds_its_port(server: Server) -> None:
     """The last one here: it ends the server of the others."""
-    java = server.java()
-    assert java
+    [at] = server.exported.values()
+    place = urlsplit(Path(at.removeprefix("file:")).read_text().partition("/;")[0])
+    assert is_open(place.port or 0)
     server.process.kill()
     deadline = time.monotonic() + _IN_TIME_SECONDS
-    while Path(f"/proc/{java}").exists():
+    while is_open(place.port or 0):
         assert time.monotonic() < deadline
         time.sleep(0.1)
