@@ -117,11 +117,15 @@ def test_nothing_is_changed_through_a_home_that_was_moved_until_it_is_back(tmp_p
     assert [value for _, _, value in values(store_at(made))] == [b"1", b"2", b"3"]
 
 
-def test_who_is_told_to_move_a_home_back_is_told_of_what_lies_there_now(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_link", [False, True])
+def test_who_is_told_to_move_a_home_back_is_told_of_what_lies_there_now(tmp_path: Path, *, is_link: bool) -> None:
     made, moved = tmp_path / "home", tmp_path / "moved"
     create(made)
     made.rename(moved)
-    create(made)
+    if is_link:
+        made.symlink_to(tmp_path / "nowhere")
+    else:
+        create(made)
     told = f"was moved from {made}.*; move what lies there now aside; then move it back, or make {made} a link to it"
     with pytest.raises(InvalidConfig, match=told):
         store_at(moved).create_topic("another", 1, COMPACTED)

@@ -138,8 +138,8 @@ def _elsewhere_problem(found: Elsewhere) -> Problem:
         export = f"export KEPTLOG_HOME={shlex.quote(str(found.made_at))}"
         return Problem(str(home), str(found), "the folder was copied", todo, export)
     # A link that leads nowhere is that of an earlier move: it is replaced, which a plain ln refuses.
-    options = "-sfn" if found.made_at.is_symlink() else "-s"
-    link = None if found.is_place_taken else shlex.join(["ln", options, str(home), str(found.made_at)])
+    words = ["ln", "-sfn" if found.is_place_taken else "-s", str(home), str(found.made_at)]
+    link = None if os.path.exists(found.made_at) else shlex.join(words)  # noqa: PTH110  # a Path may raise
     cause = "the folder was moved, or its disk is mounted elsewhere"
     return Problem(str(home), str(found), cause, found.way_back, link)
 

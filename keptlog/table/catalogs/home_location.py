@@ -16,6 +16,7 @@ What can't be seen: a copy on another machine at the same path. It has files of 
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,7 @@ class Elsewhere:
     is_copy: bool
     """Whether the home that was made is still there; else it was moved."""
     is_place_taken: bool
-    """Whether something is there. What is moved into the place of a folder ends inside of it."""
+    """Whether something is there: a folder, inside of which the home would end, or a link, which no folder replaces."""
 
     def __str__(self) -> str:
         """Why nothing may be changed through it, in one line, with what to do."""
@@ -91,7 +92,7 @@ def elsewhere(home: Path) -> Elsewhere | None:
         if not _is_same(made_at, home):
             there = _origin(made_at / DATABASE)
             is_copy = bool(origin and there and there.home_id == origin.home_id)
-            return Elsewhere(home, made_at, is_copy, made_at.exists())
+            return Elsewhere(home, made_at, is_copy, os.path.lexists(made_at))
     return None
 
 
@@ -102,7 +103,7 @@ def remembered(home: Path) -> tuple[str, ...]:
 
 def _origin(database: Path) -> _Origin | None:
     """Null if there is no catalog."""
-    if not database.is_file():
+    if not os.path.isfile(database):  # noqa: PTH113  # a Path raises where the old place may not be entered
         return None
     # Not "ro": who was killed in a commit has left a journal, and only a connection that may write can take it back.
     with looking_into(database, "rw") as connection:
