@@ -7,7 +7,7 @@ Python does without a stream that is closed. But then its number is free, and th
     Arrow complains                           into the segment
 
 So ``/dev/null`` is opened in the place of each, for this process and for those that it starts. A command then does what
-it does with ``>/dev/null``. Where stdout is what is asked for, and not just where the answer goes, it asks
+it does with ``>/dev/null``. Where a program is to read stdout, as with ``--json``, or records go there, it asks
 ``closed_streams``.
 
 A stdout that takes nothing any more, as on a full disk, has an error of its own: ``NotPrinted``. What the command did

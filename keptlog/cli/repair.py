@@ -163,11 +163,12 @@ def _erasure_lines(proposal: RepairProposal) -> list[str]:
     ended = proposal.ended_erasures
     if not isinstance(ended, tuple):
         return [f"  whether it brings records back that were erased is not known: {ended}"]
-    return [
+    lines = [
         f"  request {erasure_id} is verified, and adopted files begin below its bound: if they have records of its "
         "keys, these are back; ask for them anew with another id (keptlog erase)"
         for erasure_id in ended
     ]
+    return [*lines, "  of requests that ended more than 30 days ago only receipts tell (keptlog receipt list)"]
 
 
 def _shown(spans: Sequence[Span]) -> str:

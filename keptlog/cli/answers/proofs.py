@@ -196,7 +196,7 @@ class RepairForm(TypedDict):
     foreign_segments: dict[str, list[ForeignSegmentForm]]
     ended_erasures: list[str] | None
     """Verified requests below whose bounds adopted segments begin: records of their keys may be back. Null: nobody can
-    tell."""
+    tell. Those that ended more than 30 days ago are not among them."""
     notes: list[str]
     """Properties beside the logs that were written anew before, for they could not be read."""
     broken: list[str]

@@ -182,7 +182,7 @@ class TableFiles:
         Raises:
             InvalidConfig: the home is read-only.
             DeleteRefused: a version of it may not be deleted; says until when, or who must act.
-            OSError: it is a link to something that is there, or the store does not answer.
+            OSError: it is a link, or the store does not answer.
         """
         require_writable(self.properties)
         if path.startswith(S3) and UPLOAD_IN_PATH in path:
