@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from keptlog.errors import StorageUnavailable
-from keptlog.log.words.counted import counted
+from keptlog.log.words.counted import counted, some_of
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.io.local_files import lost_link_above
@@ -43,6 +43,10 @@ _REFUSED_BY_S3 = ("ACCESS_DENIED", "AccessDenied")
 _STILL_THERE = "it is still there, although the storage said that it was deleted"
 _ELSEWHERE = (
     "it lies outside of the topic's folder, where a purge deletes nothing: delete it by hand if nobody needs it"
+)
+_HIDDEN_ELSEWHERE = (
+    "it lies outside of the topic's folder, and was deleted there, but its bucket keeps versions of it: delete these by"
+    " hand too"
 )
 _NAMED_IN_ERROR = 3
 _FAILURES: tuple[type[Exception], ...] = (*OUT_OF_REACH, StorageUnavailable)
@@ -175,8 +179,11 @@ class Removal:
         try:
             if self.files.exists(path):
                 return _ELSEWHERE
+            versions = [each.version_id for each in self.files.still_there([path])]
         except _FAILURES as error:
             return f"{_ELSEWHERE} ({one_line(error)})"
+        if versions:
+            return f"{_HIDDEN_ELSEWHERE} ({some_of(list(map(str, versions)), _NAMED_IN_ERROR)})"
         local = local_path(path)
         lost = lost_link_above(local) if local is not None else None
         return f"it lies behind {lost}, a link that leads nowhere now (is its disk mounted?)" if lost else None
