@@ -44,6 +44,7 @@ _NAMED = (
     "keptlog does not know this kind of file, and the table names it: have whoever made it take it out of the table "
     "(statistics go in a purge with their snapshot)"
 )
+_EMPTY = f"it is empty, and the topic needs it; {MENDING}"
 _NO_KEY = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_temporal, pa.types.is_null)
 
 
@@ -104,6 +105,7 @@ class FileSearch:
         magic = bytes(source.read_at(min(size_bytes, _MAGIC_BYTES), 0))
         if not magic:
             look.kind = FileKind.EMPTY
+            look.problem = _EMPTY if file.is_needed else None
         elif magic.startswith(b"PAR1"):
             look.kind = FileKind.SEGMENT
             self._look_at_segment(file, source, look)

@@ -34,6 +34,17 @@ def test_a_live_segment_that_is_missing_keeps_a_request_open_and_is_named(world:
     require_verified(world)
 
 
+def test_so_does_one_that_was_cut_off_to_nothing(world: World, keptlog: Run) -> None:
+    almost_erased(world)
+    path = live_path(world)
+    own = path.read_bytes()
+    path.write_bytes(b"")
+    (text,) = told(world, keptlog)
+    assert f"{path.name} was not looked through: it is empty, and the topic needs it; put the file back" in text
+    path.write_bytes(own)
+    require_verified(world)
+
+
 def test_so_does_a_file_of_watermarks(world: World, keptlog: Run) -> None:
     world.create(settings={"compaction.strategy": "timestamp"})
     world.append((KEY, VALUE), (OTHER, b"1"))
