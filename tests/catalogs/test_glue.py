@@ -237,6 +237,18 @@ def test_where_topics_are_is_a_request_a_hundred(store: LogStore, glue: GlueServ
     assert operations(proxy) == {"GetTables": 2, "GetTable": 1}
 
 
+def test_a_topic_whose_metadata_location_another_program_took_out_is_damaged_and_not_gone(store: LogStore) -> None:
+    client = with_copies(store, 1)
+    stored = client.get_table(DatabaseName="keptlog", Name=TOPIC)["Table"]
+    changed = {name: stored[name] for name in ("Name", "TableType", "StorageDescriptor")}
+    client.update_table(DatabaseName="keptlog", TableInput=changed | {"Parameters": {"table_type": "ICEBERG"}})
+    observer = Observer(store, monotonic_ms)
+    for _ in range(2):
+        seen = observer.look(NOW_MS)
+        assert (sorted(seen.locations), list(seen.unreadable)) == ([TOPIC, "topic-0"], [TOPIC])
+        assert "its entry in the catalog names no metadata file; set metadata_location" in str(seen.unreadable[TOPIC])
+
+
 @pytest.mark.parametrize("name", ["Orders", "EU.orders"])
 def test_a_name_that_glue_would_change_is_refused_and_nothing_is_left(store: LogStore, name: str) -> None:
     with pytest.raises(InvalidConfig, match=f"topic '{name}': .*small letters.*: name it '{name.lower()}'"):

@@ -31,7 +31,7 @@ from botocore.exceptions import (
     ProfileNotFound,
     ProxyConnectionError,
 )
-from pyiceberg.catalog import BOTOCORE_SESSION, METADATA_LOCATION
+from pyiceberg.catalog import BOTOCORE_SESSION, ICEBERG, METADATA_LOCATION, TABLE_TYPE
 from pyiceberg.catalog.glue import GLUE_MAX_RETRIES, GlueCatalog
 
 from keptlog.table.io.aws_answers import give_up_trickles
@@ -68,15 +68,20 @@ class PatientGlueCatalog(GlueCatalog):
     def location_page(self, namespace: str, page: str | None) -> tuple[dict[str, str], str | None]:
         """Table to the location of its current metadata, for about a hundred tables, and the page that follows.
 
-        Null is the first page, and follows the last.
+        The location is empty where another program has taken it out. Null is the first page, and follows the last.
         """
         more = {"NextToken": page} if page else {}
         try:
             told = self.glue.get_tables(DatabaseName=namespace, **more)
         except self.glue.exceptions.EntityNotFoundException:
             return {}, None
-        locations = {table["Name"]: table.get("Parameters", {}).get(METADATA_LOCATION) for table in told["TableList"]}
-        return {name: location for name, location in locations.items() if location}, told.get("NextToken") or None
+        parameters = {table["Name"]: table.get("Parameters", {}) for table in told["TableList"]}
+        locations = {
+            name: each.get(METADATA_LOCATION) or ""
+            for name, each in parameters.items()
+            if each.get(METADATA_LOCATION) or each.get(TABLE_TYPE, "").lower() == ICEBERG
+        }
+        return locations, told.get("NextToken") or None
 
 
 class _TellingClient:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyiceberg.catalog import Catalog
+from pyiceberg.catalog import METADATA_LOCATION, Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
+    NoSuchPropertyException,
     NoSuchTableError,
     TableAlreadyExistsError,
     ValidationError,
@@ -125,7 +126,7 @@ def metadata_location(catalog: Catalog, name: str) -> str:
 def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
     try:
         table = loaded_now(catalog, namespace, name)
-    except (NoSuchTableError, NoSuchNamespaceError) as error:
+    except (NoSuchTableError, NoSuchNamespaceError, NoSuchPropertyException) as error:
         _require_location(catalog, name, namespace, error)
         raise _unknown(catalog, name) from None
     except _NOT_METADATA as error:
@@ -151,11 +152,14 @@ def _require_main(name: str, table: Table) -> None:
 
 
 def _require_location(catalog: Catalog, name: str, namespace: str, error: Exception) -> None:
-    """Refuse to call a table unknown that is there, and whose row in a database leads to no metadata file.
+    """Refuse to call a table unknown that is there, and whose entry in the catalog leads to no metadata file.
 
     Raises:
         LogCorrupt: it does not.
     """
+    if isinstance(error, NoSuchPropertyException) and METADATA_LOCATION in str(error):  # Glue's
+        todo = f"set {METADATA_LOCATION} back to the newest one in its folder"
+        raise LogCorrupt(f"topic {name}: its entry in the catalog names no metadata file; {todo}").of_property()
     if isinstance(catalog, SqlCatalog) and metadata_locations(catalog, namespace).get(name) == "":
         raise LogCorrupt(
             f"topic {name}: its row in the catalog names no metadata file; take the row out with PyIceberg's "
