@@ -353,7 +353,7 @@ class _Emptying:
         removal.delete(doomed.values())
         listed = [file.path for file in removal.look_again(doomed.values())]
         # Of the journals of purges only what they had deleted before: the rest is in the deletion's own.
-        doomed |= removal.own(_is_purge, removal.named_and_left())
+        doomed |= removal.own(_is_purge, removal.left_of(removal.named_by(_is_purge)))
         if any(journal.paths for journal in doomed.values()):
             removal.files.make_deletions_durable(removal.location)
         drafts: list[str] = []

@@ -157,9 +157,9 @@ class Removal:
                 self._left[file.path] = NotDeleted(file.path, file.bytes, reason)
         return listed
 
-    def named_and_left(self) -> set[str]:
-        """Of all that the journals name, what was not gone when it was looked again, in comparable form."""
-        forms = comparable_forms(path for journal in self.journals.values() for path in journal.paths)
+    def left_of(self, paths: Iterable[str]) -> set[str]:
+        """What of these was not gone when it was looked again, in comparable form."""
+        forms = comparable_forms(paths)
         return {form for path, form in forms.items() if self._why_left(path, form)}
 
     def _why_left(self, path: str, form: str) -> str | None:
