@@ -18,7 +18,7 @@ from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.purge_preview import PurgePreview, preview_purge
 from keptlog.table.removal.hidden import HiddenFiles
-from tests.cli.conftest import Run
+from tests.cli.conftest import Outcome, Run
 
 Type = Callable[[str], None]
 HOUR_MS = 3_600_000
@@ -131,14 +131,19 @@ def test_a_preview_of_a_topic_that_can_not_be_purged_says_why(keptlog: Run, repl
     assert segment.exists()
 
 
+def declined_purge(keptlog: Run, terminal: Type) -> Outcome:
+    terminal("n\n")
+    refused = keptlog("purge")
+    assert refused.code == 130
+    return refused
+
+
 def test_on_a_terminal_a_purge_tells_and_asks(
     keptlog: Run, replaced: Path, terminal: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_two_days(monkeypatch)
     before = stored(replaced)
-    terminal("n\n")
-    refused = keptlog("purge")
-    assert refused.code == 130
+    refused = declined_purge(keptlog, terminal)
     assert "3 snapshots would expire" in refused.err
     assert "delete these files for good?" in refused.err
     assert stored(replaced) == before
@@ -164,9 +169,7 @@ def test_on_a_terminal_a_purge_asks_also_where_the_storage_does_not_tell_what_wo
         return really(*arguments)
 
     monkeypatch.setattr("keptlog.table.purge_preview.preview_purge", preview_when_back)
-    terminal("n\n")
-    refused = keptlog("purge")
-    assert refused.code == 130
+    refused = declined_purge(keptlog, terminal)
     assert "users: its folder can't be listed" in refused.err
     assert "also where that can't be told now?" in refused.err
     assert stored(replaced) == before
@@ -178,9 +181,7 @@ def test_on_a_terminal_a_purge_asks_also_where_a_bucket_does_not_list_what_lies_
     keptlog("purge", "--yes")
     answers = iter([HiddenFiles(unread=("versions below it can't be listed",))])
     monkeypatch.setattr("keptlog.table.purge_preview.hidden_below", lambda *_: next(answers))
-    terminal("n\n")
-    refused = keptlog("purge")
-    assert refused.code == 130
+    refused = declined_purge(keptlog, terminal)
     assert "users: nothing to purge was seen; not looked at: versions below it can't be listed" in refused.err
     assert "also where that can't be told now?" in refused.err
 
