@@ -197,14 +197,6 @@ class LagScanner:
     _last: LagScan | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def sources(self) -> dict[str, tuple[str, StoredSource]]:
-        """Metadata location and source of each topic that remembers a broker.
-
-        Raises:
-            StorageUnavailable: the catalog or the storage can't be reached.
-        """
-        return {topic: (known.location, known.stored) for topic, known in _with_broker(self._all_known()).items()}
-
     def scan(self, settings: ClientSettings, now_ms: int) -> LagScan:
         """Ask all brokers.
 

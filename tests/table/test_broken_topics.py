@@ -14,6 +14,7 @@ from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, Unsupp
 from keptlog.home import new_id, open_home
 from keptlog.ingest.kafka_brokers import topics_from_brokers
 from keptlog.ingest.lag import LagScanner
+from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import NewRecord
 from keptlog.passes.names import named_logs
 from keptlog.passes.observer import Observer, observe
@@ -82,7 +83,8 @@ def test_passes_over_all_topics_do_the_others(store: LogStore, tmp_path: Path, b
     assert {"first", "users"} <= Purger(anew).purge(now_ms=NOW_MS).receipts.keys()
     assert list(Retainer(anew).retain(named_logs(anew), "retain", now_ms=NOW_MS).failed) == ["odd"]
     assert topics_from_brokers(anew).keys() <= {"odd"}
-    assert LagScanner(anew).sources() == {}
+    scan = LagScanner(anew).scan(ClientSettings.load({}, {}), NOW_MS)
+    assert (scan.topics, scan.unanswered) == ((), ())
 
 
 @every_breakage
