@@ -28,12 +28,6 @@ def world(tmp_path: Path) -> Iterator[World]:
     logger.setLevel(level_before)
 
 
-def run_log(world: World, run_id: str) -> list[tuple[str, str]]:
-    """Level and text of each line of the run's log that is no event."""
-    entries = [entry for entry in world.instance.all_logs(run_id) if not entry.is_dagster_event]
-    return [(logging.getLevelName(entry.level), entry.user_message) for entry in entries]
-
-
 def test_a_run_tells_what_the_library_logs(world: World) -> None:
     world.topic("users")
     location = world.store.describe_topic("users").location.removeprefix("file://")
@@ -43,4 +37,4 @@ def test_a_run_tells_what_the_library_logs(world: World) -> None:
     done = world.run_job("purge", dg.RunRequest(run_config=config))
     assert done.success
     told = f"topic users: 1 orphan, {len(ORPHAN)} bytes, gone: what crashes and refused commits left"
-    assert run_log(world, done.run_id).count(("INFO", told)) == 1
+    assert world.told(done).count(("INFO", told)) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +92,15 @@ class World:
         return job.execute_in_process(
             run_config=request.run_config, tags=request.tags, instance=self.instance, raise_on_error=False
         )
+
+    def told(self, result: dg.ExecuteInProcessResult) -> list[tuple[str, str]]:
+        """Level and text of each line of a run's log that is no event.
+
+        What a step prints is no place to look for them: Dagster shows it through a ``tail`` that it ends with the
+        step, so a busy machine shows nothing of a short one.
+        """
+        entries = [entry for entry in self.instance.all_logs(result.run_id) if not entry.is_dagster_event]
+        return [(logging.getLevelName(entry.level), entry.user_message) for entry in entries]
 
     def tick(self, sensor: dg.SensorDefinition) -> dg.SensorResult:
         """Let a sensor judge once, with the cursor that its last tick left; Dagster hears what it tells of assets."""

@@ -231,7 +231,7 @@ def test_what_a_purge_could_not_delete_fails_the_run_and_is_named_with_its_recei
     assert failure.user_failure_data
     named = f"1 not purged: topic users: 1 file could not be deleted: {location}/data/stuck.parquet ("
     assert (failure.user_failure_data.description or "").startswith(named)
-    told = [entry.user_message for entry in world.instance.all_logs(result.run_id) if not entry.is_dagster_event]
+    told = [line for _, line in world.told(result)]
     assert any(line.startswith(f"users: not deleted: {location}/data/stuck.parquet: ") for line in told)
     assert any(line.startswith("users: receipt ") for line in told)
 
