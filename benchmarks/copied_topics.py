@@ -21,7 +21,7 @@ from pyiceberg.catalog import Catalog
 from benchmarks.many_topics import Shape, make_topics, topic_name
 from keptlog.log.segment import Log
 from keptlog.table.catalogs.catalog import open_catalog
-from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.io.metadata_checksums import with_checksum
 from keptlog.table.namespaces import NAMESPACE
 

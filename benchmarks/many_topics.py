@@ -17,7 +17,8 @@ from pyiceberg.catalog import Catalog, load_catalog
 from keptlog.home import new_id
 from keptlog.log.segment import Segment
 from keptlog.table.catalogs.catalog import open_catalog
-from keptlog.table.commits.topics import TopicCreation, load_topic_table
+from keptlog.table.commits.loading import load_topic_table
+from keptlog.table.commits.topics import TopicCreation
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.file_metrics import data_file_of
 from keptlog.table.metadata.manifests import FileChange

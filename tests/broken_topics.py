@@ -14,7 +14,7 @@ from pathlib import Path
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.store import LogStore
 
 

@@ -34,16 +34,9 @@ from keptlog.table.changes.repair import Repair, RepairPlan
 from keptlog.table.changes.retain import DeleteRecords, DeletionResult, SegmentRemoval
 from keptlog.table.changes.swap import Swap
 from keptlog.table.commits.commit import Committer
+from keptlog.table.commits.loading import load_topic_table, topic_names
 from keptlog.table.commits.locations import LocationLook
-from keptlog.table.commits.topics import (
-    Topic,
-    TopicCreation,
-    load_topic_table,
-    require_partition,
-    snapshot_of,
-    topic_names,
-    topic_of,
-)
+from keptlog.table.commits.topics import Topic, TopicCreation, require_partition, snapshot_of, topic_of
 from keptlog.table.io.file_io import metadata_read_once
 from keptlog.table.io.files import READ_ONLY, TableFiles, require_writable
 from keptlog.table.metadata.lineage import require_own

@@ -14,7 +14,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.notify.adapters import Mail, Webhook
 from keptlog.notify.messages import trial_message
 from keptlog.notify.settings import HttpSettings, SmtpSettings
-from keptlog.table.commits.topics import topic_names
+from keptlog.table.commits.loading import topic_names
 from tests.catalogs.conftest import Configure
 from tests.notify.servers import behind_tls
 from tests.spark.tls import write_certificate

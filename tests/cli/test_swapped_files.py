@@ -13,7 +13,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.table.catalogs.catalog import open_catalog
-from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.io.metadata_checksums import without_checksum
 from tests.cli.conftest import Outcome, Run
 from tests.older_checksums import with_unnamed_checksum

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.store import LogStore
 from tests.table.buckets import ABucket, new_bucket, s3_server
 from tests.table.rest_server import RestServer, rest_server
-from tests.table.stores import append_each, create, store_at
+from tests.table.stores import append_each, create, new_id, store_at
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +38,10 @@ def server(tmp_path: Path) -> Iterator[RestServer]:
     append_each(store_at(tmp_path), [("a", "1")])
     with rest_server(tmp_path) as server:
         yield server
+
+
+@pytest.fixture
+def store(server: RestServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LogStore:
+    """What a home has behind that catalog."""
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", server.uri)
+    return LogStore(open_catalog(tmp_path / "elsewhere"), {}, lambda _: None, new_id)

@@ -74,6 +74,8 @@ class RestServer:
     """What came with requests, by kind."""
     overrides: dict[str, str] = field(default_factory=dict)
     """Settings that it wants of each client, such as a ``prefix`` of all paths."""
+    hidden: set[str] = field(default_factory=set)
+    """Tables that stay in its list, and that it does not find."""
     most_at_once: int = 0
     _at_once: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -158,6 +160,8 @@ class _Handler(BaseHTTPRequestHandler):
         self, kind: str, parts: list[str], body: bytes, query: dict[str, list[str]]
     ) -> tuple[int, dict[str, Any]]:
         if kind == "load":
+            if parts[3] in self.server_of_test.hidden:
+                raise NoSuchTableError(parts[3])
             table = self.server_of_test.backend.load_table((parts[1], parts[3]))
             return self._loaded(table, is_small=query.get("snapshots") == ["refs"])
         answers: dict[str, Callable[[], dict[str, Any] | None]] = {

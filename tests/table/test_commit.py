@@ -15,7 +15,7 @@ from keptlog.log.record import Record
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.commits.commit import MAX_LOST_RACES, MAX_OUTAGES
-from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     NOW_MS,

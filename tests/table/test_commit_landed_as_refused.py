@@ -20,7 +20,7 @@ from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.commits.commit import MAX_LOST_RACES
-from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.metadata.references import all_references
 from keptlog.table.store import LogStore
 from tests.table.stores import (

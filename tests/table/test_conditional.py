@@ -13,7 +13,7 @@ from requests.adapters import HTTPAdapter
 from keptlog.errors import StorageUnavailable
 from keptlog.table.catalogs.conditional import Question
 from keptlog.table.catalogs.rest import PatientRestCatalog, session_of
-from keptlog.table.commits.topics import metadata_location
+from keptlog.table.commits.loading import metadata_location
 from keptlog.table.store import LogStore
 from tests.table.rest_server import Answer, RestServer, rest_server
 from tests.table.stores import TOPIC, append_each, create, new_id, store_at

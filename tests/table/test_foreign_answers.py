@@ -16,12 +16,6 @@ PAGE = b"<!doctype html>\n<title>Sign in</title>"
 DEFAULT_BACKEND = b"default backend - 404"
 
 
-@pytest.fixture
-def store(server: RestServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LogStore:
-    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", server.uri)
-    return LogStore(open_catalog(tmp_path / "elsewhere"), {}, lambda _: None, new_id)
-
-
 def append(store: LogStore) -> None:
     store.append(TOPIC, new_records(("b", "2")), "run", NOW_MS)
 

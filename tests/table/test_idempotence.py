@@ -18,7 +18,7 @@ from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.catalogs.catalog import open_catalog
-from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.metadata import runs
 from keptlog.table.store import LogStore
 from tests.table.stores import (

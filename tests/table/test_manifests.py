@@ -18,7 +18,8 @@ from pyiceberg.table import CommitTableRequest, CommitTableResponse, Table
 import keptlog.table.metadata.manifests as manifests_module
 from keptlog.log.segment import Segment
 from keptlog.table.catalogs.catalog import open_catalog
-from keptlog.table.commits.topics import TopicCreation, load_topic_table
+from keptlog.table.commits.loading import load_topic_table
+from keptlog.table.commits.topics import TopicCreation
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.file_metrics import LiveFile, data_file_of
 from keptlog.table.metadata.live_files import LiveFiles

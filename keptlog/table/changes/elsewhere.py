@@ -17,7 +17,7 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 
 from keptlog.errors import KeptlogError, UnknownTopic
-from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.namespaces import DELETING

@@ -23,8 +23,9 @@ from keptlog.log.record import NewRecord
 from keptlog.table.changes.append import Append, AppendedPartition, log_end_offsets
 from keptlog.table.changes.partition_writers import SegmentPaths
 from keptlog.table.commits.commit import Committer, Land
+from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.commits.staged import discarded_if_refused
-from keptlog.table.commits.topics import Topic, load_topic_table
+from keptlog.table.commits.topics import Topic
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID, SAME_AGAIN, Change
 from keptlog.table.metadata.lineage import COMMIT_ID, require_own

@@ -27,7 +27,8 @@ from keptlog.log.words.counted import counted
 from keptlog.table.changes.mark import tell_cleared
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.freshness import require_old
-from keptlog.table.commits.topics import load_topic_table, require_partition, topic_of
+from keptlog.table.commits.loading import load_topic_table
+from keptlog.table.commits.topics import require_partition, topic_of
 from keptlog.table.metadata.change import Change, commit_id_of, log_change
 from keptlog.table.metadata.live_files import LiveFiles, live_at, logs_of
 from keptlog.table.metadata.manifests import FileChange

@@ -49,7 +49,8 @@ from keptlog.table.changes.elsewhere import may_be_elsewhere
 from keptlog.table.changes.mark import tell_cleared
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.freshness import require_cleanable, require_droppable, require_not_held, require_staged
-from keptlog.table.commits.topics import load_topic_table, topic_of
+from keptlog.table.commits.loading import load_topic_table
+from keptlog.table.commits.topics import topic_of
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID, Change, commit_id_of
 from keptlog.table.metadata.file_metrics import LiveFile, data_file_of

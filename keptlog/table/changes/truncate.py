@@ -36,8 +36,9 @@ from keptlog.log.words.counted import counted
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.table.changes.partition_writers import PartitionWriters, SegmentPaths
 from keptlog.table.commits.commit import Committer, Land
+from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.commits.staged import discarded_if_refused
-from keptlog.table.commits.topics import load_topic_table, require_partition, topic_of
+from keptlog.table.commits.topics import require_partition, topic_of
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import Change, log_change
 from keptlog.table.metadata.file_metrics import LiveFile, data_file_of

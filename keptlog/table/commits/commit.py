@@ -54,7 +54,7 @@ from keptlog.errors import (
 )
 from keptlog.storage.disk import refusal_text
 from keptlog.storage.refusal import store_refusal_of
-from keptlog.table.commits.topics import load_topic_table
+from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.io.file_io import metadata_read_once
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import Change

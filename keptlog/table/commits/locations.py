@@ -21,7 +21,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from keptlog.errors import LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.table.catalogs.catalog import TellsLocations, metadata_locations
 from keptlog.table.catalogs.one_at_a_time import is_rest
-from keptlog.table.commits.topics import metadata_location, topic_names
+from keptlog.table.commits.loading import metadata_location, topic_names
 from keptlog.table.metadata.logs import Locations
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.waiting.reaching import reaching

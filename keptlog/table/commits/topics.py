@@ -1,71 +1,48 @@
-"""Topics as tables: create, describe, alter, list."""
+"""Topics as tables: what one is, and how it is made."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from pyiceberg.catalog import METADATA_LOCATION, Catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
-    NoSuchNamespaceError,
-    NoSuchPropertyException,
     NoSuchTableError,
     TableAlreadyExistsError,
-    ValidationError,
 )
 from pyiceberg.table import Table
-from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
-from keptlog.errors import Action, CommitStateUnknown, InvalidConfig, LogCorrupt, UnknownTopic
-from keptlog.folders import NOT_THERE
+from keptlog.errors import CommitStateUnknown, InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.declared import About
 from keptlog.log.given.given import whole_number
-from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.log.words.counted import counted
-from keptlog.storage.disk import NO_FILE
 from keptlog.table.catalogs.catalog import metadata_locations, usual_location, views_in
 from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion
-from keptlog.table.io.files import TableFiles, local_path
-from keptlog.table.metadata.format import CURRENT, FORMAT_VERSION, format_of
+from keptlog.table.commits.loading import topic_names
+from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.format import CURRENT, FORMAT_VERSION
 from keptlog.table.metadata.logs import config_of, raw_config
-from keptlog.table.metadata.metadata_reading import loaded_now, unreadable
 from keptlog.table.metadata.partitions import PARTITIONS, partition_count
 from keptlog.table.metadata.prefixes import CONFIG_PREFIX, DEFAULT_PREFIX
 from keptlog.table.metadata.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
 from keptlog.table.metadata.state import SOURCE, about_properties, read_about, source_to_json
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.deletion import being_deleted
-from keptlog.table.removal.own_folder import goes_on_as, table_in
+from keptlog.table.removal.own_folder import table_in
 from keptlog.table.removal.topic_storage import left_behind
 from keptlog.table.waiting.reach import OUT_OF_REACH, is_sure
 from keptlog.table.waiting.reaching import one_line
 
 _logger = logging.getLogger(__name__)
-_NOT_METADATA: tuple[type[Exception], ...] = (
-    *NO_FILE,
-    LogCorrupt,
-    ValidationError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    EOFError,
-    MemoryError,
-    zlib.error,
-)
-"""What becomes of a metadata file that is none. A catalog loads it, whose client has other errors of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,125 +65,6 @@ class Topic:
     def data_location(self) -> str:
         """The folder of its segments."""
         return f"{self.location}/data"
-
-
-def topic_names(catalog: Catalog) -> list[str]:
-    """All topics, sorted."""
-    try:
-        # A row of SQLite can hold bytes as its name. No command reaches that one; the others are there.
-        return sorted(str(identifier[-1]) for identifier in catalog.list_tables((NAMESPACE,)))
-    except NoSuchNamespaceError:
-        return []
-
-
-def load_topic_table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
-    """The table of a topic as it is now: the one way to it for all who read or write the topic.
-
-    In another namespace it is a table of keptlog's own, which is no topic, and has a format all the same.
-
-    Raises:
-        UnknownTopic: there is none.
-        UnsupportedFormat: a newer keptlog has written it.
-        LogCorrupt: its metadata file is damaged or gone, or its format is no version.
-    """
-    table = _table(catalog, name, namespace)
-    format_of(name, table.properties)
-    return table
-
-
-def metadata_location(catalog: Catalog, name: str) -> str:
-    """Where a topic's current metadata lies, whatever its format.
-
-    Raises:
-        UnknownTopic: there is none.
-    """
-    return _table(catalog, name).metadata_location
-
-
-def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
-    try:
-        table = loaded_now(catalog, namespace, name)
-    except (NoSuchTableError, NoSuchNamespaceError, NoSuchPropertyException) as error:
-        _require_location(catalog, name, namespace, error)
-        raise _unknown(catalog, name) from None
-    except _NOT_METADATA as error:
-        is_outage = isinstance(error, NOT_THERE) and not _is_storage_there(catalog)
-        if is_outage or isinstance(error, InvalidConfig):
-            raise
-        _require_location(catalog, name, namespace, error)
-        _require_one_name(catalog, name, namespace, error)
-        raise unreadable(name, _metadata_file(catalog, name, namespace), error) from error
-    _require_main(name, table)
-    return table
-
-
-def _require_main(name: str, table: Table) -> None:
-    """Refuse a table whose current snapshot is not its main branch's: PyIceberg builds on the one, and shows the other.
-
-    An append would be all that is there. Iceberg's other programs read no such metadata.
-    """
-    main, current = table.metadata.refs.get(MAIN_BRANCH), table.metadata.current_snapshot_id
-    if main and main.snapshot_id != current:
-        told = f"main is at snapshot {main.snapshot_id}, and the current one is {current}"
-        raise unreadable(name, f"metadata file {table.metadata_location}", ValueError(told))
-
-
-def _require_location(catalog: Catalog, name: str, namespace: str, error: Exception) -> None:
-    """Refuse to call a table unknown that is there, and whose entry in the catalog leads to no metadata file.
-
-    Raises:
-        LogCorrupt: it does not.
-    """
-    if isinstance(error, NoSuchPropertyException) and METADATA_LOCATION in str(error):  # Glue's
-        todo = f"set {METADATA_LOCATION} back to the newest one in its folder"
-        raise LogCorrupt(f"topic {name}: its entry in the catalog names no metadata file; {todo}").of_property()
-    if isinstance(catalog, SqlCatalog) and metadata_locations(catalog, namespace).get(name) == "":
-        raise LogCorrupt(
-            f"topic {name}: its row in the catalog names no metadata file; take the row out with PyIceberg's "
-            f"catalog.drop_table({(namespace, name)!r}), and keptlog doctor names the file from which to put it back"
-        ).of_property() from error
-
-
-def _require_one_name(catalog: Catalog, name: str, namespace: str, error: Exception) -> None:
-    """Refuse to call a metadata file lost that commits under another name of the same table have deleted.
-
-    Raises:
-        LogCorrupt: they have; a copy of the file or of the catalog would bring back what is older.
-    """
-    if not (isinstance(error, FileNotFoundError) and isinstance(catalog, SqlCatalog)):
-        return
-    path = metadata_locations(catalog, namespace).get(name, "")
-    other = goes_on_as(catalog, (namespace, name), path)
-    if other:
-        told = LogCorrupt(
-            f"topic {name}: its metadata file {path} is gone, and the table {other} has its files too: commits there "
-            f"delete old metadata. Unless something was written to {name} since it has two names, take it out of the "
-            f"catalog and leave the files, as PyIceberg's catalog.drop_table({(namespace, name)!r}) does"
-        )
-        told.action = Action.FIX_CONFIG  # put back, the file would be of an older time
-        raise told from error
-
-
-def _unknown(catalog: Catalog, name: str) -> UnknownTopic:
-    """There is no such topic; what the others are called is worth no error of its own."""
-    known: list[str] = []
-    with contextlib.suppress(Exception):
-        if name in being_deleted(catalog):
-            return unfinished_deletion(name)
-        known = topic_names(catalog)
-    return unknown_topic(name, known)
-
-
-def _metadata_file(catalog: Catalog, name: str, namespace: str) -> str:
-    """What the catalog names as a table's metadata file, in words; some catalogs keep that to themselves."""
-    location = metadata_locations(catalog, namespace).get(name) if isinstance(catalog, SqlCatalog) else None
-    return f"metadata file {location}" if location else "the metadata file that the catalog names"
-
-
-def _is_storage_there(catalog: Catalog) -> bool:
-    """Whether the folder of all topics is there: it is not while a disk is not mounted, or while a file is there."""
-    local = local_path(catalog.properties.get("warehouse", ""))
-    return not local or Path(local).is_dir()
 
 
 def topic_of(table: Table, broker_settings: Mapping[str, str]) -> Topic:

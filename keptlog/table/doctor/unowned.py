@@ -221,7 +221,7 @@ class _OfCatalog:
         return location.rpartition("/")[0] if location else None
 
     def folders(self) -> Collection[str]:
-        from keptlog.table.commits.topics import topic_names  # noqa: PLC0415
+        from keptlog.table.commits.loading import topic_names  # noqa: PLC0415
         from keptlog.table.removal.deletion import being_deleted  # noqa: PLC0415  # see above
 
         # In this order: a topic whose deletion begins meanwhile is in both.
@@ -231,7 +231,7 @@ class _OfCatalog:
         return [folder for folders in side_by_side(self._folders, names).values() for folder in folders]
 
     def _folders(self, table: tuple[str, str]) -> set[str]:
-        from keptlog.table.commits.topics import load_topic_table  # noqa: PLC0415
+        from keptlog.table.commits.loading import load_topic_table  # noqa: PLC0415
         from keptlog.table.removal.own_folder import folders_of  # noqa: PLC0415  # see above
 
         namespace, name = table

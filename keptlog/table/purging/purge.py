@@ -37,7 +37,8 @@ from keptlog.log.holder import Holdings, Terms
 from keptlog.storage.files import StoredFile
 from keptlog.storage.leftover import discard
 from keptlog.table.commits.commit import Committer, Land
-from keptlog.table.commits.topics import Topic, load_topic_table
+from keptlog.table.commits.loading import load_topic_table
+from keptlog.table.commits.topics import Topic
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import Change
 from keptlog.table.metadata.metadata_reading import LOOKS

@@ -27,8 +27,9 @@ from keptlog.log.plan import plan_step
 from keptlog.storage.watermark_file import read_any_watermarks, write_watermark_file
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.freshness import require_staged
+from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.commits.staged import discarded_if_refused
-from keptlog.table.commits.topics import load_topic_table, topic_of
+from keptlog.table.commits.topics import topic_of
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
 from keptlog.table.metadata.lineage import COMMIT_ID
