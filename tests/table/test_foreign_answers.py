@@ -42,7 +42,7 @@ SPRING = b'{"timestamp": "2026-11-27", "status": 404, "error": "Not Found", "pat
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (Answer(404, text=GATEWAY), "JSON that is no error of an Iceberg catalog"),
+        (Answer(404, text=GATEWAY), "JSON that is no error of an Iceberg catalog: .*no Route matched"),
         (Answer(404, text=SPRING), "JSON that is no error of an Iceberg catalog"),
         (Answer(404, text=b'{"error": '), "JSON that is no error of an Iceberg catalog"),
         (Answer(404, kind="FileIOUnknownHostException"), "tells of the catalog's storage"),
@@ -93,6 +93,16 @@ def test_half_a_configuration_is_told_as_no_answer(
     server.answers["config"] = [Answer(200, text=b'{"defaults": {')]
     with pytest.raises(StorageUnavailable, match="what came for its configuration is no answer of an Iceberg catalog"):
         open_catalog(tmp_path / "elsewhere")
+
+
+def test_a_catalog_that_does_not_know_the_warehouse_is_quoted_and_will_say_it_again(
+    server: RestServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", server.uri)
+    server.answers["config"] = [Answer(404, kind="NotFoundException")]
+    with pytest.raises(StorageUnavailable, match="NotFoundException: as the test says; see to its permissions") as told:
+        open_catalog(tmp_path / "elsewhere")
+    assert told.value.is_refused
 
 
 def test_an_answer_about_a_namespace_that_is_none_is_an_outage(store: LogStore, server: RestServer) -> None:

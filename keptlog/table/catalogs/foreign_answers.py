@@ -7,7 +7,8 @@ Taken for the catalog's own, a 404 means that there are no topics, or that one w
 answer was lost would be taken for one that never landed. Iceberg's protocol gives an object in JSON for all of these,
 and for a refusal one of a form of its own: gateways speak JSON too. What has none is no answer. Nor does a 404 say that
 a topic is not there if it tells that the catalog does not find its storage. Of a HEAD, which has no body, nobody can
-tell.
+tell. What is asked before any table (a token, the catalog's own settings) is refused for reasons that people must see,
+in whatever form.
 
 JSON that is cut off, or has another form than what was asked for, is no answer either. Taken for a table, it would be
 metadata that is damaged, and people would look for a copy of a file that is whole.
@@ -26,6 +27,10 @@ from keptlog.table.waiting.reach import FailureKind, ToldFailure
 
 _MEANT = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 """Refusals that say how things are; what the others say is the same whoever gives them."""
+_OF_TABLES = ("/namespaces", "/tables/", "/transactions/")
+"""What is in the address of all that tells how tables are."""
+_QUOTED = 200
+"""So many characters of an answer are shown."""
 _OF_ITS_STORAGE = {"NotFoundException", "FileIOUnknownHostException"}
 """Kinds of a 404, by which some catalogs tell that a file or a bucket's host is not found."""
 _WITHOUT_BODY = {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
@@ -58,7 +63,7 @@ def require_catalogs_own(answer: Response, *_: object, **__: object) -> None:
         raise ForeignAnswer(
             f"{status} from {where} came with {kind if content else 'nothing'}, not with JSON of a catalog"
         )
-    if status in _MEANT:
+    if status in _MEANT and any(part in answer.url for part in _OF_TABLES):
         _require_refusal(answer)
 
 
@@ -68,7 +73,8 @@ def _require_refusal(answer: Response) -> None:
         error = answer.json()["error"]
         kind, message = str(error["type"]), str(error["message"])
     except (ValueError, LookupError, TypeError):
-        raise ForeignAnswer(f"{where} came with JSON that is no error of an Iceberg catalog") from None
+        said = " ".join(answer.text.split())[:_QUOTED]
+        raise ForeignAnswer(f"{where} came with JSON that is no error of an Iceberg catalog: {said}") from None
     if answer.status_code == HTTPStatus.NOT_FOUND and kind in _OF_ITS_STORAGE:
         raise ForeignAnswer(f"{where} tells of the catalog's storage, not of what was asked for ({kind}: {message})")
 
