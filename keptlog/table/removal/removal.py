@@ -48,6 +48,10 @@ _HIDDEN_ELSEWHERE = (
     "it lies outside of the topic's folder, and was deleted there, but its bucket keeps versions of it: delete these by"
     " hand too"
 )
+_UNTOLD_ELSEWHERE = (
+    "it lies outside of the topic's folder, and was deleted there, but nobody can tell whether its bucket keeps "
+    "versions of it"
+)
 _NAMED_IN_ERROR = 3
 _FAILURES: tuple[type[Exception], ...] = (*OUT_OF_REACH, StorageUnavailable)
 
@@ -179,9 +183,12 @@ class Removal:
         try:
             if self.files.exists(path):
                 return _ELSEWHERE
-            versions = [each.version_id for each in self.files.still_there([path])]
         except _FAILURES as error:
             return f"{_ELSEWHERE} ({one_line(error)})"
+        try:
+            versions = [each.version_id for each in self.files.still_there([path])]
+        except _FAILURES as error:
+            return f"{_UNTOLD_ELSEWHERE} ({one_line(error)})"
         if versions:
             return f"{_HIDDEN_ELSEWHERE} ({some_of(list(map(str, versions)), _NAMED_IN_ERROR)})"
         local = local_path(path)
