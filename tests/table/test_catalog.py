@@ -108,12 +108,13 @@ def test_a_configured_catalog_that_makes_no_sense_is_refused(tmp_path: Path, mon
         open_catalog(tmp_path)
 
 
+@pytest.mark.parametrize("warehouse", ["lake", "file:lake", "file://lake"])
 def test_a_warehouse_that_depends_on_the_working_directory_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str
 ) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
-    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", "lake")
-    with pytest.raises(InvalidConfig, match="its warehouse lake is another folder in each working directory: give the"):
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", warehouse)
+    with pytest.raises(InvalidConfig, match=f"warehouse {warehouse} is another folder in each working directory: give"):
         open_catalog(tmp_path)
 
 

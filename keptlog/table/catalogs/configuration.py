@@ -26,6 +26,7 @@ _SECRET = re.compile(r"secret|token|credential|password|://[^/\s]*:[^/\s]*@", re
 _USER_IN_ADDRESS = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
 _NO_PORT = re.compile(r"[^/?@:\[\]]+:(?!\d*([/?]|$))[^/?@]*([/?][^@]*)?$")
 """An address without a user, and what it has in the place of a port; SQLAlchemy tells that."""
+_RELATIVE = re.compile(r"(file:(//)?)?(?!/|[A-Za-z][\w+.-]*:)")
 _WEB = ("http://", "https://")
 _DATABASES = ("sqlite", "postgresql")
 _KINDS = {"http": "rest"} | dict.fromkeys(_DATABASES, "sql")
@@ -127,7 +128,7 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
 def _require_whole_warehouse(properties: Mapping[str, Any]) -> None:
     """A database's catalog names files below it, and from another working directory a relative path leads elsewhere."""
     warehouse = str(properties.get("warehouse") or "/")
-    if kind_of(properties) == "sql" and not warehouse.startswith("/") and ":" not in warehouse:
+    if kind_of(properties) == "sql" and _RELATIVE.match(warehouse):
         raise _refused(
             f"its warehouse {warehouse} is another folder in each working directory: give the whole path. Topics that "
             "are below it already are found only where commands were run until now"
