@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keptlog.errors import Action, StorageUnavailable, UnknownTopic
+from keptlog.passes.erasures.erase import first_secret
 from keptlog.passes.names import named_logs
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.store import LogStore
@@ -40,6 +41,16 @@ def test_a_look_at_where_topics_lie_keeps_it(store: LogStore, hidden: str) -> No
     assert sorted(locations) == sorted([TOPIC, hidden])
     assert locations[TOPIC]
     assert not locations[hidden]
+
+
+def test_the_first_secret_for_erasures_is_made_beside_it(store: LogStore) -> None:
+    assert first_secret(store, lambda: b"made") == b"made"
+
+
+def test_no_secret_is_made_while_every_topic_is_refused(store: LogStore, server: RestServer) -> None:
+    server.hidden.add(TOPIC)
+    with pytest.raises(StorageUnavailable, match="the catalog lists it"):
+        first_secret(store, lambda: b"made")
 
 
 def test_one_that_was_created_between_is_unknown_as_it_was_when_it_was_asked_for(

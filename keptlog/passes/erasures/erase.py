@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic, UnsupportedFormat
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic, UnsupportedFormat
 from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay, reached
 from keptlog.log.given.given import whole_number
 from keptlog.log.holder import PURGE_INTERVAL_MS
@@ -57,17 +57,27 @@ def first_secret(store: LogStore, make: Callable[[], bytes]) -> bytes:
 
     Raises:
         InvalidConfig: a topic has erasures that were made with one that is not here.
+        StorageUnavailable: nobody can tell; a single topic that is refused tells as little as one that is damaged.
     """
+    refusal, is_any_read = None, False
     for topic in store.topics():
         try:
             count = read_open_erasures(topic, store.load_table(topic).properties).count
         except (LogCorrupt, UnknownTopic, UnsupportedFormat):
             continue  # whoever asks for its erasures is told
+        except StorageUnavailable as error:
+            if not error.is_refused:
+                raise
+            refusal = error
+            continue
+        is_any_read = True
         if count:
             raise InvalidConfig(
                 f"this home has no erasure secret, and topic {topic} has {counted(count, 'open erasure')}: put "
                 "erasure.secret back from a backup, or take that of the home that asked, or give KEPTLOG_ERASURE_SECRET"
             )
+    if refusal and not is_any_read:
+        raise refusal
     return make()
 
 
