@@ -178,7 +178,7 @@ class _Known:
     """What is known of a topic as it was at one metadata location."""
 
     id: str | None
-    """Null if nothing may be written to it; then its broker is asked, and no lag is told of it."""
+    """Null if nothing may be written to it, it is no topic, or it could not be read: no lag is told of it."""
     location: str
     stored: StoredSource
     seen: _Seen

@@ -14,11 +14,12 @@ from unittest import mock
 import pytest
 
 from examples.lake.fault_proxy import Fault, HttpProxy, Request, http_proxy
-from keptlog.errors import CommitStateUnknown, InvalidConfig, StorageUnavailable
+from keptlog.errors import CommitStateUnknown, InvalidConfig, LogCorrupt, StorageUnavailable
 from keptlog.home import monotonic_ms, open_home
 from keptlog.passes.observer import Observer
 from keptlog.table.commits.commit import MAX_OUTAGES
 from keptlog.table.metadata.logs import Locations
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.store import LogStore
 from keptlog.table.waiting.side_by_side import AT_ONCE, Patience
 from tests.catalogs.conftest import Configure
@@ -237,16 +238,31 @@ def test_where_topics_are_is_a_request_a_hundred(store: LogStore, glue: GlueServ
     assert operations(proxy) == {"GetTables": 2, "GetTable": 1}
 
 
+def take_out_location(client: Any, database: str) -> None:
+    """As a program does that knows nothing of Iceberg."""
+    stored = client.get_table(DatabaseName=database, Name=TOPIC)["Table"]
+    changed = {name: stored[name] for name in ("Name", "TableType", "StorageDescriptor")}
+    client.update_table(DatabaseName=database, TableInput=changed | {"Parameters": {"table_type": "ICEBERG"}})
+
+
 def test_a_topic_whose_metadata_location_another_program_took_out_is_damaged_and_not_gone(store: LogStore) -> None:
     client = with_copies(store, 1)
-    stored = client.get_table(DatabaseName="keptlog", Name=TOPIC)["Table"]
-    changed = {name: stored[name] for name in ("Name", "TableType", "StorageDescriptor")}
-    client.update_table(DatabaseName="keptlog", TableInput=changed | {"Parameters": {"table_type": "ICEBERG"}})
+    take_out_location(client, NAMESPACE)
     observer = Observer(store, monotonic_ms)
     for _ in range(2):
         seen = observer.look(NOW_MS)
         assert (sorted(seen.locations), list(seen.unreadable)) == ([TOPIC, "topic-0"], [TOPIC])
         assert "its entry in the catalog names no metadata file; set metadata_location" in str(seen.unreadable[TOPIC])
+
+
+def test_one_whose_deletion_was_begun_says_the_same(store: LogStore) -> None:
+    client = with_copies(store, 1)
+    catalog = store.committer.catalog
+    catalog.create_namespace((DELETING,))
+    catalog.rename_table((NAMESPACE, TOPIC), (DELETING, TOPIC))
+    take_out_location(client, DELETING)
+    with pytest.raises(LogCorrupt, match=f"topic {TOPIC}: its entry in the catalog names no metadata file; set"):
+        store.delete_topic(TOPIC, NOW_MS)
 
 
 @pytest.mark.parametrize("name", ["Orders", "EU.orders"])

@@ -15,7 +15,7 @@ import contextlib
 import zlib
 from pathlib import Path
 
-from pyiceberg.catalog import METADATA_LOCATION, Catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchPropertyException, NoSuchTableError, ValidationError
 from pyiceberg.table import Table
@@ -29,7 +29,8 @@ from keptlog.table.catalogs.catalog import metadata_locations
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.format import format_of
-from keptlog.table.metadata.metadata_reading import loaded_now, unreadable
+from keptlog.table.metadata.loaded import entry_without_metadata, loaded_now
+from keptlog.table.metadata.metadata_reading import unreadable
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.deletion import being_deleted
 from keptlog.table.removal.own_folder import goes_on_as
@@ -119,9 +120,8 @@ def _require_location(catalog: Catalog, name: str, namespace: str, error: Except
     Raises:
         LogCorrupt: it does not.
     """
-    if isinstance(error, NoSuchPropertyException) and METADATA_LOCATION in str(error):  # Glue's
-        todo = f"set {METADATA_LOCATION} back to the newest one in its folder"
-        raise LogCorrupt(f"topic {name}: its entry in the catalog names no metadata file; {todo}").of_property()
+    if isinstance(error, NoSuchPropertyException) and (damage := entry_without_metadata(name, error)):
+        raise damage from error
     if isinstance(catalog, SqlCatalog) and metadata_locations(catalog, namespace).get(name) == "":
         raise LogCorrupt(
             f"topic {name}: its row in the catalog names no metadata file; take the row out with PyIceberg's "

@@ -20,7 +20,6 @@ from keptlog.storage.disk import NO_FILE
 from keptlog.table.waiting.reaching import is_out_of_reach, one_line
 
 if TYPE_CHECKING:
-    from pyiceberg.catalog import Catalog
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestEntry, ManifestFile
     from pyiceberg.table import Table
@@ -49,21 +48,6 @@ def reading(topic: str, file: str) -> Iterator[None]:
         if is_out_of_reach(error) and not isinstance(error, NO_FILE):
             raise
         raise unreadable(topic, file, error) from error
-
-
-def loaded_now(catalog: Catalog, namespace: str, name: str) -> Table:
-    """A table as the catalog has it now.
-
-    Between its answer and the file that it names, a commit may move it on and a purge delete the file, or another call
-    end a deletion of the topic: then it is asked once more.
-
-    Raises:
-        FileNotFoundError: the file is gone, and still named.
-    """
-    try:
-        return catalog.load_table((namespace, name))
-    except FileNotFoundError:
-        return catalog.load_table((namespace, name))
 
 
 def whole_metadata(io: FileIO, path: str) -> TableMetadata | None:

@@ -47,7 +47,7 @@ from keptlog.errors import CommitStateUnknown, KeptlogError, StorageUnavailable
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
-from keptlog.table.metadata.metadata_reading import loaded_now
+from keptlog.table.metadata.loaded import loaded_if_there
 from keptlog.table.metadata.references import References, comparable, comparable_forms, readable_references
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.drafts import (
@@ -164,14 +164,14 @@ class Deletion:
                 if not self.catalog.namespace_exists((DELETING,)):
                     self.catalog.create_namespace((DELETING,))
             try:
-                self._changed(self._take_out, lambda: _loaded(self.catalog, NAMESPACE, self.name) is None)
+                self._changed(self._take_out, lambda: loaded_if_there(self.catalog, NAMESPACE, self.name) is None)
             except (NoSuchTableError, NoSuchNamespaceError):
                 if unfinished:
                     return earlier
                 raise unknown_topic(self.name, ()) from None
             except FileNotFoundError:
                 # A catalog reads what it has renamed, and another call may have ended the deletion by then.
-                if _loaded(self.catalog, NAMESPACE, self.name):
+                if loaded_if_there(self.catalog, NAMESPACE, self.name):
                     raise
             return self._finish().after(earlier)
 
@@ -235,7 +235,7 @@ class Deletion:
 
     def _require_own_folder(self) -> None:
         """Look before the topic leaves its namespace: what is refused is to stay as it is."""
-        if table := _loaded(self.catalog, NAMESPACE, self.name):
+        if table := loaded_if_there(self.catalog, NAMESPACE, self.name):
             self.require_own_folder(table, self.files.list(table.location()))
             require_alone(self.catalog, table)
 
@@ -245,20 +245,13 @@ class Deletion:
 
     def _is_location_of(self, location: str) -> bool:
         """Whether a topic that an older keptlog made meanwhile has got the folder; its purge sweeps what is left."""
-        table = _loaded(self.catalog, NAMESPACE, self.name)
+        table = loaded_if_there(self.catalog, NAMESPACE, self.name)
         return table is not None and comparable(table.location()) == comparable(location)
 
 
 def deleting(catalog: Catalog, name: str) -> Table | None:
     """The table of a topic that is being deleted; null if that is over."""
-    return _loaded(catalog, DELETING, name)
-
-
-def _loaded(catalog: Catalog, namespace: str, name: str) -> Table | None:
-    """A table as it is now; null if there is none."""
-    with contextlib.suppress(NoSuchTableError, NoSuchNamespaceError):
-        return loaded_now(catalog, namespace, name)
-    return None
+    return loaded_if_there(catalog, DELETING, name)
 
 
 @dataclass
