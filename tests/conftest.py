@@ -24,6 +24,7 @@ import pytest
 from pyspark.sql import SparkSession
 from xdist.remote import Producer
 
+from examples import ports
 from keptlog.spark.session import start_session
 from keptlog.table.metadata.logs import ObservedTopic
 from keptlog.table.store import LogStore
@@ -49,6 +50,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 profiles.register()
+# Servers take seconds to listen where they were told to: no two processes draw from the same ports.
+ports.PORTS = ports.PORTS[int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) :: 8]
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, Producer
 PARTITIONS = 4
 BROKER_ID = 1
 _NOBODY = -1
-_DEADLINE_SECONDS = 30
+_DEADLINE_SECONDS = 120
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def with_environment(**variables: str) -> set[Started]:
     return found
 
 
-def left(processes: set[Started], within_seconds: float = 15) -> set[Started]:
+def left(processes: set[Started], within_seconds: float = 60) -> set[Started]:
     """Those that are still there after a while; at best there are none, at once."""
     deadline = time.monotonic() + within_seconds
     while (still := processes & set(_all())) and time.monotonic() < deadline:

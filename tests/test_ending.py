@@ -39,8 +39,8 @@ def _ended(program: str, *, shell: str = '"$0" -c "$1"') -> tuple[int, str, str]
         "sys.exit(None)",
         "sys.exit(True)",
         "atexit.register(print, 'first asked'); atexit.register(print, 'last asked'); sys.exit(1)",
-        "threading.Timer(0.2, print, ['by a thread']).start(); print('before it')",
-        "ThreadPoolExecutor(1).submit(time.sleep, 0.2).add_done_callback(lambda _: print('by a pool')); print('first')",
+        "threading.Timer(1, print, ['by a thread']).start(); print('before it')",
+        "ThreadPoolExecutor(1).submit(time.sleep, 1).add_done_callback(lambda _: print('by a pool')); print('first')",
         "threading.Thread(target=time.sleep, args=[60], daemon=True).start()",
         "folder.append(tempfile.TemporaryDirectory()); atexit.register(lambda: print(os.path.isdir(folder[0].name)))",
     ],
@@ -110,7 +110,7 @@ def run():
 {_AT_ONCE}"""
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
         try:
-            out, _ = process.communicate(timeout=30)
+            out, _ = process.communicate(timeout=120)
         finally:
             process.kill()
     assert (process.returncode, out) in {(130, "what was begun\n"), (130, "")}

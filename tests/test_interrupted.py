@@ -20,7 +20,9 @@ try:
 except KeyboardInterrupt:
     sys.exit(130)
 """
-_WATCHED = "from keptlog.interrupted import watch_ctrl_c; watch_ctrl_c()"
+_WATCHED = (
+    "import keptlog.interrupted; keptlog.interrupted._COLLECTED_BY_SECONDS = 1; keptlog.interrupted.watch_ctrl_c()"
+)
 _AS_PYSPARK_DOES = """
 import signal
 def handler(number, frame):

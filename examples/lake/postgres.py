@@ -74,7 +74,7 @@ def postgres(settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
     """
     binaries = _binaries()
     user = _unprivileged()
-    with tempfile.TemporaryDirectory(prefix="keptlog-postgres-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="keptlog-postgres-", ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary)
         data = folder / "data"
         data.mkdir(mode=0o700)

@@ -43,7 +43,7 @@ from keptlog.whole_file import sync
 _UNFINISHED = ".part"
 _ROOM_BYTES = 300_000_000
 """Twice what the largest took."""
-_DEADLINE_SECONDS = 180
+_DEADLINE_SECONDS = 600
 _READABLE = 0o644
 _OWN_FOLDER = 0o755
 _MB = 1_000_000

@@ -29,7 +29,7 @@ from confluent_kafka.cimpl import NewTopic
 from examples.kafka_broker import kafka_broker
 from keptlog.log.record import Header, NewRecord, Record, TimestampType
 
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 120.0
 """What takes longer than this never comes."""
 _BATCH_RECORDS = 100
 SASL_USER = "reader"

@@ -32,7 +32,7 @@ def typed(home: Path, *arguments: str, **variables: str) -> subprocess.Completed
     """A process of its own, for what librdkafka and Spark print is of interest too."""
     environment = os.environ | variables | {"KEPTLOG_HOME": str(home)}
     command = [sys.executable, "-m", "keptlog", "ingest", "kafka", *arguments]
-    return subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, timeout=200, check=False)
+    return subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_a_password_gets_the_records_and_is_found_nowhere(there: Ingesting, tmp_path: Path) -> None:

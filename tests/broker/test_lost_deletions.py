@@ -12,7 +12,7 @@ from tests.broker.broker import Broker
 from tests.broker.ingesting import Ingesting
 
 MINUTE_MS = 60_000
-DEADLINE_SECONDS = 120.0
+DEADLINE_SECONDS = 400.0
 ALWAYS_CLEANED = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.001",

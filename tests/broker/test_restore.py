@@ -89,7 +89,6 @@ def test_a_restore_that_is_complete_adds_what_came_since(twins: Twins) -> None:
     assert twins.there() == twins.here()
 
 
-@pytest.mark.timeout(600)
 def test_kills_at_any_moment_lose_and_double_nothing(twins: Twins) -> None:
     twins.create()
     twins.append(*odd_records(300, seed=4))

@@ -21,8 +21,8 @@ from tests.table.stores import create, new_id
 ROOT = Path(__file__).parents[2]
 
 
-def kill_after(line: str, home: Path) -> None:
-    """Kill the command as soon as it has said a line, somewhere in its next probe."""
+def kill_after(line: str, home: Path, before: set[Path]) -> None:
+    """Kill the command once it has said a line, and its next probe has written a file that was not there ``before``."""
     command = [sys.executable, "-m", "keptlog", "doctor", "--catalog"]
     environment = os.environ | {"KEPTLOG_HOME": str(home), "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
@@ -32,7 +32,9 @@ def kill_after(line: str, home: Path) -> None:
         said = [process.stderr.readline()]
         while said[-1] and line not in said[-1]:
             said.append(process.stderr.readline())
-        time.sleep(0.2)
+        while not any(path.is_file() for path in set(home.rglob("*")) - before):
+            assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL, said
 
@@ -41,7 +43,7 @@ def kill_after(line: str, home: Path) -> None:
 def test_whatever_a_killed_one_has_left_goes_with_the_next(tmp_path: Path, line: str) -> None:
     create(tmp_path)
     before = set(tmp_path.rglob("*"))
-    kill_after(line, tmp_path)
+    kill_after(line, tmp_path, before)
     catalog = open_catalog(tmp_path)
     left = left_over(catalog)
     assert sorted(left) == [min(left), f"{min(left)}_away"]

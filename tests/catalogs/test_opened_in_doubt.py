@@ -68,7 +68,7 @@ def test_a_database_that_holds_a_lock_is_given_up_while_the_catalog_opens(
         cursor.execute("LOCK TABLE iceberg_tables")
         with pytest.raises(StorageUnavailable, match="the database did not answer within 1 s"):
             opened()
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 25
 
 
 def test_a_catalog_of_before_there_were_views_is_known_as_one(

@@ -33,12 +33,12 @@ def store(
     tmp_path: Path, configure: Configure, database: Postgres, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> LogStore:
     """One with a record, whose connection is open."""
-    monkeypatch.setattr("keptlog.table.waiting.database_answers.DATABASE_SECONDS", PATIENCE_SECONDS)
     monkeypatch.setattr("keptlog.table.catalogs.catalog.CONNECT_SECONDS", 2)
     configure(type="sql", uri=database.create(name), warehouse=f"file://{tmp_path / 'lake'}")
     made = store_over(open_catalog(tmp_path))
     made.create_topic(TOPIC, 1, COMPACTED)
     append_each(made, [("a", "1")])
+    monkeypatch.setattr("keptlog.table.waiting.database_answers.DATABASE_SECONDS", PATIENCE_SECONDS)
     return made
 
 
@@ -66,7 +66,7 @@ def test_a_look_ends_with_one_line_where_the_server_was_stopped(store: LogStore,
     begun = time.monotonic()
     with stopped(database, name), pytest.raises(StorageUnavailable, match="timeout expired"):
         store.topics()
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
     assert store.topics() == [TOPIC]
 
 

@@ -12,7 +12,7 @@ from keptlog.cli.output import exit_if_failed
 from keptlog.errors import InvalidRecord
 from tests.cli.conftest import Run
 
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 60.0
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from tests.crash.workload import SETTINGS, TOPIC, clean
 from tests.logs import open_store
 
 WORKERS = 3
-_READY_SECONDS = 60.0
+_READY_SECONDS = 300.0
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["tests.crash.traffic", "tests.erasure.traffic"])
 

@@ -47,7 +47,6 @@ def require_as_if_cleaned_once(store: LogStore, written: list[Record]) -> None:
     assert read(store) == [record for record in cleaned_once if not record.is_tombstone]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("caller", ["keptlog/", "pyiceberg/"])
 def test_kills_at_any_moment_of_clean_and_purge_lose_nothing_and_leave_no_orphan(
     tmp_path: Path, dice: Callable[[int], Random], caller: str

@@ -48,7 +48,6 @@ def files_of(home: Path) -> list[Path]:
     return [path for path in (home / "warehouse").rglob("*") if path.is_file()]
 
 
-@pytest.mark.timeout(600)
 def test_a_killed_deletion_is_finished_by_the_same_call_again(tmp_path: Path, dice: Callable[[int], Random]) -> None:
     make(tmp_path / "home")
     calls = delete(tmp_path / "home")

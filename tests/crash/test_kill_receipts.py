@@ -41,7 +41,6 @@ def require_once(chain: ReceiptChain, names: list[str]) -> None:
     require_sound(chain)
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("caller", "every"), [("keptlog/table/chain/receipt_", 8), ("pyiceberg/", 250)])
 def test_a_writer_that_is_killed_at_any_step_has_sealed_all_or_nothing_and_finds_it_again(
     tmp_path: Path, dice: Callable[[int], Random], caller: str, every: int
@@ -67,7 +66,6 @@ def test_a_writer_that_is_killed_at_any_step_has_sealed_all_or_nothing_and_finds
         require_once(chain, names)
 
 
-@pytest.mark.timeout(600)
 def test_a_writer_that_is_killed_while_it_makes_the_table_is_in_nobodys_way(tmp_path: Path) -> None:
     calls = seal(tmp_path / "first", ["0"], "keptlog/table/catalogs/catalog.py")
     assert calls > 5
@@ -89,7 +87,6 @@ def seal_some(home: Path, writer: int) -> list[tuple[int, str]]:
     return sealed
 
 
-@pytest.mark.timeout(600)
 def test_six_writers_at_once_on_a_fresh_home_seal_each_draft_once(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with PROCESSES.Pool(WRITERS) as pool:

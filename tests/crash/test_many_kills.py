@@ -6,13 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from tests.crash.many_kills import Round
 from tests.profiles import examples
 
 
-@pytest.mark.timeout(1200)
 def test_workers_killed_beside_each_other_leave_the_log_as_one_undisturbed_clean_would(
     tmp_path: Path, dice: Callable[[int], Random]
 ) -> None:

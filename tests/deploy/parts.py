@@ -31,7 +31,7 @@ DEPLOY = ROOT / "deploy"
 PARTS = ("spark", "code", "daemon", "webserver", "metrics")
 """Of keptlog's image, in the order in which they wait for each other."""
 _PORTS = ("15002", "4000", "3000", "9464")
-_HEALTHY_SECONDS = 120
+_HEALTHY_SECONDS = 400
 
 
 def services() -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Part:
         before = self.starts
         assert self.process
         os.kill(self.process.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while self.starts == before and time.monotonic() < deadline:
             time.sleep(0.1)
         assert self.starts > before
@@ -125,7 +125,7 @@ class Part:
         deadline = time.monotonic() + _HEALTHY_SECONDS
         while True:
             done = subprocess.run(
-                self.check, env=self.environment, capture_output=True, text=True, timeout=60, check=False
+                self.check, env=self.environment, capture_output=True, text=True, timeout=_HEALTHY_SECONDS, check=False
             )
             if not done.returncode:
                 return

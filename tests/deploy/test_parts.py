@@ -15,7 +15,7 @@ from tests.deploy.parts import PARTS, Elsewhere, Part, deployed
 from tests.processes import descendants, listening
 
 HOUR_MS = 3_600_000
-_CLEANED_SECONDS = 200
+_CLEANED_SECONDS = 600
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,6 @@ def wait_until_cleaned(elsewhere: Elsewhere, parts: dict[str, Part], topics: set
         assert [record.value for _, record in home.read(topic)] == [b"2"]
 
 
-@pytest.mark.timeout(600)
 def test_after_kill_9_of_each_part_in_turn_cleaning_goes_on_without_a_hand(
     parts: tuple[Elsewhere, dict[str, Part]],
 ) -> None:

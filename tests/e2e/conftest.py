@@ -180,7 +180,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait(30)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait(10)
+    process.wait(120)
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from tests.erasure.many_kills import ErasureRound
 from tests.profiles import examples
 
 
-@pytest.mark.timeout(1200)
 def test_requests_of_killed_workers_end_verified_once(tmp_path: Path, dice: Callable[[int], Random]) -> None:
     round_of_kills = ErasureRound(tmp_path, dice(31))
     round_of_kills.run(examples(8))

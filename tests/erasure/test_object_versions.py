@@ -34,7 +34,6 @@ def deleted(world: BucketWorld) -> tuple[str, bytes]:
     return path, content
 
 
-@pytest.mark.timeout(300)
 def test_a_hidden_file_a_replaced_version_and_an_open_upload_each_keep_a_request_from_verified(
     endpoint: str, tmp_path: Path
 ) -> None:
@@ -69,7 +68,6 @@ def test_a_hidden_file_a_replaced_version_and_an_open_upload_each_keep_a_request
     assert live in {each["path"] for each in receipt.content["searched_files"]}
 
 
-@pytest.mark.timeout(300)
 def test_a_hidden_file_that_the_table_does_not_refer_to_counts_behind_the_bound_too(
     endpoint: str, tmp_path: Path
 ) -> None:
@@ -97,7 +95,6 @@ def test_a_hidden_file_that_the_table_does_not_refer_to_counts_behind_the_bound_
     assert world.verified().erasure.state == "verified"
 
 
-@pytest.mark.timeout(300)
 def test_a_hidden_file_keeps_a_request_open_also_where_a_bucket_kept_no_versions_when_this_process_began(
     endpoint: str, tmp_path: Path
 ) -> None:

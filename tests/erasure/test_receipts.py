@@ -151,7 +151,6 @@ def verify_and_die(home: Path, now_ms: int) -> None:
     verify(world, seal_and_die)
 
 
-@pytest.mark.timeout(120)
 def test_whoever_is_killed_between_receipt_and_register_verifies_again_and_there_is_one_receipt(deleted: World) -> None:
     process = PROCESSES.Process(target=verify_and_die, args=(deleted.home, deleted.now_ms))
     process.start()

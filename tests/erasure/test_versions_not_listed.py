@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, VALUE
 from tests.table.buckets import new_bucket
@@ -14,7 +12,6 @@ from tests.table.test_purge_of_versions import key_of
 from tests.table.test_versions_not_listed import REFUSED, answer_listings
 
 
-@pytest.mark.timeout(300)
 def test_a_request_waits_for_a_listing_of_versions(tmp_path: Path) -> None:
     with counted_s3() as s3:
         bucket = new_bucket(s3.endpoint)

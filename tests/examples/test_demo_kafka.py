@@ -24,7 +24,7 @@ from keptlog.log.record import NewRecord
 from tests.kafka.jars import or_skip
 from tests.processes import Started, left, with_environment
 
-_DEADLINE_SECONDS = 240
+_DEADLINE_SECONDS = 600
 
 
 @dataclass

@@ -57,7 +57,7 @@ def test_a_sigterm_ends_all_of_it(checkout: Path, *, is_script: bool) -> None:
             assert wait_for(lambda: up.exists() and bool(up.read_text()))
             os.kill(int((checkout / "script" if is_script else up).read_text()), signal.SIGTERM)
             assert wait_for((checkout / "ended").exists)
-            shell.wait(20)
+            shell.wait(120)
             assert (checkout / "ended").read_text() == "dev --port 3000"
         finally:
             if shell.poll() is None:

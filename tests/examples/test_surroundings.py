@@ -53,7 +53,7 @@ def test_dagster_is_prepared_in_a_folder_with_a_space(checkout: Path) -> None:
     command.chmod(0o755)
     (checkout / ".venv" / ".installed").touch()
     made = subprocess.run(
-        ["make", ".dagster/.prepared"], cwd=checkout, capture_output=True, text=True, timeout=120, check=False
+        ["make", ".dagster/.prepared"], cwd=checkout, capture_output=True, text=True, timeout=600, check=False
     )
     assert made.returncode == 0, made.stderr
     assert (checkout / ".dagster" / "dagster.yaml").read_text() == (ROOT / "dagster.yaml").read_text()

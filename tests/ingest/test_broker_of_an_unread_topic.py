@@ -36,11 +36,6 @@ def ingested(store: LogStore, topic: str, bootstrap: str) -> None:
     store.ingest(topic, [Arrival(OffsetRange(0, None, 0, 1), ())], there, 1, "run")
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keptlog.ingest.lag.WAIT_SECONDS", 1)
-
-
 def test_a_silent_broker_is_over_only_once_the_source_of_each_topic_could_be_read(
     store: LogStore, broker: MockBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

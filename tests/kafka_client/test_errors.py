@@ -17,7 +17,7 @@ from keptlog.kafka_client.settings import ClientSettings
 PASSWORD = "hunter2hunter2"  # noqa: S105  # that is what it is about
 
 
-def look(settings: ClientSettings, wait_seconds: float = 1) -> None:
+def look(settings: ClientSettings, wait_seconds: float = 5) -> None:
     with broker_errors(settings, "topics can't be listed") as trouble:
         admin = AdminClient(settings.for_admin(error_cb=trouble))
         ask(admin, trouble, lambda seconds: admin.list_topics(timeout=seconds), wait_seconds)

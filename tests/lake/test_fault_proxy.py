@@ -164,11 +164,11 @@ def test_half_an_answer_is_half_an_answer(s3: S3Server, proxy: HttpProxy) -> Non
 def test_requests_are_delayed_side_by_side(proxy: HttpProxy) -> None:
     client = impatient(proxy)
     client.list_buckets()
-    proxy.delay_ms = 200
+    proxy.delay_ms = 1000
     began = time.monotonic()
     with ThreadPoolExecutor(5) as threads:
         list(threads.map(lambda _: client.list_buckets(), range(5)))
-    assert 0.2 <= time.monotonic() - began < 0.9
+    assert 1 <= time.monotonic() - began < 4, "one after the other it would be 5 s"
     assert 2 <= proxy.most_at_once <= 5
 
 

@@ -27,7 +27,6 @@ from tests.sim.run import run_alone, told
 from tests.sim.world import Broken
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_disturbed_history_ends_as_the_reference_does(
     kind: str, s3: S3Server, database: Postgres, tmp_path: Path, dice: Callable[[int], Random]
@@ -40,7 +39,6 @@ def test_a_disturbed_history_ends_as_the_reference_does(
         assert not history.happened["not one line"]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_simulated_history_breaks_no_oracle_on_a_lake(
     kind: str, s3: S3Server, database: Postgres, dice: Callable[[int], Random]

@@ -6,15 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-import pytest
-
 from examples.lake.postgres import Postgres
 from examples.lake.s3_server import S3Server
 from examples.lake.spark_cluster import SparkCluster
 from tests.lake.kills import KILLED, kills_on
 
 
-@pytest.mark.timeout(600)
 def test_whatever_dies_in_a_clean_the_log_ends_as_if_nothing_had(
     kept_s3: S3Server, database: Postgres, cluster: SparkCluster, tmp_path: Path, dice: Callable[[int], Random]
 ) -> None:

@@ -49,7 +49,7 @@ def test_reading_goes_on_at_the_position() -> None:
     assert not read.is_first
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_a_partition_that_no_topic_can_have_is_refused_and_not_counted_up_to() -> None:
     there = SourceTopic(USERS, (SourceLog(99_999_999_999, 0, 1),))
     with pytest.raises(InvalidConfig, match="has a partition 99999999999 at its source: a topic here has 0 to 9999"):

@@ -38,7 +38,6 @@ class Troubles:
 
     def __init__(self, scene: Scene, broker: MockBroker) -> None:
         self.scene, self.store, self.broker = scene, scene.store, broker
-        scene.environment.setattr("keptlog.ingest.lag.WAIT_SECONDS", 1)
         scene.environment.setenv("KEPTLOG_NOW_MS", str(NOW_MS))
         self._mend_log = self._break_a_log()
         self._slow_logs()

@@ -270,7 +270,7 @@ def test_a_scrape_gets_what_the_last_look_has_found(scene: Scene) -> None:
             assert log_end(port) == 3
         finally:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 130
+        assert process.wait(timeout=120) == 130
 
 
 def log_end(port: int) -> float:

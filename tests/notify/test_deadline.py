@@ -37,7 +37,7 @@ def mail(port: int, tls: str = "none") -> Mail:
 
 def until(is_so: Callable[[], bool]) -> bool:
     """Whether something becomes so in a while."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while not is_so() and time.monotonic() < end:
         time.sleep(0.01)
     return is_so()
@@ -49,7 +49,7 @@ def test_a_server_that_answers_a_byte_at_a_time_is_given_up_and_left(way: str) -
         adapter = webhook(server.port) if way == "webhook" else mail(server.port)
         begun = time.monotonic()
         assert "no answer in time" in str(adapter.send(trial_message("crm", NOW_MS), NOW_MS))
-        assert time.monotonic() - begun < 4 * PATIENCE_SECONDS
+        assert time.monotonic() - begun < 20
         assert until(lambda: bool(server.left))
 
 
@@ -60,16 +60,16 @@ def test_so_is_one_behind_tls(way: str, certificate: Path, monkeypatch: pytest.M
         adapter = webhook(server.port, "https") if way == "webhook" else mail(server.port, "tls")
         begun = time.monotonic()
         assert "no answer in time" in str(adapter.send(trial_message("crm", NOW_MS), NOW_MS))
-        assert time.monotonic() - begun < 4 * PATIENCE_SECONDS
+        assert time.monotonic() - begun < 20
         assert until(lambda: bool(server.left))
 
 
 def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("socket.getaddrinfo", lambda *_arguments, **_named: time.sleep(30))
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_arguments, **_named: time.sleep(600))
     for adapter in (webhook(1), mail(1)):
         begun = time.monotonic()
         assert "no answer in time" in str(adapter.send(trial_message("crm", NOW_MS), NOW_MS))
-        assert time.monotonic() - begun < 4 * PATIENCE_SECONDS
+        assert time.monotonic() - begun < 20
 
 
 def _asks(thread: threading.Thread) -> bool:
@@ -96,5 +96,6 @@ def test_what_was_given_up_is_not_sent_once_the_name_server_has_answered(monkeyp
 
 def test_a_mail_that_was_taken_is_delivered_if_the_goodbye_has_no_answer() -> None:
     with mail_server(MailInbox(is_silent_at_the_end=True)) as inbox:
-        assert mail(inbox.port).send(trial_message("crm", NOW_MS), NOW_MS) is None
+        adapter = Mail(SmtpSettings(LOOPBACK, inbox.port, "none", "a@b.org", ("c@d.org",)), 30)
+        assert adapter.send(trial_message("crm", NOW_MS), NOW_MS) is None
     assert len(inbox.mails) == 1

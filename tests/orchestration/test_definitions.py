@@ -27,7 +27,7 @@ def keys(defs: dg.Definitions) -> set[str]:
 def run_python(code: str, home: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "KEPTLOG_HOME": str(home), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=600)
 
 
 def test_every_topic_has_a_dirty_and_a_clean_section_with_a_partition_for_each_log(world: World) -> None:
@@ -112,7 +112,7 @@ def test_the_shipped_workspace_loads_in_a_fresh_interpreter(world: World) -> Non
     command = [sys.executable, "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"]
 
     result = subprocess.run(
-        command, check=False, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=240
+        command, check=False, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=600
     )
 
     assert result.returncode == 0, result.stderr

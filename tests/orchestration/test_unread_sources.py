@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.ingest import lag
 from tests.orchestration.ingesting import IngestWorld, ingest_world
 from tests.orchestration.shipped import health_sensor
 
@@ -18,9 +17,8 @@ NO_BROKER = "no broker at 127.0.0.1:1 answers"
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IngestWorld]:
+def here(tmp_path: Path) -> Iterator[IngestWorld]:
     """Its only topic with a broker was asked for, and the broker did not answer."""
-    monkeypatch.setattr(lag, "WAIT_SECONDS", 1)
     with ingest_world(tmp_path / "home") as made:
         made.knows("orders", 0, bootstrap="127.0.0.1:1")
         assert NO_BROKER in made.skips()

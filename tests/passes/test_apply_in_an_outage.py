@@ -85,7 +85,7 @@ def test_what_was_found_to_be_an_outage_stays_one_though_a_slow_look_finds_none(
         def _are_others_down(self, name: str) -> bool:
             # The first look answers when others have long found out that it is an outage.
             if next(looks) == 0:
-                assert third.wait(30)
+                assert third.wait(120)
                 while not self.is_outage:
                     time.sleep(0.01)
             return super()._are_others_down(name)

@@ -143,7 +143,6 @@ def duckdb_python(pytestconfig: pytest.Config, prepared_lake: Lake) -> Path:
     return interpreter
 
 
-@pytest.mark.timeout(1200)
 def test_duckdb_reads_a_bucket_with_its_httpfs(lake: Lake, duckdb_python: Path) -> None:
     secret = lake.rewritten(blocks()["sql", "duckdb-lake"])
     connect = "connection = duckdb.connect()\n"
@@ -162,7 +161,6 @@ def test_duckdb_reads_a_bucket_with_its_httpfs(lake: Lake, duckdb_python: Path) 
     assert shown.stdout.split()[-1:] == [str(len(lake.right[0]))], shown.stderr
 
 
-@pytest.mark.timeout(1200)
 def test_spark_sql_reads_a_bucket_with_icebergs_runtime(lake: Lake, pytestconfig: pytest.Config) -> None:
     skip_unless_asked(pytestconfig, "Spark SQL on a bucket")
     fetch_jars(python("spark-sql-lake"))
@@ -170,7 +168,6 @@ def test_spark_sql_reads_a_bucket_with_icebergs_runtime(lake: Lake, pytestconfig
     assert found == lake.right
 
 
-@pytest.mark.timeout(1200)
 def test_spark_reads_the_files_of_a_bucket_with_hadoops_s3a(lake: Lake, pytestconfig: pytest.Config) -> None:
     skip_unless_asked(pytestconfig, "Spark with S3A on a bucket")
     fetch_jars(python("spark-lake"), _S3A_NEEDS)

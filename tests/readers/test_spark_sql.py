@@ -21,13 +21,11 @@ def spark_python(pytestconfig: pytest.Config) -> Path:
     return spark_of_the_page()
 
 
-@pytest.mark.timeout(1200)
 def test_spark_sql_reads_what_keptlog_reads(moment: Moment, spark_python: Path) -> None:
     told = read_in(spark_python, "spark", "spark-sql", "spark-sql-users")
     assert (rows_of(told["users"]), rows_of(told["latest"])) == (moment.rows, moment.latest)
 
 
-@pytest.mark.timeout(1200)
 def test_spark_sqls_shell_reads_what_keptlog_reads(spark_python: Path, tmp_path: Path) -> None:
     store = prepare(tmp_path / ".keptlog", "deleted up to the middle of a clean segment")
     environment = os.environ | {"PATH": f"{spark_python.parent}:{os.environ['PATH']}"}

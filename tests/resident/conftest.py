@@ -20,16 +20,19 @@ from keptlog.resident.place import as_short, socket_beside
 from tests.processes import Started, descendants
 
 _CLIENT = """
+import os
 import sys
+from keptlog.resident import handover
 from keptlog.resident.handover import hand_over
 from keptlog.streams import open_closed_streams
 open_closed_streams()
+handover._ANSWER_SECONDS = float(os.environ.get("KEPTLOG_TEST_ANSWER_SECONDS", "60"))
 code = hand_over(sys.argv)
 sys.exit(99 if code is None else code)
 """
 REFUSED = 99
 """What a client of these tests ends with where it would have to do the command itself."""
-_START_SECONDS = 60
+_START_SECONDS = 200
 _LOOKS = 5
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import descendants
+from tests.processes import children
 from tests.resident.conftest import REFUSED, client
 
-_SECONDS = 60
+_SECONDS = 200
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def test_a_second_one_is_refused(own: Own) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_it_ends_with_its_terminal_and_commands_do_their_work_themselves(tmp_path: Path, number: int) -> None:
     found = started(tmp_path)
-    (resident,) = [each for each in descendants(found.process.pid) if b"cli.resident" in _words(each.pid)]
+    (resident,) = [each for each in children(found.process.pid) if b"cli.resident" in _words(each.pid)]
     assert found.code_of("--version") == REFUSED
     stop(found, number)
     deadline = time.monotonic() + _SECONDS

@@ -115,9 +115,8 @@ def test_a_resident_that_is_stopped_keeps_nothing_of_its_clients_open(tmp_path: 
         os.kill(stopped.pid, signal.SIGSTOP)
         try:
             # It reads what the client writes through a pipe, to its end.
-            done = subprocess.run(
-                client("--version"), env=stopped.variables, capture_output=True, check=False, timeout=60
-            )
+            impatient = {**stopped.variables, "KEPTLOG_TEST_ANSWER_SECONDS": "2"}
+            done = subprocess.run(client("--version"), env=impatient, capture_output=True, check=False, timeout=60)
         finally:
             os.kill(stopped.pid, signal.SIGCONT)
         assert done.returncode == REFUSED

@@ -40,7 +40,7 @@ def timestamps_there(broker: MockBroker, count: int) -> list[int]:
     """Of the first records of partition 0."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "tests"})
     consumer.assign([TopicPartition("people", 0, OFFSET_BEGINNING)])
-    got = [message.timestamp()[1] for message in consumer.consume(count, timeout=10)]
+    got = [message.timestamp()[1] for message in consumer.consume(count, timeout=60)]
     consumer.close()
     return got
 

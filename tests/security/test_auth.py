@@ -24,7 +24,7 @@ from tests.security.test_errors import refusing_server
 
 SECRET = "planted-auth-secret"  # noqa: S105  # nobody's
 TOKEN = "planted-auth-token"  # noqa: S105  # nobody's
-GIVEN_UP_SECONDS = 30.0
+GIVEN_UP_SECONDS = 120.0
 SECRETS = {"the secret": SECRET, "the token": TOKEN, "in base64": base64.b64encode(f"me:{SECRET}".encode()).decode()}
 
 

@@ -58,7 +58,7 @@ class Served:
             capture_output=True,
             text=True,
             check=False,
-            timeout=240,
+            timeout=600,
         )
 
     def page(self, path: str) -> str:

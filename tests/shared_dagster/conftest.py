@@ -89,6 +89,8 @@ class SharedDagster:
 
     def start(self, name: str, *command: str, location: str | None = None) -> None:
         environment = {**os.environ, "DAGSTER_HOME": str(self.folder), "PYTHONPATH": str(ROOT)}
+        # A minute is too short for a tick where everything runs on two cores.
+        environment |= dict.fromkeys(["DAGSTER_SENSOR_GRPC_TIMEOUT_SECONDS", "DAGSTER_GRPC_TIMEOUT_SECONDS"], "300")
         environment |= self.environments[location] if location else {}
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
@@ -100,10 +102,13 @@ class SharedDagster:
                 start_new_session=True,
             )
 
+    def start_daemon(self) -> None:
+        self.start("daemon", "dagster._daemon", "run", "-w", "workspace.yaml")
+
     def kill(self, name: str) -> None:
         """``kill -9``: the process and, as a service manager does it, whatever it has started."""
         os.killpg(self.processes[name].pid, signal.SIGKILL)
-        self.processes.pop(name).wait(10)
+        self.processes.pop(name).wait(120)
 
     def answers(self, name: str) -> bool:
         """Whether somebody listens at the port of a webserver or code server."""
@@ -122,7 +127,7 @@ class SharedDagster:
                 process.wait(max(deadline - time.monotonic(), 0.1))
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait(10)
+            process.wait(120)
 
     def wait_for(self, what: str, find: Callable[[], Found | None], seconds: float = 240) -> Found:
         """What ``find`` finds, once it does."""
@@ -293,7 +298,7 @@ def _start(made: SharedDagster) -> None:
         made.start(name, "dagster", "code-server", "start", "-m", module, *where, location=name)
     for name in LOCATIONS:
         made.wait_for(f"answer of code server {name}", lambda name=name: made.answers(name))  # type: ignore[misc]
-    made.start("daemon", "dagster._daemon", "run", "-w", "workspace.yaml")
+    made.start_daemon()
     web = ("-h", "127.0.0.1", "-p", str(ports["webserver"]), "-w", "workspace.yaml")
     made.start("webserver", "dagster_webserver", *web)
     made.wait_for("answer of the webserver", lambda: made.answers("webserver"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,11 +72,9 @@ def test_no_tick_has_failed_and_no_run_was_asked_for_twice(cleaned: SharedDagste
 
 @pytest.fixture
 def both_due(cleaned: SharedDagster) -> Iterator[SharedDagster]:
-    """A topic that is due in both homes, and sensors that nobody but the test lets tick."""
+    """A topic that is due in both homes, and no daemon: a tick of its own would start a run."""
+    cleaned.kill("daemon")
     for location in LOCATIONS:
-        turn(cleaned, location, is_on=False)
-        # A tick that had begun before would see the new topic, and start a run of its own.
-        cleaned.wait_for("end of the last tick", lambda location=location: is_still(cleaned, location))  # type: ignore[misc]
         with cleaned.opened(location) as home:
             home.create_topic("orders", 1, {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)})
             append(home, ("a", "1"), ("a", "2"), topic="orders")
@@ -85,7 +82,7 @@ def both_due(cleaned: SharedDagster) -> Iterator[SharedDagster]:
     for location in LOCATIONS:
         with cleaned.opened(location) as home:
             home.delete_topic("orders")
-        turn(cleaned, location, is_on=True)
+    cleaned.start_daemon()
 
 
 def test_a_clean_that_is_under_way_in_one_location_keeps_nothing_waiting_in_the_other(both_due: SharedDagster) -> None:
@@ -112,31 +109,6 @@ def asked(shared: SharedDagster, location: str) -> str:
     assert not result["error"], result["error"]
     requests = [{tag["key"]: tag["value"] for tag in each["tags"]} for each in result["runRequests"] or ()]
     return str(requests[0]["keptlog/topic_partitions"] if requests else result["skipReason"].partition(";")[0])
-
-
-def turn(shared: SharedDagster, location: str, *, is_on: bool) -> None:
-    """Turn a location's sensor on or off, as in the UI."""
-    text = """query ($sensor: SensorSelector!) {sensorOrError(sensorSelector: $sensor) {
-        ... on Sensor {id}}}"""
-    sensor_id = shared.query(text, sensor=selector(location))["sensorOrError"]["id"]
-    if is_on:
-        start = "mutation ($sensor: SensorSelector!) {startSensor(sensorSelector: $sensor) {__typename}}"
-        told = shared.query(start, sensor=selector(location))["startSensor"]
-    else:
-        told = shared.query("mutation ($id: String!) {stopSensor(id: $id) {__typename}}", id=sensor_id)["stopSensor"]
-    assert told["__typename"] in {"Sensor", "StopSensorMutationResult"}, told
-
-
-def is_still(shared: SharedDagster, location: str) -> bool:
-    """Whether no tick of a sensor is under way, nor about to be."""
-    text = """query ($sensor: SensorSelector!) {sensorOrError(sensorSelector: $sensor) {
-        ... on Sensor {sensorState {ticks(limit: 1) {status}}}}}"""
-    looks = []
-    for _ in range(3):
-        state = shared.query(text, sensor=selector(location))["sensorOrError"]["sensorState"]
-        looks += [tick["status"] for tick in state["ticks"]]
-        time.sleep(1)
-    return "STARTED" not in looks
 
 
 def selector(location: str) -> dict[str, str]:

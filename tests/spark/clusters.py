@@ -98,7 +98,7 @@ class ClusterHome:
     def clean(self) -> subprocess.CompletedProcess[str]:
         """The same, to its end."""
         with self.start_clean() as process:
-            out, err = process.communicate(timeout=240)
+            out, err = process.communicate(timeout=600)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def events(self, kind: str) -> list[dict[str, Any]]:

@@ -275,6 +275,6 @@ def test_who_is_interrupted_leaves_nothing_and_one_makes_it_at_a_time(
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "another process is making an archive" in refused.stderr
     making.send_signal(by)
-    _, said = making.communicate(timeout=60)
+    _, said = making.communicate(timeout=300)
     assert making.returncode == 130, said
     assert list((tmp_path / "keptlog").iterdir()) == []

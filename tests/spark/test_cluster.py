@@ -73,7 +73,7 @@ def test_a_worker_that_is_killed_in_the_middle_costs_time_and_marks_nothing(
             time.sleep(0.2)
         time.sleep(1)
         cluster.workers[1].kill()
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=600)
     cluster.workers[1].start()
     assert process.returncode == 0, err + out
     assert home.marks() == [None, None, None]
@@ -160,7 +160,7 @@ def test_a_cluster_that_is_gone_in_the_middle_and_comes_back_knowing_nothing_is_
             server.kill()
         for server in servers:
             server.start()
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err + out
     assert "rewriting 3 logs together failed, they are tried apart: Spark was given up while rewriting 3 logs" in err
     assert_quiet(err)

@@ -36,7 +36,6 @@ def run(world: DagsterWorld, job: str, op: str, config: dict[str, Any]) -> None:
     assert world.run_job(job, asked).success
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("spark")
 def test_after_verified_nothing_is_where_spark_and_dagster_work(with_dagster: DagsterWorld, tmp_path: Path) -> None:
     """The jobs of Dagster ask, clean on Spark, purge, and look the files through on Spark."""

@@ -79,7 +79,6 @@ def test_a_file_elsewhere_that_is_not_there_any_more_is_in_no_receipt(tmp_path: 
     assert (not_deleted(tmp_path), f"file://{written}" in files_sealed(tmp_path / "chain")) == ([], False)
 
 
-@pytest.mark.timeout(300)
 def test_whenever_a_deletion_is_killed_one_receipt_names_what_lies_elsewhere(tmp_path: Path) -> None:
     home = tmp_path / "home"
     written = elsewhere(home)
@@ -125,7 +124,6 @@ def test_a_manifest_that_can_not_be_read_is_named_as_not_looked_at_and_costs_onl
     assert [file["path"] for file in content["not_deleted"]] == [f"file://{written}"]
 
 
-@pytest.mark.timeout(300)
 def test_whenever_a_deletion_is_killed_what_could_not_be_read_is_told(tmp_path: Path) -> None:
     home = tmp_path / "home"
     create(home)

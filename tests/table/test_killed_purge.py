@@ -68,7 +68,6 @@ def each_kill(home: Path, act: Act) -> Iterator[int]:
     assert number > 10
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("act", [purge, purge_with_a_stuck_file])
 def test_what_a_killed_purge_and_the_next_ones_delete_is_in_one_receipt_each(tmp_path: Path, act: Act) -> None:
     home = tmp_path / "home"
@@ -93,7 +92,6 @@ def test_what_a_killed_purge_and_the_next_ones_delete_is_in_one_receipt_each(tmp
         assert len(values(sealing_store(home))) == 2, number
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("finish", [delete, lambda store: Purger(store).purge(now_ms=clock_ms())])
 def test_what_a_killed_deletion_of_a_topic_and_its_end_delete_is_in_one_receipt_each(
     tmp_path: Path, finish: Callable[[LogStore], object]

@@ -130,7 +130,7 @@ def test_a_topic_is_read_with_a_request_for_each_of_its_files(store: LogStore, s
 
 def test_segments_of_one_task_are_asked_for_side_by_side(store: LogStore, s3: CountedS3) -> None:
     filled(store, 4, 3)
-    s3.delay_seconds = 0.02
+    s3.delay_seconds = 0.3
     try:
         rewrite(store)
     finally:

@@ -43,7 +43,7 @@ def test_small_files_are_asked_for_once_and_side_by_side(store: LogStore, s3: Co
     filled(store, 1, SEGMENTS)
     task = task_over(step_for(store.logs(TOPIC)[0]), store.data_location(TOPIC), kind)
     s3.forget()
-    s3.delay_seconds = 0.05
+    s3.delay_seconds = 0.3
     try:
         task.run(Attempt(store.files, new_id(), 0, new_id()))
     finally:

@@ -18,7 +18,7 @@ from tests.table.rest_server import RestServer, rest_server
 from tests.table.stores import COMPACTED, NOW_MS, TOPIC, create, new_id, new_records, store_at
 
 SLOW = "slow"
-SECONDS = 0.4
+SECONDS = 1.5
 PIECES_A_WAIT = 8
 """So no single byte is late."""
 

@@ -19,7 +19,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.part import BrokerPart
 from keptlog.storage.schema import from_arrow
 
-_TIMEOUT_SECONDS = 10.0
+_TIMEOUT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
