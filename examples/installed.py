@@ -7,10 +7,12 @@ Where jars come from is the business of whoever configured Maven.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +41,10 @@ class MavenJars:
         Raises:
             NotInstalled: Maven is not there, or can't get them.
         """
+        with self._alone():
+            return self._jars(progress)
+
+    def _jars(self, progress: Callable[[str], None] | None) -> str:
         complete = self.folder / ".jars-complete"
         if not self.is_there():
             if shutil.which("mvn") is None:
@@ -67,7 +73,10 @@ class MavenJars:
             raise NotInstalled(
                 f"what drives {self.what} can't be compiled: no javac; apt-get install openjdk-17-jdk-headless"
             )
-        jars = self.classpath(progress)
+        with self._alone():
+            return self._compiled(sources, self._jars(progress))
+
+    def _compiled(self, sources: Sequence[Path], jars: str) -> str:
         classes, complete = self.folder / "classes", self.folder / ".classes-complete"
         if not complete.exists() or complete.stat().st_mtime < max(source.stat().st_mtime for source in sources):
             classes.mkdir(parents=True, exist_ok=True)
@@ -77,6 +86,14 @@ class MavenJars:
                 raise RuntimeError(f"javac failed:\n{(outcome.stdout + outcome.stderr)[-4000:]}")
             complete.touch()
         return f"{classes}{os.pathsep}{jars}"
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two processes that fetched or compiled at once would delete each other's files."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with (self.folder.parent / f".{self.folder.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _fetch(self) -> None:
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={self.folder / 'jars'}"]
