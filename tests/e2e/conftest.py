@@ -90,7 +90,7 @@ class DagsterDev:
         runs = self.query(text)["runsOrError"]["results"]
         return [run | {"tags": {tag["key"]: tag["value"] for tag in run["tags"]}} for run in runs]
 
-    def wait_for(self, what: str, find: Callable[[], Found | None], seconds: float = 240) -> Found:
+    def wait_for(self, what: str, find: Callable[[], Found | None], seconds: float = 600) -> Found:
         """What ``find`` finds, once it does."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

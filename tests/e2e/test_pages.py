@@ -61,7 +61,7 @@ def waiting(dagster_dev: DagsterDev) -> DagsterDev:
     dagster_dev.append("crm.orders", ("order-1", "open"), ("order-1", "paid"))
     (segment,) = dagster_dev.store.logs("crm.orders")[0].segments
     Path(segment.path.removeprefix("file://")).write_bytes(b"torn")
-    dagster_dev.wait_for("assets of the new topics", lambda: cleaned_by(dagster_dev, "crm.users"), seconds=240)
+    dagster_dev.wait_for("assets of the new topics", lambda: cleaned_by(dagster_dev, "crm.users"))
     return dagster_dev
 
 
@@ -98,7 +98,7 @@ def test_health_is_told_by_itself_and_answers_which_log_is_nearest_its_deadline(
         report = newest(waiting, "keptlog", "health") or {}
         return "crm.users-0" in str(report.get("worst_logs")) and "uncleanable since" in str(report.get("worst"))
 
-    waiting.wait_for("report of both topics", told, seconds=240)
+    waiting.wait_for("report of both topics", told)
     report = newest(waiting, "keptlog", "health") or {}
     assert str(report["nearest_deadline"]).startswith("[crm.orders-0](../crm.orders/clean) ")
     assert report["logs_late"] == report["logs_uncleanable"] == 1

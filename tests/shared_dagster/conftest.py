@@ -129,7 +129,7 @@ class SharedDagster:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(120)
 
-    def wait_for(self, what: str, find: Callable[[], Found | None], seconds: float = 240) -> Found:
+    def wait_for(self, what: str, find: Callable[[], Found | None], seconds: float = 600) -> Found:
         """What ``find`` finds, once it does."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -259,7 +259,7 @@ def cleaned(shared: SharedDagster) -> SharedDagster:
                 ]
                 return next((run for run in runs if run.status is dg.DagsterRunStatus.SUCCESS), None)
 
-            shared.wait_for(f"clean of {location}", finished, 200)
+            shared.wait_for(f"clean of {location}", finished)
     return shared
 
 

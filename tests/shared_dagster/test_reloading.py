@@ -16,7 +16,7 @@ def partitions(shared: SharedDagster, location: str) -> dict[str, list[str]]:
 
 def test_a_topic_that_came_later_is_on_the_webserver_by_itself(cleaned: SharedDagster) -> None:
     late = f"{LATE_TOPIC}/clean"
-    cleaned.wait_for(f"{late} on the webserver", lambda: late in partitions(cleaned, "disk"), 90)
+    cleaned.wait_for(f"{late} on the webserver", lambda: late in partitions(cleaned, "disk"))
 
     assert partitions(cleaned, "disk")[late] == [f"{LATE_TOPIC}-0", f"{LATE_TOPIC}-1"]
     assert "users/clean" in partitions(cleaned, "disk")

@@ -24,7 +24,7 @@ def test_cleaning_goes_on_after_kill_9_of_spark_that_comes_back_elsewhere(cleane
         known = {run.run_id for run in runs_of(instance, "disk", "clean_logs")}
         make_dirty(cleaned, "3")
 
-        run = cleaned.wait_for("clean by itself", lambda: ended(instance, known), 180)
+        run = cleaned.wait_for("clean by itself", lambda: ended(instance, known))
         assert run.status is dg.DagsterRunStatus.SUCCESS
         assert values(cleaned) == {"a": "3", "b": "3"}
 
@@ -37,7 +37,7 @@ def test_cleaning_goes_on_after_kill_9_of_spark_that_comes_back_elsewhere(cleane
         assert again["__typename"] == "LaunchRunSuccess", again
         known = {each.run_id for each in runs_of(instance, "disk", "clean_logs")} - {again["run"]["runId"]}
 
-        run = cleaned.wait_for("re-execution", lambda: ended(instance, known), 180)
+        run = cleaned.wait_for("re-execution", lambda: ended(instance, known))
         assert run.status is dg.DagsterRunStatus.SUCCESS
         assert values(cleaned) == {"a": "4", "b": "4"}
         assert first not in str(run.run_config)
