@@ -20,6 +20,7 @@ from examples.ports import free_port
 from keptlog.home import new_id, open_home
 from keptlog.log.record import NewRecord
 from keptlog.resident.place import is_own_socket, socket_beside
+from tests.processes import descendants, left
 from tests.resident.conftest import client
 
 _EXPORT = re.compile(r"export (\w+)='(.*)'\n")
@@ -51,13 +52,17 @@ class Server:
         return int(found[0]) if found else None
 
 
+def spark_server(port: int, address_file: Path) -> list[str]:
+    words = ["spark-server", "--port", str(port), "--address-file", str(address_file)]
+    return [sys.executable, "-m", "keptlog", *words]
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     file = tmp_path_factory.mktemp("spark") / "address"
     port = free_port()
     environment = {name: value for name, value in os.environ.items() if name != "KEPTLOG_SPARK_MASTER"}
-    command = [sys.executable, "-m", "keptlog", "spark-server", "--port", str(port), "--address-file", str(file)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(spark_server(port, file), stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout
         match = _EXPORT.fullmatch(process.stdout.readline())
         assert match
@@ -138,13 +143,27 @@ def is_open(port: int) -> bool:
     return True
 
 
-def test_one_that_is_killed_leaves_no_java_that_holds_its_port(server: Server) -> None:
-    """The last one here: it ends the server of the others."""
+def test_one_that_is_killed_leaves_no_process_and_a_free_port(server: Server) -> None:
+    """The last one here that uses it: it ends the server of the others."""
     [at] = server.exported.values()
     place = urlsplit(Path(at.removeprefix("file:")).read_text().partition("/;")[0])
     assert is_open(place.port or 0)
+    started = descendants(server.process.pid)
     server.process.kill()
+    assert not left(started, _IN_TIME_SECONDS)
     deadline = time.monotonic() + _IN_TIME_SECONDS
-    while is_open(place.port or 0):
+    while is_open(place.port or 0):  # of a process that counts as gone, threads may be on their way
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_so_does_one_that_is_killed_while_its_java_starts(tmp_path: Path) -> None:
+    process = subprocess.Popen(spark_server(free_port(), tmp_path / "address"), stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + _IN_TIME_SECONDS
+    while not any("java" in each.command for each in descendants(process.pid)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    started = descendants(process.pid)
+    process.kill()
+    process.wait()
+    assert not left(started, _IN_TIME_SECONDS)
