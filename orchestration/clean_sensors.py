@@ -30,6 +30,7 @@ from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_reques
 from keptlog.dagster.orchestration.stored_ticks import TellingCursor
 from keptlog.dagster.orchestration.told_sections import ToldSections
 from keptlog.dagster.orchestration.untold_cleans import untold_cleans
+from keptlog.errors import StorageUnavailable
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.told.explain import due_if_off
@@ -84,9 +85,13 @@ def clean_sensor(automation: Automation, trigger: Trigger) -> dg.SensorDefinitio
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         tick = MountCall(mount, context)
-        if tick.log_store.why_unbegun() is None:  # in the place of a home that is away nothing is made
-            leave_tick(tick.log_store.path, mount.name_prefix, tick.now_ms(), 1000 * automation.seconds(name))
-        return _tick(tick, trigger)
+        try:
+            result = _tick(tick, trigger)
+        except StorageUnavailable:
+            _leave_tick(tick, automation.seconds(name))  # it has looked: what is away is told for itself
+            raise
+        _leave_tick(tick, automation.seconds(name))
+        return result
 
     sections = [mount.keys.clean, *([mount.keys.dirty] if trigger is Trigger.DIRTY_RATIO else [])]
     return SensorOfAssets(
@@ -99,6 +104,12 @@ def clean_sensor(automation: Automation, trigger: Trigger) -> dg.SensorDefinitio
         default_status=automation.sensor_status(name),
         required_resource_keys=mount.needs("log_store", "clock", "spark"),
     )
+
+
+def _leave_tick(tick: Tick, interval_seconds: int) -> None:
+    """Say in the home that sensors tick. Of those that fail at each tick nobody else tells that they clean nothing."""
+    if tick.log_store.why_unbegun() is None:  # in the place of a home that is away nothing is made
+        leave_tick(tick.log_store.path, tick.mount.name_prefix, tick.now_ms(), 1000 * interval_seconds)
 
 
 def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:

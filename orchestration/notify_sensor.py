@@ -77,7 +77,8 @@ def _look(tick: Tick, limits: Thresholds) -> Sighting:
     log_store, now_ms = tick.log_store, tick.now_ms()
     try:
         seen = log_store.observer.look(now_ms)
-    except StorageUnavailable as error:
+    except (StorageUnavailable, InvalidConfig) as error:
+        # With settings that can't be accepted no home can be opened, and no sensor asks for a clean.
         sighting = without_catalog(error, now_ms)
     else:
         sighting = home_sighting(log_store.path, seen, limits, lambda: _stopped(tick, now_ms), _meant(log_store.topics))

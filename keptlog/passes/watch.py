@@ -196,7 +196,7 @@ def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bo
 
 
 def without_catalog(why: KeptlogError, now_ms: int) -> Sighting:
-    """A look that found no catalog, and so saw nothing else."""
+    """A look that could not open a catalog, and so saw nothing else."""
     return Sighting(now_ms, (outage_condition(Matter.CATALOG, str(why)),), {Matter.CATALOG: {_NO_TOPIC}})
 
 

@@ -79,6 +79,33 @@ def test_with_the_cleaner_off_notify_and_doctor_say_that_it_is_to_be_switched_on
     assert "keptlog clean users-0" not in examined.out
 
 
+def test_broker_settings_with_which_nothing_is_cleaned_are_told(scene: Scene, posts: HttpInbox) -> None:
+    scene.topic()
+    scene.break_log()
+    scene.notify()
+    (scene.home / "server.properties").write_text("log.cleaner.threads=many")
+    outcomes = [scene.notify() for _ in range(3)]
+    assert [each.code for each in outcomes] == [0] * 3
+    assert "log.cleaner.threads" in outcomes[0].err
+    assert told(posts) == [("began", "uncleanable", "users-0"), ("began", "catalog", "all topics")]
+
+
+def test_who_looks_again_and_again_goes_on_with_such_settings(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.topic()
+    (scene.home / "server.properties").write_text("log.cleaner.threads=many")
+    scene.environment.setenv("KEPTLOG_NOTIFY_LOG", "true")
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("keptlog.cli.notify.sleep", sleep)
+    scene.notify("--every", "7")
+    assert slept == [7, 7]
+
+
 def test_a_topic_that_is_deleted_takes_its_conditions_along(scene: Scene, posts: HttpInbox) -> None:
     scene.topic()
     scene.break_log()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.dagster.resources.log_store import LogStoreResource
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.notify.ticks import last_ticks
 from keptlog.passes.clean import Cleaner
@@ -125,6 +125,17 @@ def test_a_home_that_cannot_be_opened_is_told_once_it_lasts(world: World, posts:
     assert told(posts) == [("began", "catalog", "all topics")]
 
 
+def test_broker_settings_with_which_nothing_is_cleaned_are_told_once_they_last(world: World, posts: HttpInbox) -> None:
+    world.topic("users")
+    (world.path / "server.properties").write_text("log.cleaner.threads=many\n")
+    ticks(world, 3)
+    assert told(posts) == [("began", "catalog", "all topics")]
+    assert "log.cleaner.threads" in posts.taken[0]["text"]
+    (world.path / "server.properties").unlink()
+    ticks(world, 3)
+    assert told(posts)[1:] == [("cleared", "catalog", "all topics")]
+
+
 def test_nothing_is_over_where_nobody_says_where_the_catalog_is(
     world: World, posts: HttpInbox, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -173,3 +184,13 @@ def test_a_tick_that_fails_for_its_catalog_is_a_tick_all_the_same(world: World) 
     with pytest.raises(StorageUnavailable):
         world.tick(CLEAN_SENSORS[0])
     assert last_ticks(world.path)
+
+
+def test_a_tick_that_fails_for_what_nobody_else_may_tell_is_none(world: World) -> None:
+    """As where a variable of the sensors' process alone is wrong."""
+    world.topic("users")
+    (world.path / "server.properties").write_text("log.cleaner.threads=many\n")
+    world.reopen()
+    with pytest.raises(InvalidConfig):
+        world.tick(CLEAN_SENSORS[0])
+    assert not last_ticks(world.path)

@@ -355,7 +355,8 @@ def silence_condition(
         text = f"{when}: see that Dagster's daemon runs, and that its machine's clock is right"
         # A daemon that lives ticks again as soon as its clock is right.
         return Condition(Matter.SENSORS, sensors, text, is_sure=False)
-    text = f"{sensors} did not tick for {minutes}, last at {iso_time(last_ms)}: see that Dagster's daemon runs"
+    when = f"{sensors} did not tick for {minutes}, last at {iso_time(last_ms)}"
+    text = f"{when}: see that Dagster's daemon runs, and that their ticks don't fail"
     return Condition(Matter.SENSORS, sensors, text)
 
 
