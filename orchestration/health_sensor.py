@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import dagster as dg
 
@@ -35,6 +36,7 @@ from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.named import unnamed
 from keptlog.log.words.units import duration
+from keptlog.notify.checks import broken_checks
 from keptlog.passes.observer import Overview
 
 HEALTH_SENSOR = "health_sensor"
@@ -92,7 +94,7 @@ def _health(tick: Tick, states: Sequence[SensorState]) -> Health:
         seen.assessments,
         _hindered(tick, seen, states),
         topics_unseen=len(seen.unreadable) + seen.behind,
-        unseen=[*_unseen(seen), *lag_unseen],
+        unseen=[*_unseen(seen), *_checks_unseen(tick.log_store.path), *lag_unseen],
         consumer_lag=lag,
         last_tick_age_ms=last_tick_age_ms,
         broker=tick.log_store.broker,
@@ -118,6 +120,15 @@ def _seen(tick: Tick, now_ms: int) -> Overview:
 def _unseen(seen: Overview) -> list[str]:
     unreadable = [f"{topic}: {unnamed(topic, error)}" for topic, error in seen.unreadable.items()]
     return [*unreadable, *seen.behind_lines()]
+
+
+def _checks_unseen(home: Path) -> list[str]:
+    """Why nobody knows what verify has found; nothing if it is known."""
+    try:
+        broken_checks(home)
+    except KeptlogError as error:
+        return [f"what verify has found: {first_line(error)}"]
+    return []
 
 
 def _consumer_lag(tick: Tick, seen: Overview, now_ms: int) -> tuple[int | None, list[str]]:

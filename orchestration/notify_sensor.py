@@ -60,9 +60,18 @@ def _told(tick: Tick) -> str:
     if not settings.has_adapters:
         return NOBODY
     watch = Watch(tick.log_store.path, settings, monotonic_ms)
-    delivery = watch.tell(lambda: _look(tick, settings.thresholds))
+    looked: list[Sighting] = []
+
+    def look() -> Sighting:
+        looked.append(_look(tick, settings.thresholds))
+        return looked[-1]
+
+    delivery = watch.tell(look)
     if delivery is None:
         return AT_WORK
+    unknown = [f"not known: {why}" for seen in looked for why in seen.unknown.values()]
+    for line in unknown:
+        log.error("%s", line)
     for way, message in delivery.sent:
         log.info("sent by %s: %s", way, message.text)
     for way, why in delivery.failed.items():
@@ -70,7 +79,7 @@ def _told(tick: Tick) -> str:
     holding = sum(each.holds for each in delivery.state.known)
     failed = [f"not delivered by {way}: {why}" for way, why in delivery.failed.items()]
     sent = f"{counted(len(delivery.sent), 'message')} sent"
-    return "; ".join([f"{counted(holding, 'condition')}, {sent}", *failed])
+    return "; ".join([f"{counted(holding, 'condition')}, {sent}", *failed, *unknown])
 
 
 def _look(tick: Tick, limits: Thresholds) -> Sighting:

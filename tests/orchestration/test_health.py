@@ -10,6 +10,7 @@ import pytest
 from keptlog.dagster.assets.health import FULL_MS, ROWS
 from keptlog.dagster.orchestration.health_sensor import SHARED_MS
 from keptlog.errors import LogCorrupt
+from keptlog.notify.checks import checks_file
 from keptlog.passes.marked import Death
 from keptlog.passes.observer import Overview
 from keptlog.table.metadata.logs import ObservedTopic
@@ -241,3 +242,12 @@ def test_the_consumer_lag_is_what_the_ingest_sensor_has_asked_for(tmp_path: Path
         after = told(world)
         assert "consumer_lag" not in after, "not all of it is known"
         assert "127.0.0.1:9" in str(after["not_looked_at"])
+
+
+def test_that_nobody_knows_what_verify_has_found_is_told_and_costs_no_number(world: World) -> None:
+    world.topic("users")
+    checks_file(world.path).parent.mkdir()
+    checks_file(world.path).write_text('{"users-0"')
+    said = world.skips(health_sensor)
+    assert said.startswith("1 log, 0 late, 0 due, 0 uncleanable; not looked at: what verify has found: ")
+    assert "checks.json: it is damaged; delete it, and run keptlog verify" in said

@@ -10,6 +10,7 @@ import pytest
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import new_id
+from keptlog.notify.checks import checks_file, leave_checks
 from keptlog.notify.ticks import last_ticks
 from keptlog.passes.clean import Cleaner
 from tests.in_process import in_process_engine
@@ -134,6 +135,15 @@ def test_broker_settings_with_which_nothing_is_cleaned_are_told_once_they_last(w
     (world.path / "server.properties").unlink()
     ticks(world, 3)
     assert told(posts)[1:] == [("cleared", "catalog", "all topics")]
+
+
+def test_it_says_in_every_tick_that_nobody_knows_what_verify_has_found(world: World, posts: HttpInbox) -> None:
+    world.topic("users")
+    checks_file(world.path).parent.mkdir()
+    checks_file(world.path).write_text('{"users-0"')
+    leave_checks(world.path, {"users-0": {"G1": "a segment is gone"}})
+    for said in ticks(world, 2):
+        assert said.startswith(f"0 conditions, 0 messages sent; not known: {checks_file(world.path)}: it is damaged")
 
 
 def test_nothing_is_over_where_nobody_says_where_the_catalog_is(
