@@ -56,6 +56,8 @@ class TopicFindings:
     """Partition to the results of the checks, of the logs that were read back."""
     reasons: Mapping[int, str | None] = field(default_factory=dict)
     """Partition to the reason why its last clean did not land, null if it did; ``WHOLE_TOPIC`` for all its logs."""
+    unlooked: frozenset[int] = frozenset()
+    """The partitions whose reason is that nobody could look: whether their last clean landed is not known."""
     in_full: frozenset[int] = frozenset()
     """The partitions of which every byte was read that the checks look at: what passes there is whole."""
 
@@ -168,7 +170,10 @@ def check_results(run: Run, looked: TopicFindings) -> Iterator[dg.AssetCheckResu
         found = [(number, each) for number, results in looked.found.items() for each in results]
         of_check = {number: each for number, each in found if each.name == check.name}
         yield from _result(run, looked.topic, topic, check, _seen(looked, of_check))
-    cleaned = {number: LastResult(looked.now_ms, reason) for number, reason in looked.reasons.items()}
+    cleaned = {
+        number: LastResult(looked.now_ms, reason, is_looked_at=number not in looked.unlooked)
+        for number, reason in looked.reasons.items()
+    }
     yield from _result(run, looked.topic, topic, _CLEANED, _Seen(cleaned))
 
 

@@ -22,7 +22,15 @@ from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import Metadata, materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage, tell_in_tags
 from keptlog.dagster.assets.outlook import outlook_of
-from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic, first_line
+from keptlog.errors import (
+    CommitStateUnknown,
+    KeptlogError,
+    LogCorrupt,
+    StalePlan,
+    StorageUnavailable,
+    UnknownTopic,
+    first_line,
+)
 from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.segment import Log
@@ -129,15 +137,20 @@ def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:
     for log in after.logs:
         logs[log.topic_partition.topic].append(log)
     failed: dict[str, dict[int, str]] = defaultdict(dict)
+    unlooked: dict[str, set[int]] = defaultdict(set)
     cleanable = {str(step.topic_partition) for step in cleaned.plan.steps}
+    landed = set(cleaned_names(cleaned))
     for name, error in cleaned.failed.items():
         # What is no topic has no asset whose checks could tell it.
         if name not in cleaned.blameless and not isinstance(error, StalePlan | CommitStateUnknown | UnknownTopic):
             topic, partition = failed_topic_and_partition(name, topics, () if name in cleanable else logs)
             failed[topic][partition] = str(error)
+            # No clean of it was tried, or it landed: it can't be read now, and what is not corrupt may be whole.
+            if (name in landed or name not in cleanable) and not isinstance(error, LogCorrupt):
+                unlooked[topic].add(partition)
     findings = []
     for topic in sorted({*logs, *failed}):
-        looked = TopicFindings(topic, cleaned.plan.now_ms, reasons=failed[topic])
+        looked = TopicFindings(topic, cleaned.plan.now_ms, reasons=failed[topic], unlooked=frozenset(unlooked[topic]))
         topic_id = next((log.topic_id for log in logs[topic]), None)
         before = broken_before(run, topic, topic_id, or_unseen=True) if logs[topic] else set()
         # The clean has just written the values, so most logs are not read in full. What was wrong is: it is

@@ -22,7 +22,7 @@ from keptlog.dagster.assets.report import failed_topic_and_partition
 from keptlog.dagster.orchestration.in_flight import VERIFY_JOB_NAME
 from keptlog.dagster.orchestration.requests import TRIGGER_TAG
 from keptlog.dagster.resources.log_store import LogStoreResource
-from keptlog.errors import KeptlogError, first_line
+from keptlog.errors import KeptlogError, LogCorrupt, first_line
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted, first_lines
@@ -78,13 +78,13 @@ def _verify(run: Run, config: VerifyConfig) -> None:
     logs: dict[str, list[Log]] = defaultdict(list)
     for log in asked.logs:
         logs[log.topic_partition.topic].append(log)
-    unreadable: dict[str, dict[int, str]] = defaultdict(dict)
+    unreadable: dict[str, dict[int, KeptlogError]] = defaultdict(dict)
     for name, error in asked.unreadable.items():
         topic, partition = failed_topic_and_partition(name, topics, logs)
-        unreadable[topic][partition] = str(error)
+        unreadable[topic][partition] = error
     problems: dict[str, str] = {}
     for topic in sorted({*logs, *unreadable}):
-        looked = look_at(store, TopicFindings(topic, now_ms, reasons=unreadable[topic]), logs[topic], every_byte=True)
+        looked = look_at(store, _unread(topic, now_ms, unreadable[topic]), logs[topic], every_byte=True)
         for result in check_results(run, looked):
             context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
         _tell_attempts(run, looked)
@@ -101,6 +101,13 @@ def _verify(run: Run, config: VerifyConfig) -> None:
             counted(len(asked.unknown), "unknown name"): named_lines(asked.unknown),
         }
     )
+
+
+def _unread(topic: str, now_ms: int, why: Mapping[int, KeptlogError]) -> TopicFindings:
+    """What is known of what can't be read: what is not corrupt may well be whole, and could not be looked at."""
+    reasons = {number: str(error) for number, error in why.items()}
+    unlooked = frozenset(number for number, error in why.items() if not isinstance(error, LogCorrupt))
+    return TopicFindings(topic, now_ms, reasons=reasons, unlooked=unlooked)
 
 
 def _wrong_here(log_store: LogStoreResource, now_ms: int) -> list[str]:
