@@ -23,6 +23,7 @@ from keptlog.dagster.assets.last_results import (
     as_table,
     last_results,
     merged,
+    told_topic_id,
 )
 from keptlog.dagster.assets.markdown import as_markdown
 from keptlog.dagster.assets.mount import Run, Tick
@@ -247,14 +248,17 @@ def _result(run: Run, name: str, topic: Topic | None, check: Check, seen: _Seen)
     if not seen.results:
         return
     key = dg.AssetCheckKey(run.keys.clean(name), _name(check))
-    before = last_results(run.context.instance, key, topic.id if topic else None, run.now_ms())
+    topic_id = topic.id if topic else told_topic_id(run.context.instance, key)
+    before = last_results(run.context.instance, key, topic_id, run.now_ms())
     now = merged(before, seen.results, topic.partitions if topic else None)
     wrong = {number: each for number, each in now.items() if each.problem is not None}
     broken = sum(each.is_broken for each in wrong.values())
     checked = sum(each.is_looked_at for each in seen.results.values())
     metadata: Metadata = {"checked": checked, "broken": broken, TABLE: as_table(now)}
+    if topic_id:
+        metadata[TOPIC_ID] = topic_id
     if topic:
-        metadata |= {TOPIC_ID: topic.id, "never_looked_at": _never_looked_at(topic, now)}
+        metadata["never_looked_at"] = _never_looked_at(topic, now)
     if seen.rows:
         metadata["topic_partitions"] = dg.MetadataValue.table(list(seen.rows))
     yield dg.AssetCheckResult(

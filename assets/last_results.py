@@ -88,20 +88,33 @@ def last_results(
     A time that is still to come was given by a clock that was ahead. It counts as the time of the evaluation, or no
     later look would be newer.
     """
-    # One that is only planned tells nothing, and there may be any number: of the run that asks, of those that wait.
-    records = instance.event_log_storage.get_asset_check_execution_history(check, limit=_READ_BACK, status=_EVALUATED)
-    evaluations = [
-        (record.event.dagster_event.asset_check_evaluation_data, round(record.create_timestamp * 1000))
-        for record in records
-        if record.event and record.event.dagster_event
-    ]
     found: dict[int, list[LastResult]] = defaultdict(list)
-    for evaluation, made_ms in evaluations:
+    for evaluation, made_ms in _evaluations(instance, check):
         told_id, table = evaluation.metadata.get(TOPIC_ID), evaluation.metadata.get(TABLE)
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
             for partition, told in _understood(table.records).items():
                 found[partition].append(told if is_past(told.at_ms, now_ms) else replace(told, at_ms=made_ms))
     return {partition: _that_counts(results) for partition, results in found.items()}
+
+
+def told_topic_id(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> str | None:
+    """The id of the topic that the evaluations of a check are of, for one that can't say it itself; null if none does.
+
+    What is told without one counts for every topic of the name, also for one that is made anew.
+    """
+    told = (evaluation.metadata.get(TOPIC_ID) for evaluation, _ in _evaluations(instance, check))
+    return next((str(each.value) for each in told if each), None)
+
+
+def _evaluations(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> list[tuple[dg.AssetCheckEvaluation, int]]:
+    """The last evaluations of a check, the newest first, and when each was made."""
+    # One that is only planned tells nothing, and there may be any number: of the run that asks, of those that wait.
+    records = instance.event_log_storage.get_asset_check_execution_history(check, limit=_READ_BACK, status=_EVALUATED)
+    return [
+        (record.event.dagster_event.asset_check_evaluation_data, round(record.create_timestamp * 1000))
+        for record in records
+        if record.event and record.event.dagster_event
+    ]
 
 
 def _that_counts(results: Sequence[LastResult]) -> LastResult:

@@ -6,6 +6,7 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
+from keptlog.dagster.assets.last_results import last_results
 from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.shipped import dirty_ratio_sensor
 
@@ -62,3 +63,18 @@ def test_what_does_not_say_of_which_topic_it_is_counts_as_told(world: World) -> 
     world.instance.report_runless_asset_event(dg.AssetMaterialization(CLEAN, partition="users-0"))
 
     assert told(world) == []
+
+
+def test_what_was_found_of_a_topic_that_could_not_be_read_any_more_is_not_told_of_it(world: World) -> None:
+    """Its metadata do not say any more which topic it is; deleting it and making it anew is what mends it."""
+    world.topic("users", 2)
+    assert world.run_job("verify", dg.RunRequest()).success
+    broken = {"log.partitions": "many"}
+    world.store.load_table("users").transaction().set_properties(broken).commit_transaction()
+    assert not world.run_job("verify", dg.RunRequest()).success
+    made_anew(world)
+    one_log = {"ops": {"verify_logs": {"config": {"logs": ["users-0"]}}}}
+    assert world.run_job("verify", dg.RunRequest(run_config=one_log)).success
+
+    topic_id = world.store.describe_topic("users").id
+    assert last_results(world.instance, dg.AssetCheckKey(CLEAN, "cleaned"), topic_id, world.now_ms).keys() == {0}
