@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 from dagster import DagsterEventType
+from dagster._core.execution.plan.objects import ErrorSource
 
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
@@ -159,11 +160,15 @@ def _unmarked(marked: Marked) -> list[str]:
 
 
 def _why(instance: dg.DagsterInstance, run_id: str) -> str:
-    """What a step failed with, in one line; what Dagster says of the run where no step could say anything."""
+    """What a step failed with, in one line; what Dagster says of the run where no step could say anything.
+
+    A step that was interrupted knows no more than that: who ended the run says why.
+    """
     kinds = {DagsterEventType.STEP_FAILURE, DagsterEventType.RUN_FAILURE}
     events = [each.dagster_event for each in instance.all_logs(run_id, of_type=kinds) if each.dagster_event]
     for event in events:
-        error = event.step_failure_data.error if event.is_step_failure else None
+        step = event.step_failure_data if event.is_step_failure else None
+        error = step.error if step and step.error_source is not ErrorSource.INTERRUPT else None
         while error and error.cause:
             error = error.cause
         if error:

@@ -7,6 +7,9 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.events import DagsterEvent, DagsterEventType
+from dagster._core.execution.plan.objects import ErrorSource, StepFailureData
+from dagster_shared.error import SerializableErrorInfo
 from pyspark.sql import SparkSession
 
 from keptlog.errors import StorageUnavailable
@@ -50,6 +53,27 @@ def test_a_run_that_died_leaves_its_logs_uncleanable_for_a_while_if_they_are_sti
     assert all(mark and "died: out of memory" in mark.reason for mark in marks)
     assert "users-0 is uncleanable since" in world.skips(dirty_ratio_sensor)
     assert "none, nothing is due" in died(world, request, {})
+
+
+def test_of_a_run_that_was_ended_the_mark_says_why_and_not_that_a_step_was_interrupted(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (request,) = world.requests(dirty_ratio_sensor)
+    run = world.instance.create_run_for_job(
+        clean_logs, run_config=request.run_config, status=dg.DagsterRunStatus.STARTED
+    )
+    error = SerializableErrorInfo("DagsterExecutionInterruptedError", [], "DagsterExecutionInterruptedError")
+    interrupted = StepFailureData(error, None, ErrorSource.INTERRUPT)  # type: ignore[no-untyped-call]
+    told = DagsterEvent(
+        DagsterEventType.STEP_FAILURE.value, run.job_name, step_key="compact", event_specific_data=interrupted
+    )
+    world.instance.report_dagster_event(told, run.run_id)
+    world.instance.report_run_failed(run, "Exceeded maximum runtime of 60 seconds.")
+
+    assert "marked as uncleanable: users-0" in world.skips(failed_run_sensor)
+    mark = world.store.logs("users")[0].uncleanable
+    assert mark
+    assert mark.reason == f"run {run.run_id} died: Exceeded maximum runtime of 60 seconds."
 
 
 @pytest.fixture
