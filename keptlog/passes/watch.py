@@ -113,8 +113,12 @@ class Watch:
             # What is sent and can't be remembered is sent at each look: so it is tried before, also with nothing new.
             if state != before or any(to_be_told(state, each.name) for each in adapters):
                 folder.keep(state)
-            # Only who tells people forgets: others look, and change nothing.
-            forget_checks(self.home, lambda name: all(map(seen.is_gone, possible_topics(name))))
+            # Only who tells people forgets: others look, and change nothing. A topic that is not there may be back at
+            # the next look, as broken as it was: so not before what was found is over.
+            open_checks = {each.subject for each in state.known if each.matter is Matter.CHECK and not each.ended_ms}
+            forget_checks(
+                self.home, lambda name: name not in open_checks and all(map(seen.is_gone, possible_topics(name)))
+            )
             delivery = Delivery(folder, state, self.name, self.monotonic_ms)
             delivery.send_all(adapters, seen.now_ms)
             return delivery

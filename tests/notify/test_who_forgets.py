@@ -84,7 +84,19 @@ def test_who_only_looks_forgets_nothing_of_a_topic_that_is_gone(broken: Scene) -
         broken.keptlog(*command)
         assert checks(broken) == FOUND
     broken.notify()
+    broken.notify()
     assert checks(broken) == {}
+
+
+def test_a_topic_that_is_registered_again_is_as_broken_as_it_was(broken: Scene, posts: HttpInbox) -> None:
+    """As keptlog advises where a catalog's entry is damaged; a look comes in between."""
+    location = broken.store.metadata_locations()["users"]
+    dropped_by_another_program(broken)
+    broken.notify()
+    broken.store.committer.catalog.register_table((NAMESPACE, "users"), location)
+    assert [broken.notify().code for _ in range(3)] == [0] * 3
+    assert checks(broken) == FOUND
+    assert sorted(told(posts)) == BEGUN
 
 
 @pytest.mark.parametrize(
