@@ -76,7 +76,9 @@ class LocationLook:
                 known[name] = replace(asked, asked_ms=began_ms)
         self._asked = known
         outages = [asked.outage for asked in told.values() if asked and asked.outage]
-        if outages and len(outages) == len(told):
+        # One topic that takes all the time says nothing of the catalog, if what was asked just before it answered.
+        is_one_alone = len(told) == 1 and _answered_last([each for name, each in known.items() if name not in told])
+        if outages and len(outages) == len(told) and not is_one_alone:
             raise outages[0]
         found = _locations({name: known[name] for name in names if name in known}, began_ms)
         found.to_be_asked = sum(name not in known and name not in told for name in names)
@@ -127,6 +129,12 @@ def _moved(question: Question, name: str, known: _Asked | None) -> _Asked | None
     if told.status == HTTPStatus.NOT_MODIFIED and known and known.etag:
         return replace(known, outage=None)
     return _Asked(told.location, etag=told.etag) if told.location else None
+
+
+def _answered_last(others: list[_Asked]) -> bool:
+    """Whether of the topics that were asked last one has answered."""
+    last_ms = max((each.asked_ms or 0 for each in others), default=0)
+    return any(each.outage is None for each in others if (each.asked_ms or 0) == last_ms)
 
 
 def _locations(known: dict[str, _Asked], began_ms: int | None) -> Locations:
