@@ -30,7 +30,7 @@ from keptlog.dagster.assets.outage import (
     tell_in_tags,
 )
 from keptlog.dagster.assets.report import run_id_of
-from keptlog.errors import KeptlogError, first_line
+from keptlog.errors import KeptlogError, UnknownTopic, first_line
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted, some_of
 
@@ -85,6 +85,14 @@ def refusing_an_ingest(context: Context, now_ms: int) -> Iterator[None]:
         tags = as_tags(FAILED_AT_TAG, json.dumps({"at_ms": now_ms, "positions": {}}))
         tell_in_tags(context.instance, context.run.run_id, tags)
         raise
+
+
+def without_broker(topic: str) -> UnknownTopic:
+    """The error for a topic that had a broker when its ingest was asked for."""
+    return UnknownTopic(
+        f"topic {topic} is not here any more, or remembers no broker: nothing of it was ingested; "
+        "if it is to be ingested from its beginning, name it in topics, and the broker in bootstrap"
+    )
 
 
 def ingest_materialization(keys: AssetKeys, intake: Intake, consumer_lag: int | None) -> dg.AssetMaterialization:

@@ -15,7 +15,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.asset_topic import AssetSource, AssetTopic
 from keptlog.dagster.assets.checks import TopicFindings, check_results, check_specs, gone_results
-from keptlog.dagster.assets.ingest_report import run_ingest
+from keptlog.dagster.assets.ingest_report import run_ingest, without_broker
 from keptlog.dagster.assets.markdown import as_markdown
 from keptlog.dagster.assets.mount import AssetRun, Mount, MountCall
 from keptlog.dagster.assets.outage import telling_outages
@@ -72,9 +72,11 @@ def ingested_section(mount: Mount, topic: AssetTopic, name: str, source: AssetSo
         with telling_outages(context, now_ms, run.log_store):
             stored = run.log_store.store.source_of(topic.name)
             known = {TopicPartition(topic.name, number) for number in range(len(stored.positions))}
-            there = stored.source.topic if stored.source else source.topic
+            if stored.source is None:
+                # It was made anew since the asset graph was loaded. What was deleted with it is not to come back.
+                raise without_broker(topic.name)
             ingest = run.log_store.ingest(run.spark)
-            plans = ingest.plan(KafkaBrokers(run.kafka.settings(run.log_store), {topic.name: there}))
+            plans = ingest.plan(KafkaBrokers(run.kafka.settings(run.log_store), {topic.name: stored.source.topic}))
             run_ingest(run, ingest, plans if names >= known else plans.only(names), now_ms)
 
     return ingest

@@ -5,10 +5,13 @@ It has one op, because an ingest is one pass: look, read on Spark, commit each t
 are stored, so that is what a retry does.
 """
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import dagster as dg
 from pydantic import Field
 
-from keptlog.dagster.assets.ingest_report import refusing_an_ingest, run_ingest
+from keptlog.dagster.assets.ingest_report import refusing_an_ingest, run_ingest, without_broker
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME
@@ -16,6 +19,9 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import TopicPartition, valid_topic_name
+
+if TYPE_CHECKING:
+    from keptlog.ingest.plans import IngestPlans
 
 
 class IngestConfig(dg.Config):
@@ -95,11 +101,23 @@ def _ingest(run: Run, config: IngestConfig) -> None:
                 with_broker_config=config.broker_config,
             )
             plans = ingest.plan(source, skip_lost=config.skip_lost, reconcile=config.reconcile, seen_ms=config.seen_ms)
-        run_ingest(run, ingest, plans.only(only) if only else plans, now_ms)
+        run_ingest(run, ingest, _only(plans, only) if only else plans, now_ms)
+
+
+def _only(plans: "IngestPlans", names: set[TopicPartition]) -> "IngestPlans":
+    """What there is to do for topic-partitions that are named: no topic of theirs is created.
+
+    Since the run was asked for, a topic may have been deleted. All that was deleted here would come back.
+    """
+    there = {each.plan.topic: each for each in plans.topics if not each.is_new}
+    gone = {name.topic for name in names} - there.keys() - plans.failed.keys()
+    failed = {topic: without_broker(topic) for topic in gone}
+    some = replace(plans, topics=tuple(there.values())).only(names)
+    return replace(some, failed={**some.failed, **failed})
 
 
 def _topics(config: IngestConfig, only: set[TopicPartition], log_store: LogStoreResource) -> dict[str, str]:
-    """Topics here to their names at the broker.
+    """Topics here to their names at the broker; of topic-partitions those that are here, and have a broker.
 
     Raises:
         InvalidConfig: what is named does not fit together, or nothing is named and nothing known.
@@ -113,7 +131,10 @@ def _topics(config: IngestConfig, only: set[TopicPartition], log_store: LogStore
             raise InvalidConfig(f"into ({config.into}) takes one topic: name it in topics")
         return {valid_topic_name(config.into): config.topics[0]}
     known = topics_from_brokers(log_store.store)
-    names = config.topics or sorted({name.topic for name in only}) or list(known)
+    if only:
+        here = log_store.store.topics() if config.bootstrap else known
+        return {name.topic: known.get(name.topic, name.topic) for name in sorted(only) if name.topic in here}
+    names = config.topics or list(known)
     if not names:
         why = "no topic here remembers a broker yet: name some in topics, and the broker in bootstrap"
         raise InvalidConfig(why + log_store.perhaps_away())
