@@ -9,7 +9,7 @@ asked for.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -22,11 +22,14 @@ from keptlog.dagster.assets.outage import told_outage
 from keptlog.dagster.orchestration.erasure_needs import TopicNeed
 from keptlog.dagster.orchestration.in_flight import (
     PURGE_JOB_NAME,
+    UNDER_WAY,
     VERIFY_ERASURES_JOB_NAME,
     InFlight,
     configured_logs,
     configured_topics,
     logs_in_flight,
+    slow_cleans,
+    slow_runs,
     stopped_logs,
     topics_in_flight,
 )
@@ -88,11 +91,15 @@ class _Job:
     outages: Outages
     asked: Mapping[str, Sequence[_Asked]]
     """Of the last runs that this sensor asked for, by name, those that were asked for it."""
+    slow: Sequence[str] = ()
+    """The runs that have been at it for hours, as people are told of them."""
 
     def ask(self, asked: ErasureRuns, wanted: Sequence[_Wanted], seen: Overview) -> None:
         """Ask for one run over what can be asked for."""
         names: list[str] = []
         states: list[str] = []
+        if any(self.busy.includes_name(each.name, each.topic) for each in wanted):
+            asked.reasons.extend(self.slow)
         for each in wanted:
             again_ms = self._again_ms(each, seen.now_ms)
             if self.busy.includes_name(each.name, each.topic):
@@ -132,7 +139,8 @@ def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> Er
     asked = ErasureRuns()
     for job_name, by_name in wanted.items():
         busy, outages = _in_flight(own, job_name), _outages(own, job_name, seen.now_ms)
-        job = _Job(job_name, own.mount, busy, outages, asked_before.get(job_name, {}))
+        slow = _slow(own, job_name, seen.locations)
+        job = _Job(job_name, own.mount, busy, outages, asked_before.get(job_name, {}), slow)
         job.ask(asked, list(by_name.values()), seen)
     return asked
 
@@ -166,6 +174,11 @@ def _request(mount: Mount, job_name: str, names: Sequence[str], states: Sequence
 
 def _in_flight(own: OwnRuns, job_name: str) -> InFlight:
     return logs_in_flight(own) if job_name == CLEAN_JOB else topics_in_flight(own, job_name)
+
+
+def _slow(own: OwnRuns, job_name: str, topics: Iterable[str]) -> Sequence[str]:
+    records = own.records(*UNDER_WAY)
+    return slow_cleans(own, records, topics) if job_name == CLEAN_JOB else slow_runs(own, records, job_name)
 
 
 def _outages(own: OwnRuns, job_name: str, now_ms: int) -> Outages:

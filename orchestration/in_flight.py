@@ -40,7 +40,7 @@ UNDER_WAY = [
 ]
 """What a run's status is until it is over."""
 SLOW_MS = 3_600_000
-"""Who is under way for longer is named: a run whose process died untold is under way to Dagster for a day."""
+"""Who is under way for longer is named: a run whose process died untold is under way to Dagster for a day or more."""
 
 
 _ALL = ""
@@ -98,25 +98,36 @@ def _cleans(own: OwnRuns, runs: Sequence[dg.DagsterRun]) -> InFlight:
 
 
 def slow_cleans(own: OwnRuns, records: Sequence[dg.RunRecord], topics: Iterable[str]) -> tuple[str, ...]:
-    """The runs that have been cleaning for hours, each as people are told of it: its process may have died untold.
+    """The runs that have been cleaning for hours. Due or not, others wait for their places."""
+    return slow_runs(own, records, CLEAN_JOB, map(own.mount.keys.clean, topics))
 
-    Due or not, others wait for their places. A run that waits has no process yet. It goes by Dagster's clock, which has
-    dated them; keptlog's may be a given one.
+
+def slow_ingests(own: OwnRuns, records: Sequence[dg.RunRecord], topics: Iterable[str]) -> tuple[str, ...]:
+    """The runs that have been ingesting for hours."""
+    return slow_runs(own, records, INGEST_JOB_NAME, map(own.mount.keys.dirty, topics))
+
+
+def slow_runs(
+    own: OwnRuns, records: Sequence[dg.RunRecord], job_name: str, assets: Iterable[dg.AssetKey] = ()
+) -> tuple[str, ...]:
+    """The runs that have been at a job for hours, or at assets, as people are told of them: a process may have died.
+
+    A run that waits has no process yet. It goes by Dagster's clock, which has dated them; keptlog's may be a given one.
     """
-    assets = {own.mount.keys.clean(topic) for topic in topics}
+    keys = set(assets)
     found = []
     for record in records:
         run, began = record.dagster_run, record.start_time
-        cleans = own.is_of(run, CLEAN_JOB) or not assets.isdisjoint(run.asset_selection or ())
-        if cleans and began and 1000 * (get_current_timestamp() - began) >= SLOW_MS:
+        is_meant = own.is_of(run, job_name) or not keys.isdisjoint(run.asset_selection or ())
+        if is_meant and began and 1000 * (get_current_timestamp() - began) >= SLOW_MS:
             since = iso_time(round(1000 * began))
             found.append(f"run {run.run_id} is under way since {since}: if its process has died, terminate it")
     return tuple(found)
 
 
-def ingests_in_flight(own: OwnRuns) -> InFlight:
-    """What topics are being ingested now, by the job and by materializations."""
-    runs = own.runs(*UNDER_WAY)
+def ingests_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFlight:
+    """What topics runs that are under way are ingesting, by the job and by materializations."""
+    runs = [record.dagster_run for record in records]
     ingests = [ingested_topics(run) for run in runs if own.is_of(run, INGEST_JOB_NAME)]
     return _in_flight(ingests, runs, own.mount.keys.dirty)
 

@@ -12,7 +12,7 @@ pauses: the run that fails is what people are alerted by. Its reason stands in e
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
-from keptlog.dagster.orchestration.in_flight import InFlight, ingests_in_flight
+from keptlog.dagster.orchestration.in_flight import UNDER_WAY, InFlight, ingests_in_flight, slow_ingests
 from keptlog.dagster.orchestration.ingest_failures import ASKED_AT_TAG, IngestFailures, recent_failures
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
@@ -95,7 +95,9 @@ def _tick(tick: Tick) -> dg.SensorResult:
     scan = scanner.scan(settings, tick.now_ms())
     own = OwnRuns.of_tick(tick)
     failures = recent_failures(own, backoff_of(log_store.broker), scan.now_ms)
-    decision = decide(scan, threshold, ingests_in_flight(own), failures)
+    records = own.records(*UNDER_WAY)
+    slow = slow_ingests(own, records, [topic.topic for topic in scan.topics])
+    decision = decide(scan, threshold, ingests_in_flight(own, records), failures, slow)
     spark_is_down = tick.why_spark_is_down() if decision.requested else None
     request = [_request(decision, scan, failures)] if decision.requested and not spark_is_down else []
     for reason in decision.reasons if request else ():
@@ -118,8 +120,13 @@ class _ToldLags(ToldLast):
     news: LagNews = field(default_factory=LagNews)
 
 
-def decide(scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures: IngestFailures) -> LagDecision:
-    """Which topic-partitions to ask for, and why not the others."""
+def decide(
+    scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures: IngestFailures, slow: Sequence[str] = ()
+) -> LagDecision:
+    """Which topic-partitions to ask for, and why not the others.
+
+    ``slow`` are the runs that have been ingesting for hours: where a topic waits for its run, people are told of them.
+    """
     requested: list[tuple[TopicLag, TopicPartition]] = []
     left_to_wait: list[str] = []
     paused: dict[str, str] = {}
@@ -140,7 +147,9 @@ def decide(scan: LagScan, threshold: LagThreshold, in_flight: InFlight, failures
     unread = [
         f"{topic}: whether it has a broker is not known: {unnamed(topic, why)}" for topic, why in scan.unread.items()
     ]
-    kinds = (scan.unanswered, unread, stopped, by_reason(paused), left_to_wait)
+    if not any(in_flight.includes_any_of(topic.topic) for topic in scan.topics):
+        slow = ()
+    kinds = (scan.unanswered, unread, stopped, by_reason(paused), slow, left_to_wait)
     reasons = [line for kind in kinds for line in first_lines(kind, _TOLD)]
     return LagDecision(tuple(requested), tuple(reasons))
 
