@@ -119,7 +119,7 @@ def slow_runs(
     for record in records:
         run, began = record.dagster_run, record.start_time
         is_meant = own.is_of(run, job_name) or not keys.isdisjoint(run.asset_selection or ())
-        if is_meant and began and 1000 * (get_current_timestamp() - began) >= SLOW_MS:
+        if is_meant and began and _is_slow(began):
             since = iso_time(round(1000 * began))
             found.append(f"run {run.run_id} is under way since {since}: if its process has died, terminate it")
     return tuple(found)
@@ -130,6 +130,24 @@ def ingests_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFlight
     runs = [record.dagster_run for record in records]
     ingests = [ingested_topics(run) for run in runs if own.is_of(run, INGEST_JOB_NAME)]
     return _in_flight(ingests, runs, own.mount.keys.dirty)
+
+
+def _is_slow(began_s: float) -> bool:
+    return 1000 * (get_current_timestamp() - began_s) >= SLOW_MS
+
+
+def retentions_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFlight:
+    """What logs runs that are under way are retaining, or wait to.
+
+    One that began an hour ago keeps no log waiting. It may have died, and the commits sort out those that have not.
+    """
+    lately = [
+        record.dagster_run
+        for record in records
+        if record.dagster_run.status is dg.DagsterRunStatus.QUEUED
+        or not _is_slow(record.start_time or record.create_timestamp.timestamp())
+    ]
+    return _in_flight([retained_logs(run) for run in lately if own.is_of(run, RETENTION_JOB_NAME)])
 
 
 def topics_in_flight(own: OwnRuns, job_name: str) -> InFlight:

@@ -4,8 +4,9 @@ It is a sensor and not a schedule, because ``log.retention.check.interval.ms`` i
 because a look at what the process has in memory shows whether a run would do anything at all. The interval is read when
 the code location is loaded.
 
-A run takes so many logs. Those that could not be retained lately come last: a large topic whose storage refuses each
-commit would else take all places of each run.
+What a run is retaining already, or waits to, is not asked for again: its key would differ with every append, and the
+slower of two runs over one log fails. A run takes so many logs. Those that could not be retained lately come last: a
+large topic whose storage refuses each commit would else take all places of each run.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.automation import LONGEST_SECONDS, Automation
 from keptlog.dagster.orchestration.in_flight import (
     RETENTION_JOB_NAME,
+    UNDER_WAY,
     logs_in_flight,
     retained_logs,
+    retentions_in_flight,
+    slow_cleans,
     stopped_retentions,
 )
 from keptlog.dagster.orchestration.outages import recent_outages
@@ -78,13 +82,21 @@ def _tick(tick: Tick) -> dg.SensorResult:
         none += "" if seen.locations else tick.log_store.perhaps_away()
         return dg.SensorResult(skip_reason="; ".join([none, *_unseen(seen)]))
     own = OwnRuns.of_tick(tick)
-    plan = retainer.plan(logs, seen.now_ms, is_busy=logs_in_flight(own).includes)
+    records = own.records(*UNDER_WAY)
+    cleaning, retaining = logs_in_flight(own), retentions_in_flight(own, records)
+    plan = retainer.plan(logs, seen.now_ms, is_busy=lambda log: cleaning.includes(log) or retaining.includes(log))
     failures = _recent_failures(own)
     in_turn = sorted((step.topic_partition for step in plan.steps), key=lambda each: failures[str(each)])
     topic_partitions = in_turn[:LOGS_PER_RUN]
     if not topic_partitions:
-        waiting = f"to be retained once their cleans are done: {some_of([str(s.topic_partition) for s in old], _TOLD)}"
-        return dg.SensorResult(skip_reason="; ".join([waiting, *_unseen(seen)]))
+        both = [(str(step.topic_partition), step.topic_partition.topic) for step in old]
+        asked = [name for name, topic in both if retaining.includes_name(name, topic)]
+        cleaned = [name for name, _ in both if name not in asked]
+        waiting = [f"being retained, or waiting for a place: {some_of(asked, _TOLD)}"] if asked else []
+        if cleaned:
+            waiting.append(f"to be retained once their cleans are done: {some_of(cleaned, _TOLD)}")
+            waiting += slow_cleans(own, records, seen.locations)[:_TOLD]
+        return dg.SensorResult(skip_reason="; ".join([*waiting, *_unseen(seen)]))
     names = [str(each) for each in topic_partitions]
     outages = recent_outages(own, RETENTION_JOB_NAME, retained_logs, seen.now_ms)
     states = [f"{seen.locations[each.topic]}#{outages.runs(str(each))}" for each in topic_partitions]
