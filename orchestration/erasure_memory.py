@@ -35,6 +35,8 @@ class ErasureMemory:
 
     looked: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Topic to the metadata location at which it was looked how far its erasures are, and when."""
+    in_runs: set[str] = field(default_factory=set)
+    """Of these topics, those for whose look a run was asked for that is not known to have looked."""
     failed: dict[str, KeptlogError] = field(default_factory=dict)
     """Topic to why it is not known how far its erasures are."""
     lengths: PassLengths | None = None

@@ -48,7 +48,7 @@ PRIORITY = "10"
 """In Dagster's queue, where all other runs have 0."""
 _RUNS = 200
 """So many runs are looked back at."""
-_AGAIN_MS = {CLEAN_JOB: 600_000, PURGE_JOB_NAME: 600_000, VERIFY_ERASURES_JOB_NAME: 3_600_000}
+AGAIN_MS = {CLEAN_JOB: 600_000, PURGE_JOB_NAME: 600_000, VERIFY_ERASURES_JOB_NAME: 3_600_000}
 """After this time the same is asked for again."""
 _JOB_OF = {ErasureNeed.PURGE: PURGE_JOB_NAME, ErasureNeed.VERIFICATION: VERIFY_ERASURES_JOB_NAME}
 _DOING = {CLEAN_JOB: "cleaned", PURGE_JOB_NAME: "purged", VERIFY_ERASURES_JOB_NAME: "looked through"}
@@ -123,7 +123,7 @@ class _Job:
         last = max(past, key=attrgetter("at_ms"), default=None)
         if last is None or last.is_stopped:
             return self.outages.retry_at_ms(wanted.name, wanted.topic)
-        return last.at_ms + _AGAIN_MS[self.name] if last.at_ms >= wanted.since_ms else 0
+        return last.at_ms + AGAIN_MS[self.name] if last.at_ms >= wanted.since_ms else 0
 
 
 def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> ErasureRuns:
@@ -149,6 +149,15 @@ def look_request(mount: Mount, topics: Sequence[str], seen: Overview) -> dg.RunR
     """A run that looks how far the erasures of large topics are, and verifies those that are deleted."""
     states = [seen.locations[topic] for topic in topics]
     return _request(mount, VERIFY_ERASURES_JOB_NAME, topics, states, seen.now_ms)
+
+
+def last_looks(own: OwnRuns) -> Mapping[str, dg.DagsterRunStatus]:
+    """By topic, what has become of the last run that this sensor asked for to look at it."""
+    found: dict[str, dg.DagsterRunStatus] = {}
+    for run in own.runs(job_name=VERIFY_ERASURES_JOB_NAME, tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
+        for topic in configured_topics(run, VERIFY_ERASURES_JOB_NAME):
+            found.setdefault(topic, run.status)
+    return found
 
 
 def _request(mount: Mount, job_name: str, names: Sequence[str], states: Sequence[str], now_ms: int) -> dg.RunRequest:
@@ -197,7 +206,7 @@ def _asked_before(own: OwnRuns) -> Mapping[str, Mapping[str, Sequence[_Asked]]]:
     """By job and name, the last runs that this sensor asked for."""
     found: dict[str, dict[str, list[_Asked]]] = defaultdict(lambda: defaultdict(list))
     for run in own.runs(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
-        job_name = next((each for each in _AGAIN_MS if own.is_of(run, each)), None)
+        job_name = next((each for each in AGAIN_MS if own.is_of(run, each)), None)
         if job_name:
             asked_ms = _asked_ms(run)
             stopped = _stopped(run, job_name) if told_outage(run.tags) else ()

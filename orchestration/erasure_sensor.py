@@ -28,14 +28,21 @@ from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, QuietTick, erasure_memory_of
 from keptlog.dagster.orchestration.erasure_needs import PassLengths, TopicNeed, ripe
-from keptlog.dagster.orchestration.erasure_requests import ErasureRuns, look_request, requests_for
-from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
+from keptlog.dagster.orchestration.erasure_requests import (
+    AGAIN_MS,
+    ErasureRuns,
+    last_looks,
+    look_request,
+    requests_for,
+)
+from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, UNDER_WAY, VERIFY_ERASURES_JOB_NAME
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import set_pool_size
 from keptlog.errors import KeptlogError, first_line
 from keptlog.home import monotonic_ms
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.erasures.open_erasures import ErasureNeed, OpenErasures
+from keptlog.log.given.past import was_within
 from keptlog.log.segment import total_bytes
 from keptlog.log.words.counted import counted, first_lines
 from keptlog.passes.observer import Overview
@@ -47,6 +54,8 @@ LOOK_AGAIN_MS = 600_000
 """A topic that is appended to all the time is not looked at each time."""
 LARGE_BYTES = 2**28
 """A topic from this size on is looked at in a run: a tick that takes a minute is ended by Dagster."""
+_LOST_MS = AGAIN_MS[VERIFY_ERASURES_JOB_NAME]
+"""After this time it is asked what has become of the run that was to look at a large topic."""
 _LENGTHS_MS = 600_000
 """So long it is remembered how long runs took."""
 _QUIET_MS = 600_000
@@ -152,6 +161,7 @@ def _asked(tick: _Tick, needs: Sequence[TopicNeed]) -> ErasureRuns:
 
 def _looked(tick: _Tick) -> tuple[bool, list[str]]:
     """Look at topics whose erasures may be further than is known; gives whether, and those too large for it."""
+    _forget_lost_looks(tick)
     candidates = [topic for topic, each in tick.workable.items() if _may_be_further(topic, each, tick)]
     if not candidates:
         return False, []
@@ -165,11 +175,27 @@ def _looked(tick: _Tick) -> tuple[bool, list[str]]:
         tick.memory.looked[topic] = (tick.seen.locations[topic], tick.seen.now_ms)
         if sizes[topic] >= LARGE_BYTES:
             large.append(topic)
+            tick.memory.in_runs.add(topic)
             continue
         is_any = True
+        tick.memory.in_runs.discard(topic)
         tick.memory.failed.pop(topic, None)
         tick.memory.failed |= _advanced(tick, topic)
     return is_any, large
+
+
+def _forget_lost_looks(tick: _Tick) -> None:
+    """Let a large topic be looked at again if its run has failed, was cancelled, or never was."""
+    memory, now_ms = tick.memory, tick.seen.now_ms
+    asked = [topic for topic in memory.in_runs if not was_within(_LOST_MS, memory.looked[topic][1], now_ms)]
+    looks = last_looks(OwnRuns.of_tick(tick.mounted)) if asked else {}
+    for topic in asked:
+        status = looks.get(topic)
+        if status in UNDER_WAY:
+            continue
+        memory.in_runs.discard(topic)
+        if status is not dg.DagsterRunStatus.SUCCESS:
+            del memory.looked[topic]
 
 
 def _advanced(tick: _Tick, topic: str) -> Mapping[str, KeptlogError]:

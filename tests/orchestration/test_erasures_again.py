@@ -8,6 +8,7 @@ import time
 import dagster as dg
 import pytest
 
+from keptlog.dagster.orchestration import erasure_sensor as erasure_sensor_module
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.in_flight import VERIFY_ERASURES_JOB_NAME
 from keptlog.log.erasures.open_erasures import ErasureNeed
@@ -108,6 +109,50 @@ def test_a_run_whose_clock_was_ahead_when_an_outage_stopped_it_is_asked_for_at_t
     (again,) = world.requests(erasure_sensor)
 
     assert again.run_key != request.run_key
+
+
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED, None])
+def test_a_large_topic_whose_look_was_lost_with_its_run_is_looked_at_in_another_an_hour_later(
+    world: World, users: str, monkeypatch: pytest.MonkeyPatch, status: dg.DagsterRunStatus | None
+) -> None:
+    (request,) = look(world, monkeypatch)
+    if status:
+        ended(world, request, status)
+    world.now_ms += HOUR_MS - 1
+    assert world.requests(erasure_sensor) == []
+    world.now_ms += LOOK_AGAIN_MS
+
+    (again,) = world.requests(erasure_sensor)
+
+    assert (again.job_name, asked_for(again)) == (VERIFY_ERASURES_JOB_NAME, ["users"])
+    assert again.run_key != request.run_key
+    assert world.requests(erasure_sensor) == [], "once"
+
+
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.STARTED])
+def test_a_large_topic_that_a_run_has_looked_at_or_is_looking_at_is_not_looked_at_again(
+    world: World, users: str, monkeypatch: pytest.MonkeyPatch, status: dg.DagsterRunStatus
+) -> None:
+    (request,) = look(world, monkeypatch)
+    ended(world, request, status)
+    world.now_ms += HOUR_MS + LOOK_AGAIN_MS
+
+    assert all(each.job_name != VERIFY_ERASURES_JOB_NAME for each in world.requests(erasure_sensor))
+
+
+def look(world: World, monkeypatch: pytest.MonkeyPatch) -> list[dg.RunRequest]:
+    """What a tick asks for of a large topic that was cleaned elsewhere, and waits for a long time."""
+    monkeypatch.setattr(erasure_sensor_module, "LARGE_BYTES", 1)
+    ask(world, by_ms=30 * DAY_MS)
+    world.now_ms += 2 * HOUR_MS
+    passes(world).clean()
+    return world.requests(erasure_sensor)
+
+
+def ended(world: World, request: dg.RunRequest, status: dg.DagsterRunStatus) -> None:
+    world.instance.create_run_for_job(
+        verify_erasures, run_config=request.run_config, tags=dict(request.tags), status=status
+    )
 
 
 def test_what_one_outage_has_stopped_is_asked_for_at_the_next_tick_and_then_with_pauses(
