@@ -41,6 +41,8 @@ UNDER_WAY = [
 """What a run's status is until it is over."""
 SLOW_MS = 3_600_000
 """Who is under way for longer is named: a run whose process died untold is under way to Dagster for a day or more."""
+_CANCELLED_RUNS = 100
+"""So many are looked back at."""
 
 
 _ALL = ""
@@ -97,6 +99,15 @@ def _cleans(own: OwnRuns, runs: Sequence[dg.DagsterRun]) -> InFlight:
     return _in_flight(cleans, runs, own.mount.keys.clean)
 
 
+def cancelled_cleans(own: OwnRuns) -> InFlight:
+    """What runs of the job were to clean that somebody has ended within the last hour."""
+    records = own.records(dg.DagsterRunStatus.CANCELED, job_name=CLEAN_JOB, limit=_CANCELLED_RUNS)
+    lately = [
+        each.dagster_run for each in records if not _is_an_hour_ago(each.end_time or each.update_timestamp.timestamp())
+    ]
+    return _in_flight(map(configured_logs, lately))
+
+
 def slow_cleans(own: OwnRuns, records: Sequence[dg.RunRecord], topics: Iterable[str]) -> tuple[str, ...]:
     """The runs that have been cleaning for hours. Due or not, others wait for their places."""
     return slow_runs(own, records, CLEAN_JOB, map(own.mount.keys.clean, topics))
@@ -119,7 +130,7 @@ def slow_runs(
     for record in records:
         run, began = record.dagster_run, record.start_time
         is_meant = own.is_of(run, job_name) or not keys.isdisjoint(run.asset_selection or ())
-        if is_meant and began and _is_slow(began):
+        if is_meant and began and _is_an_hour_ago(began):
             since = iso_time(round(1000 * began))
             found.append(f"run {run.run_id} is under way since {since}: if its process has died, terminate it")
     return tuple(found)
@@ -132,8 +143,8 @@ def ingests_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFlight
     return _in_flight(ingests, runs, own.mount.keys.dirty)
 
 
-def _is_slow(began_s: float) -> bool:
-    return 1000 * (get_current_timestamp() - began_s) >= SLOW_MS
+def _is_an_hour_ago(at_s: float) -> bool:
+    return 1000 * (get_current_timestamp() - at_s) >= SLOW_MS
 
 
 def retentions_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFlight:
@@ -145,7 +156,7 @@ def retentions_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFli
         record.dagster_run
         for record in records
         if record.dagster_run.status is dg.DagsterRunStatus.QUEUED
-        or not _is_slow(record.start_time or record.create_timestamp.timestamp())
+        or not _is_an_hour_ago(record.start_time or record.create_timestamp.timestamp())
     ]
     return _in_flight([retained_logs(run) for run in lately if own.is_of(run, RETENTION_JOB_NAME)])
 

@@ -6,7 +6,8 @@ has stopped is in no topic, and waits for minutes at most (``outages``).
 
 Dagster starts a run key only once, whatever became of its run. The key therefore holds where the metadata of each
 log's topic lies, which moves with every commit and every mark, which of its runs an outage has stopped, and the hour,
-for a run that was cancelled. None of this guards correctness: if a log is asked for twice, the commit refuses one.
+for a run that was cancelled. The logs of such a run come last, or no others would be asked for until then. None of this
+guards correctness: if a log is asked for twice, the commit refuses one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from dagster._utils.concurrency import get_max_concurrency_limit_value
 
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.orchestration.in_flight import UNDER_WAY, begun_and_queued, slow_cleans, stopped_logs
+from keptlog.dagster.orchestration.in_flight import (
+    UNDER_WAY,
+    begun_and_queued,
+    cancelled_cleans,
+    slow_cleans,
+    stopped_logs,
+)
 from keptlog.dagster.orchestration.outages import Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment, Trigger
@@ -73,6 +80,9 @@ def due_logs(own: OwnRuns, due: Sequence[Assessment], topics: Iterable[str], now
             paused.append((name, retry_at_ms))
         else:
             requested.append(each)
+    if len(requested) > LOGS_PER_RUN:
+        cancelled = cancelled_cleans(own)
+        requested.sort(key=lambda each: cancelled.includes(each.log))
     slow = slow_cleans(own, records, topics) if in_flight or queued else ()
     return DueLogs(tuple(requested[:LOGS_PER_RUN]), tuple(in_flight), tuple(queued), slow, tuple(paused), outages)
 

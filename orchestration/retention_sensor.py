@@ -113,6 +113,8 @@ def _unseen(seen: Overview) -> list[str]:
 
 
 def _recent_failures(own: OwnRuns) -> Counter[str]:
-    """How many of the last failed runs did not retain a topic-partition."""
-    failed = own.runs(dg.DagsterRunStatus.FAILURE, job_name=RETENTION_JOB_NAME, limit=_RUNS)
+    """How many of the last runs that failed, or were cancelled, did not retain a topic-partition."""
+    failed = own.runs(
+        dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED, job_name=RETENTION_JOB_NAME, limit=_RUNS
+    )
     return Counter(name for run in failed for name in stopped_retentions(run))

@@ -116,6 +116,21 @@ def test_a_large_topic_that_can_never_be_retained_keeps_retention_from_no_other(
     assert [len(world.records("c", partition)) for partition in (0, 1)] == [1, 1]
 
 
+def test_a_cancelled_run_keeps_no_other_logs_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keptlog.dagster.orchestration.retention_sensor.LOGS_PER_RUN", 1)
+    world.topic("events", 2, cleanup_policy="delete", retention_ms=str(HOUR_MS))
+    for partition in range(2):
+        world.append("events", ("a", "1"), age_ms=DAY_MS, partition=partition)
+        world.append("events", ("b", "1"), age_ms=0, partition=partition)
+    (first,) = world.requests(SENSOR)
+    job, config = world.defs.get_job_def("retention"), first.run_config
+    world.instance.create_run_for_job(job, run_config=config, status=dg.DagsterRunStatus.CANCELED)
+
+    (second,) = world.requests(SENSOR)
+
+    assert retained_logs(first) + retained_logs(second) == ["events-0", "events-1"]
+
+
 def retained_logs(request: dg.RunRequest) -> list[str]:
     config: Any = request.run_config
     return list(config["ops"]["remove_old_segments"]["config"]["logs"])

@@ -186,6 +186,24 @@ def test_a_cancelled_run_is_asked_for_again_within_the_hour(world: World) -> Non
     assert second.run_key != first.run_key
 
 
+def test_a_cancelled_run_keeps_no_other_logs_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests_module, "LOGS_PER_RUN", 1)
+    world.topic("users", 2)
+    for partition in range(2):
+        world.append("users", ("a", "1"), ("a", "2"), partition=partition)
+    (first,) = world.requests(dirty_ratio_sensor)
+    config = first.run_config
+    world.instance.create_run_for_job(clean_logs, run_config=config, status=dg.DagsterRunStatus.CANCELED)
+
+    (second,) = world.requests(dirty_ratio_sensor)
+
+    assert logs_of(first) + logs_of(second) == ["users-0", "users-1"]
+    config = second.run_config
+    world.instance.create_run_for_job(clean_logs, run_config=config, status=dg.DagsterRunStatus.STARTED)
+    (third,) = world.requests(dirty_ratio_sensor)
+    assert third.run_key == first.run_key, "it is not begun again within the hour"
+
+
 @pytest.mark.parametrize(("threads", "limit"), [(3, 3), (5000, 1000)], ids=["few", "more than Dagster has slots"])
 def test_the_pool_is_as_large_as_log_cleaner_threads_says(world: World, threads: int, limit: int) -> None:
     world.topic("users")
