@@ -16,12 +16,14 @@ runs have died. The next tick takes the runs that named these last.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
 from dagster import DagsterEventType
 from dagster._core.execution.plan.objects import ErrorSource
 
+from keptlog.dagster.assets.long_tags import as_tags, tag_text
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags, told_outage
@@ -115,9 +117,15 @@ def _settled(tick: Tick, record: dg.RunRecord, progress: _Progress) -> str:
             told = f"{told}; it had cleaned {some_of(untold, _TOLD)}"
         if not progress.events_left:
             return f"{told}; more of it in the next tick"
-    tags = {UNMARKED_TAG: ",".join(left)} if left else {MARKED_TAG: told}
+    tags = _tags_of_left(record.dagster_run, left) if left else as_tags(MARKED_TAG, told)
     tell_in_tags(tick.context.instance, record.dagster_run.run_id, tags)
     return told
+
+
+def _tags_of_left(run: dg.DagsterRun, left: Sequence[str]) -> dict[str, str]:
+    """The logs that are still to be marked; a piece of a longer list before is emptied, as no tag can be removed."""
+    before = dict.fromkeys((name for name in run.tags if name.startswith(f"{UNMARKED_TAG}.")), "")
+    return before | as_tags(UNMARKED_TAG, ",".join(left))
 
 
 def _why_no_mark(record: dg.RunRecord, now_ms: int) -> str | None:
@@ -137,7 +145,7 @@ def _why_no_mark(record: dg.RunRecord, now_ms: int) -> str | None:
 
 def _names(record: dg.RunRecord) -> list[str]:
     """The logs that a run has named, or those of them that are still to be marked."""
-    left = record.dagster_run.tags.get(UNMARKED_TAG)
+    left = tag_text(record.dagster_run.tags, UNMARKED_TAG)
     return left.split(",") if left else configured_logs(record.dagster_run)
 
 
