@@ -11,11 +11,17 @@ import yaml
 from tests.deploy.parts import DEPLOY, PARTS, ROOT, services, variables
 
 
-def containers() -> dict[str, Any]:
-    """Of Kubernetes' pod, by name."""
+def pod() -> dict[str, Any]:
+    """What Kubernetes' pod is to be."""
     documents = list(yaml.safe_load_all((DEPLOY / "kubernetes/keptlog.yaml").read_text()))
     [deployment] = [each for each in documents if each["kind"] == "Deployment"]
-    return {each["name"]: each for each in deployment["spec"]["template"]["spec"]["containers"]}
+    spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return spec
+
+
+def containers() -> dict[str, Any]:
+    """Of Kubernetes' pod, by name."""
+    return {each["name"]: each for each in pod()["containers"]}
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -42,6 +48,13 @@ def test_each_part_is_checked_in_the_same_way(name: str) -> None:
 def test_there_are_no_other_parts() -> None:
     assert set(containers()) == set(PARTS)
     assert set(services()) == {*PARTS, "pod", "postgres"}
+
+
+def test_a_new_pod_lets_no_group_write_the_signing_key() -> None:
+    """With a group of the volume, Kubernetes' default is to let it write each file, at each mount."""
+    given = pod()["securityContext"]
+    assert given["fsGroup"] == given["runAsGroup"]
+    assert given.get("fsGroupChangePolicy") == "OnRootMismatch"
 
 
 def test_client_and_server_of_spark_name_the_same_session() -> None:
