@@ -124,14 +124,18 @@ class Part:
         """As its own health check says."""
         deadline = time.monotonic() + _HEALTHY_SECONDS
         while True:
-            done = subprocess.run(
-                self.check, env=self.environment, capture_output=True, text=True, timeout=_HEALTHY_SECONDS, check=False
-            )
+            done = self.checked()
             if not done.returncode:
                 return
             if time.monotonic() > deadline:
                 pytest.fail(f"{self.name} does not get healthy: {done.stdout}{done.stderr}\n{self.said()}")
             time.sleep(0.5)
+
+    def checked(self) -> subprocess.CompletedProcess[str]:
+        """Its own health check, once."""
+        return subprocess.run(
+            self.check, env=self.environment, capture_output=True, text=True, timeout=_HEALTHY_SECONDS, check=False
+        )
 
     def said(self) -> str:
         return (self.folder / f"{self.name}.log").read_text()[-3000:]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 
@@ -12,7 +14,7 @@ from examples.lake.postgres import Postgres, postgres
 from keptlog.home import open_home, wall_clock_ms
 from keptlog.log.record import NewRecord
 from tests.deploy.parts import PARTS, Elsewhere, Part, deployed
-from tests.processes import descendants, listening
+from tests.processes import children, descendants, listening
 
 HOUR_MS = 3_600_000
 _CLEANED_SECONDS = 600
@@ -78,3 +80,20 @@ def test_nothing_but_the_ui_listens_outside_of_loopback(parts: tuple[Elsewhere, 
         assert process
         pids = {process.pid, *(each.pid for each in descendants(process.pid))}
         assert {address for pid in pids for address in listening(pid)} <= {"127.0.0.1", "::1"}, name
+
+
+def test_the_part_code_is_not_healthy_once_the_process_that_has_loaded_the_code_is_gone(
+    parts: tuple[Elsewhere, dict[str, Part]],
+) -> None:
+    code = parts[1]["code"]
+    assert code.process
+    # After a reload there are two for a while: the older one finishes what it is at.
+    loaded = [each for each in children(code.process.pid) if "api grpc" in each.command]
+    assert loaded
+    for each in loaded:
+        os.kill(each.pid, signal.SIGKILL)
+
+    assert code.checked().returncode
+
+    code.kill()
+    code.wait_until_healthy()
