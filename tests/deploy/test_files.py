@@ -45,6 +45,13 @@ def test_each_part_is_checked_in_the_same_way(name: str) -> None:
         assert ["CMD", *probe["exec"]["command"]] == checked
 
 
+def test_the_daemons_check_fails_after_the_five_minutes_that_the_docs_name() -> None:
+    """Dagster's own limit is half an hour."""
+    daemon = services()["daemon"]
+    assert "DAGSTER_DAEMON_HEARTBEAT_TOLERANCE=300" in daemon["healthcheck"]["test"]
+    assert "five minutes | the health check of the part `daemon`" in (ROOT / "docs/deploy.md").read_text()
+
+
 def test_there_are_no_other_parts() -> None:
     assert set(containers()) == set(PARTS)
     assert set(services()) == {*PARTS, "pod", "postgres"}
