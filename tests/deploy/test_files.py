@@ -64,6 +64,11 @@ def test_a_new_pod_lets_no_group_write_the_signing_key() -> None:
     assert given.get("fsGroupChangePolicy") == "OnRootMismatch"
 
 
+def test_the_docs_say_what_becomes_of_each_part_that_dies() -> None:
+    rows = re.findall(r"^\| `(\w+)`[^|]*\|[^|]*\|[^|]*\|[^|]*\|$", (ROOT / "docs/deploy.md").read_text(), re.MULTILINE)
+    assert set(rows) >= set(services())
+
+
 def test_client_and_server_of_spark_name_the_same_session() -> None:
     server = services()["spark"]["command"]
     session_id, port = server[server.index("--session-id") + 1], server[server.index("--port") + 1]
