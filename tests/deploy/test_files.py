@@ -72,8 +72,20 @@ def test_the_docs_say_what_becomes_of_each_part_that_dies() -> None:
 def test_client_and_server_of_spark_name_the_same_session() -> None:
     server = services()["spark"]["command"]
     session_id, port = server[server.index("--session-id") + 1], server[server.index("--port") + 1]
-    master = services()["code"]["environment"]["KEPTLOG_SPARK_MASTER"]
-    assert master == f"sc://localhost:{port}/;user_id=keptlog;session_id={session_id}"
+    variable = "KEPTLOG_SPARK_MASTER"
+    named = {
+        name: each["environment"][variable]
+        for name, each in services().items()
+        if variable in each.get("environment", {})
+    }
+    master = f"sc://localhost:{port}/;user_id=keptlog;session_id={session_id}"
+    assert named == {"code": master, "metrics": master}
+
+
+def test_the_docs_name_each_part_that_is_to_be_told_of_another_spark() -> None:
+    [sentence] = re.findall(r"set `KEPTLOG_SPARK_MASTER` of [^,]*,", (ROOT / "docs/deploy.md").read_text())
+    told = {name for name, each in services().items() if "KEPTLOG_SPARK_MASTER" in each.get("environment", {})}
+    assert set(re.findall(r"`([a-z]+)`", sentence)) == told
 
 
 def test_all_that_the_image_is_made_of_is_there() -> None:
