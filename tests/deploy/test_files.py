@@ -97,6 +97,17 @@ def test_all_that_the_image_is_made_of_is_there() -> None:
     assert [path for path in copied if path.split("/")[0] in ignored.splitlines()] == []
 
 
+def test_no_stage_of_the_image_has_the_passwords_in_it() -> None:
+    """The first one copies all that is not ignored."""
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    assert {"**/*.env", "build"} <= set(ignored)
+
+
+def test_the_database_is_asked_where_the_parts_ask_it() -> None:
+    """The server that a first start has for a while listens at its socket alone."""
+    assert "--host" in services()["postgres"]["healthcheck"]["test"]
+
+
 def test_the_storage_takes_what_the_example_of_the_variables_has() -> None:
     asked = set(re.findall(r"\{env: (\w+)\}", (DEPLOY / "storage.yaml").read_text()))
     known = variables((DEPLOY / "keptlog.env.example").read_text())
