@@ -94,7 +94,8 @@ def _active(log: Log, dirty: Sequence[Segment], first_dirty_offset: int, now_ms:
     """The dirty segments that Kafka would not have closed yet.
 
     One that a pass has cleaned in part was closed by then, however small it has become. So was what a clean in legs has
-    begun with. A checkpoint at the log start says nothing of a pass: a deletion of records may have moved it there.
+    begun with, and what lay below a checkpoint that a repair gave up. A checkpoint at the log start says nothing of a
+    pass: a deletion of records may have moved it there.
     """
     was_cleaned_in_part = log.checkpoint == first_dirty_offset > log.log_start_offset
     appended = [s for s in dirty if s.base_offset >= first_dirty_offset] if was_cleaned_in_part else dirty

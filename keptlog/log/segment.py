@@ -70,9 +70,9 @@ class Log:
     watermarks_path: str | None = None
     """The file with the watermarks of its deleted keys (``watermark``); null if there are none."""
     cleaning_to: int | None = None
-    """Where a clean in legs ends that is not over (``steps``), if that is above its checkpoint.
+    """Where a clean in legs ends that is not over (``steps``), or a checkpoint was that a repair gave up.
 
-    What lies below was closed when it began, and is no longer as it was appended.
+    It counts if it is above the checkpoint. What lies below was closed, and is no longer as it was appended.
     """
     is_ingested: bool = False
     """Its offsets are those of a source, and have gaps where it has."""

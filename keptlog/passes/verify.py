@@ -10,7 +10,8 @@ whether the log contradicts itself, and each guarantee leaves something to see:
     G3  every offset lies where the table says that its segment lies, and between log start and log end.
     G4  the dirty section is as it was appended: consecutive offsets, no delete horizon. Were a record of it touched,
         one or the other would show, and a value changed in place breaks the checksum of G1.
-        What a clean in legs has begun with and not ended (ADR 47) has lost records, and is left out.
+        What a clean in legs has begun with and not ended (ADR 47) has lost records, and is left out; so is what was
+        clean before a repair gave up the checkpoint (ADR 27).
         A log that is ingested has the gaps of its source, so that there a record that went is only seen by G1's count.
     G5  in the clean section every tombstone has its delete horizon, and nothing else has one: no tombstone may go
         before a horizon that it has. That none went too early was checked by the clean that removed it.
@@ -200,7 +201,7 @@ def _read(opened: SegmentFile, as_appended_from: int, findings: _Findings) -> _C
 
 
 def _as_appended_from(log: Log, sections: Sections) -> int:
-    """Where the dirty section begins, but for what a clean in legs has begun with."""
+    """Where the dirty section begins, but for what cleans have removed records from beyond the checkpoint."""
     return max(sections.first_dirty_offset, log.cleaning_to or 0)
 
 

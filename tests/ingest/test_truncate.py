@@ -15,12 +15,14 @@ from keptlog.log.truncations import NO_TRUNCATIONS, Truncated, Truncations
 from keptlog.passes.check import CheckResult
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.readers import Readers
+from keptlog.passes.repair import Repairer
 from keptlog.passes.verify import verify_log
 from keptlog.table.changes.truncate import Truncation, TruncationResult
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.ingest.directories import records_of, run_import, some_batch, some_records, write_log
 from tests.logs import carry_out, open_store
+from tests.table.foreign import insert
 
 USERS = TopicPartition("users", 0)
 WRONG = 2**20
@@ -153,5 +155,22 @@ def test_a_log_is_not_truncated_into_what_a_broken_off_clean_has_begun_with(tmp_
     table = store.load_table("users")
     with table.transaction() as changes:
         changes.set_properties({"log.p0.cleaning-to": str(cleaned_to)})
+    with pytest.raises(InvalidConfig, match=f"it is cleaned up to offset {cleaned_to}"):
+        truncated(store, 20)
+
+
+def test_a_log_is_not_truncated_into_what_was_clean_before_a_repair_gave_up_its_checkpoint(tmp_path: Path) -> None:
+    home, directory = tmp_path / "home", tmp_path / "logs"
+    store = open_store(home)
+    write_log(directory, "users-0", [some_batch(0), some_batch(10), some_batch(20)])
+    assert not run_import(store, directory, "first").failed
+    clean(store)
+    cleaned_to = store.logs("users")[0].checkpoint
+    insert(home, topic="users")
+    proposal = Repairer(store).propose("users", is_adoption=True, now_ms=wall_clock_ms())
+    assert proposal
+    Repairer(store).repair(proposal, new_id(), now_ms=wall_clock_ms())
+    with store.load_table("users").transaction() as changes:
+        changes.set_properties({"log.p0.first-dirty-offset": "10"})  # as a clean that ends there
     with pytest.raises(InvalidConfig, match=f"it is cleaned up to offset {cleaned_to}"):
         truncated(store, 20)

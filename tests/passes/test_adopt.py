@@ -55,7 +55,7 @@ def test_an_adopted_rollback_across_a_clean_loses_nothing_and_is_cleaned_again(s
     story.roll_back(before)
     proposal = story.repair(adopt=True)
     assert (proposal.lost, proposal.is_exact) == ({LOG: ((4, 4),)}, True)
-    assert proposal.plan.state == {"log.p0.first-dirty-offset": str(GIVEN_UP)}
+    assert proposal.plan.state == {"log.p0.first-dirty-offset": str(GIVEN_UP), "log.p0.cleaning-to": "5"}
     story.real.clean(story.now_ms)
     assert [(record.key, record.value) for record in story.real.records()] == [(b"a", None), (b"b", b"2")]
     assert all(each.passed for each in verify_log(story.real.store, story.real.log, story.now_ms))
@@ -230,3 +230,26 @@ def test_of_a_file_that_is_gone_all_offsets_count_as_lost_and_that_it_may_be_too
     story.roll_back(first)
     proposal = story.repair(adopt=True)
     assert (proposal.lost, proposal.is_exact) == ({LOG: ((2, 3),)}, False)
+
+
+def test_a_clean_that_does_not_reach_a_given_up_checkpoint_leaves_what_lay_below_it_closed_and_whole(
+    story: Story,
+) -> None:
+    """The tombstone there has a delete horizon, as it was clean before."""
+    story.real.store.alter_topic(T, {"internal.segment.bytes": "14"})
+    story.append(("c", "1"), ("c", None), ("d", "1"))
+    young_ms = story.now_ms
+    story.clean()
+    before = current_id(story.home, T)
+    story.append(("e", "1"))
+    story.roll_back(before)
+    story.repair(adopt=True)
+    assert (story.real.log.checkpoint, story.real.log.cleaning_to) == (GIVEN_UP, 5)
+    story.real.store.alter_topic(T, {"min.compaction.lag.ms": str(story.now_ms + 1 - young_ms)})
+    story.real.clean(story.now_ms)
+    assert (story.real.log.checkpoint, story.real.log.cleaning_to) == (3, 5)
+    results = verify_log(story.real.store, story.real.log, story.now_ms)
+    assert [each.description for each in results if not each.passed] == []
+    story.real.store.alter_topic(T, {"min.compaction.lag.ms": "0"})
+    story.real.clean(story.now_ms)
+    assert (story.real.log.checkpoint, story.real.log.cleaning_to) == (6, None)

@@ -226,7 +226,7 @@ def test_segments_that_became_small_in_a_leg_are_no_active_ones_later(tmp_path: 
         with pytest.raises(Killed):
             scene.clean()
         rules = explain(assess(scene.store.logs(TOPIC)[0], scene.now_ms)).rules
-        assert "a clean in several commits has begun and is not over: it goes up to offset 80" in rules
+        assert any(each.startswith("cleans have removed records up to offset 80 already") for each in rules)
     assert not scene.clean().failed
     assert scene.checkpoint == 80
     assert [offset for offset, _, _ in scene.records] == list(range(40, 81))

@@ -136,7 +136,10 @@ def _rules(assessment: Assessment, off: str | None) -> tuple[str, ...]:
     if log.uncleanable:
         rules.append(log.uncleanable.told(now_ms, off))
     if log.cleaning_to is not None and log.cleaning_to > sections.first_dirty_offset:
-        rules.append(f"a clean in several commits has begun and is not over: it goes up to offset {log.cleaning_to}")
+        rules.append(
+            f"cleans have removed records up to offset {log.cleaning_to} already: one in several commits is not over, "
+            "or a repair gave up the checkpoint"
+        )
     if sections.checkpoint_reset:
         rules.append(sections.checkpoint_reset)
     return tuple(rules)

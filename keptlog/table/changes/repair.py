@@ -49,7 +49,14 @@ from keptlog.table.metadata.logs import config_of, logs_from
 from keptlog.table.metadata.manifests import FileChange, OtherBase
 from keptlog.table.metadata.metadata_reading import entries_of, listed_entries
 from keptlog.table.metadata.partitions import partition_count
-from keptlog.table.metadata.state import SOURCE, LogState, first_dirty_offset, log_end_offset, watermarks
+from keptlog.table.metadata.state import (
+    SOURCE,
+    LogState,
+    cleaning_to,
+    first_dirty_offset,
+    log_end_offset,
+    watermarks,
+)
 
 _ByPartition = dict[int, list[LiveFile]]
 _BRINGS_RECORDS = ("append", "ingest")
@@ -231,7 +238,14 @@ class Repair:
         return {n: [file for file in files if file.segment.path not in paths] for n, files in live.items()}, below
 
     def _without_checkpoints(self, table: Table) -> dict[str, str]:
-        return {first_dirty_offset(number): str(GIVEN_UP) for number in self._partitions(table)}
+        """How far cleans have reached stays known: what lies below is no longer as it was appended."""
+        state = {}
+        for number in self._partitions(table):
+            state[first_dirty_offset(number)] = str(GIVEN_UP)
+            stored = LogState.read(self.topic, number, table.properties)
+            if stored.checkpoint and (stored.cleaning_to or 0) < stored.checkpoint <= stored.log_end_offset:
+                state[cleaning_to(number)] = str(stored.checkpoint)
+        return state
 
     def _partitions(self, table: Table) -> range:
         return range(partition_count(self.topic, table.properties))

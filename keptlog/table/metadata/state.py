@@ -12,8 +12,9 @@ log.p<N>.leader-epoch             the leader epoch that the source had when the 
                                   absent where nobody knows
 log.p<N>.as-of                    when a log lacked nothing of its source, as JSON (ADR 61); absent where nobody knows
 log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the first clean
-log.p<N>.cleaning-to              where a clean in legs ends that has begun and is not over (ADR 47): what lies below is
-                                  closed, and not as it was appended; else absent, empty, or not above the checkpoint
+log.p<N>.cleaning-to              where a clean in legs ends that has begun and is not over (ADR 47), or a checkpoint,
+                                  one that a repair gave up (ADR 27): what lies below is closed, and not as appended;
+                                  else absent, empty, or not above the checkpoint
 log.p<N>.truncations              where a log that was truncated ended after that, as JSON; absent until the first time
                                   (``keptlog.log.truncations``)
 log.p<N>.watermarks               the file with the watermarks of deleted keys; absent or empty if there are none
@@ -70,7 +71,7 @@ def first_dirty_offset(partition: int) -> str:
 
 
 def cleaning_to(partition: int) -> str:
-    """Name of the property that says how far a clean in legs goes which is not over."""
+    """Name of the property that says how far cleans have begun, beyond the checkpoint."""
     return f"log.p{partition}.cleaning-to"
 
 
