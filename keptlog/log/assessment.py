@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keptlog.log.holds import Holding
-from keptlog.log.sections import Sections, sections_of
+from keptlog.log.sections import Sections, expirable, sections_of
 from keptlog.log.segment import Log, Segment
 from keptlog.log.words.iso_time import has_date
 
@@ -110,7 +110,7 @@ class Assessment:
     @property
     def holdings(self) -> list[Holding]:
         """The readers for whom tombstones past their horizon wait now, whoever may do so longest first."""
-        return self.log.holds.in_force(self.sections.clean, self.now_ms)
+        return self.log.holds.in_force(expirable(self.log, self.sections), self.now_ms)
 
     @property
     def dirty_version(self) -> str:
@@ -144,9 +144,10 @@ def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> As
             earliest_expiry_ms=None,
             due_ms=None,
         )
-    horizons_ms = [ms for s in sections.clean if (ms := s.earliest_delete_horizon_ms) is not None]
+    stamped = expirable(log, sections)
+    horizons_ms = [ms for s in stamped if (ms := s.earliest_delete_horizon_ms) is not None]
     # Most logs have none, and then there is nobody to be asked what he holds.
-    expiries_ms = [ms for s in sections.clean if (ms := log.holds.expiry_ms(s)) is not None] if horizons_ms else []
+    expiries_ms = [ms for s in stamped if (ms := log.holds.expiry_ms(s)) is not None] if horizons_ms else []
     expiry_ms = min(expiries_ms, default=None)
     closed_times = _stamped_times(sections.cleanable + sections.uncleanable)
     latest_in_time_ms = now_ms - log.config.max_compaction_lag_ms

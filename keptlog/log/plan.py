@@ -16,6 +16,7 @@ from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.offset_map import UNBOUNDED
 from keptlog.log.retention import retention_of, why_unsettled
+from keptlog.log.sections import expirable
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import ANY_BYTES, CleanStep, Compact, Drop, Expire, Retain, Step, in_legs
 from keptlog.log.words.counted import counted
@@ -91,7 +92,8 @@ def _compaction(assessment: Assessment, trigger: Trigger, broker: BrokerConfig |
 def _expiry(assessment: Assessment, broker: BrokerConfig | None) -> Expire | None:
     log, config = assessment.log, assessment.log.config
     now_ms, holds = assessment.now_ms, log.holds
-    with_expired = (s for s in assessment.sections.clean if s.has_expired_tombstone(holds.due_horizon_ms(s, now_ms)))
+    stamped = expirable(log, assessment.sections)
+    with_expired = (s for s in stamped if s.has_expired_tombstone(holds.due_horizon_ms(s, now_ms)))
     segments = in_legs(with_expired, broker.keptlog_cleaner_commit_max_bytes if broker else ANY_BYTES)[0]
     if not segments:
         return None

@@ -90,6 +90,19 @@ def sections_of(log: Log, now_ms: int, active: Sequence[Segment] | None = None) 
     )
 
 
+def expirable(log: Log, sections: Sections) -> tuple[Segment, ...]:
+    """The clean segments whose delete horizons are all of clean tombstones.
+
+    One that first dirty lies in has others too, where cleans have reached beyond it before. Those tombstones are not to
+    be expired: they go by being compacted, and the clean ones of that segment with them.
+    """
+    clean, first_dirty_offset = sections.clean, sections.first_dirty_offset
+    was_clean_beyond = sections.checkpoint_reset is not None or (log.cleaning_to or 0) > first_dirty_offset
+    if was_clean_beyond and clean and clean[-1].last_offset >= first_dirty_offset:
+        return clean[:-1]
+    return clean
+
+
 def _active(log: Log, dirty: Sequence[Segment], first_dirty_offset: int, now_ms: int) -> tuple[Segment, ...]:
     """The dirty segments that Kafka would not have closed yet.
 

@@ -66,6 +66,17 @@ def test_an_expiry_takes_only_the_clean_segments_with_a_tombstone_past_its_horiz
     assert step.first_dirty_offset == step.end_offset == 30
 
 
+@pytest.mark.parametrize(("cleaning_to", "is_due"), [(None, True), (10, False), (5, True)])
+def test_a_segment_that_first_dirty_lies_in_is_expired_only_if_no_dirty_tombstone_can_have_a_horizon(
+    cleaning_to: int | None, is_due: bool
+) -> None:
+    """An expire step removes nothing of the dirty section, and would be due again at once."""
+    idle = log([EXPIRED], config(min_cleanable_dirty_ratio=1), checkpoint=5)
+    judged = replace(idle, cleaning_to=cleaning_to)
+    assert assess(judged, NOW_MS).trigger == (Trigger.TOMBSTONE_EXPIRY if is_due else None)
+    assert (plan_step(assess(judged, NOW_MS)) is not None) is is_due
+
+
 def test_a_log_that_is_not_due_has_no_step_unless_one_is_requested() -> None:
     judged = compacted(min_cleanable_dirty_ratio=1)
     assert plan_step(assess(judged, NOW_MS)) is None
