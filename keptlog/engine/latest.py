@@ -11,10 +11,13 @@ segment runs of a log that it does. ``malformed`` counts dirty records whose ver
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from keptlog.errors import StalePlan
 from keptlog.kernels.judged_offsets import JudgedOffsets
 from keptlog.kernels.offset_map import DirtyMap, OffsetMap, map_dirty
 from keptlog.kernels.rivals import Comparison
@@ -22,6 +25,22 @@ from keptlog.kernels.watermarks import NO_KEYS
 from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy
 from keptlog.storage.files import Files
+
+
+@contextmanager
+def staged_below(location: str) -> Iterator[None]:
+    """Around the reading of what earlier jobs of the same clean have left there.
+
+    Raises:
+        StalePlan: it is gone. What earlier legs have committed stands.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise StalePlan(
+            f"what a clean has staged below {location} is gone from storage: a sweep takes what is older than "
+            "--orphan-grace-ms; what was committed stands, plan again"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keptlog.engine.attempt import Attempt
-from keptlog.engine.latest import MapSource
+from keptlog.engine.latest import MapSource, staged_below
 from keptlog.kernels.offset_map import DirtyMap, OffsetMap, map_dirty
 from keptlog.kernels.rivals import Comparison, compare, compare_watermarks
 from keptlog.kernels.watermarks import read_watermarks
@@ -59,7 +59,8 @@ class MergeTask:
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         """Stage the map of the whole; malformed records were counted with the parts."""
-        offset_map = OffsetMap.read(attempt.files, self.parts)
+        with staged_below(self.location):
+            offset_map = OffsetMap.read(attempt.files, self.parts)
         mapped = DirtyMap(offset_map, self.end_offset, 0)
         return _stored(mapped, self.step_index, attempt, attempt.staged(self.location, "map"))
 
@@ -83,7 +84,8 @@ class CompareTask:
     def run(self, attempt: Attempt) -> dict[str, Any]:
         """Stage what came of it; tells its path, and how many keys the map has."""
         with attempt.files.read_ahead([(each.path, each.size_bytes) for each in self.segments]) as files:
-            mapped = self.latest.mapped(files)
+            with staged_below(self.location):
+                mapped = self.latest.mapped(files)
             parts = [compare(files, self.step, self.segments, mapped.offset_map)]
         if self.with_watermarks:
             parts.append(compare_watermarks(read_watermarks(attempt.files, self.step), mapped.offset_map))

@@ -43,7 +43,7 @@ from typing import Any
 
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import bundled, contiguous_runs, shared_out
-from keptlog.engine.latest import MapSource, StoredComparison, StoredMap
+from keptlog.engine.latest import MapSource, StoredComparison, StoredMap, staged_below
 from keptlog.engine.map_tasks import CompareTask, MapTask
 from keptlog.engine.segment_run import SegmentRun, mapped_keys, may_be_full
 from keptlog.engine.stretches import in_stretches
@@ -104,7 +104,7 @@ class RewriteTask:
         """Stage the new segments of each; tells of each what it replaces, and what was counted.
 
         Raises:
-            StalePlan: an input is gone.
+            StalePlan: an input is gone, or what was staged for this.
         """
         results: list[dict[str, Any]] = []
         of_logs = [tuple(of_log) for _, of_log in groupby(self.runs, key=lambda run: (run.step_index, run.latest))]
@@ -119,7 +119,8 @@ def _rewritten(runs: Sequence[SegmentRun], attempt: Attempt) -> list[dict[str, A
     known = runs[0].latest
     if known is None:
         return [run.rewrite_whole(attempt) for run in runs]
-    latest = known.read(attempt.files)
+    with staged_below(runs[0].location):
+        latest = known.read(attempt.files)
     return [run.rewrite_part(attempt, latest, known.malformed) for run in runs]
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.jobs import Jobs, Result
-from keptlog.engine.latest import BeatenSource
+from keptlog.engine.latest import BeatenSource, staged_below
 from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.tasks import Sizes
 from keptlog.errors import StorageUnavailable, first_line
@@ -47,7 +47,8 @@ class WatermarksTask:
         """Do it, where ``new_path`` is free for them."""
         parts = [read_watermarks(files, dataclasses.replace(self.step, watermarks_path=part)) for part in self.parts]
         new = pa.concat_tables([no_watermarks(), *parts])
-        beaten = self.latest.beaten(files) if self.step.watermarks_path else NO_KEYS
+        with staged_below(self.location):
+            beaten = self.latest.beaten(files) if self.step.watermarks_path else NO_KEYS
         path = store_watermarks(files, self.step, new, beaten, new_path)
         return {"step_index": self.step_index, "watermarks_path": path}
 

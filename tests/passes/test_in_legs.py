@@ -375,3 +375,21 @@ def test_a_shorter_clean_does_not_forget_how_far_a_broken_off_one_has_begun(tmp_
     scene.clean()
     [log] = scene.store.logs(TOPIC)
     assert (log.checkpoint, log.cleaning_to, scene.broken) == (12, None, [])
+
+
+def test_a_map_that_was_swept_between_two_legs_makes_the_clean_stale_and_no_uncleanable_log(
+    scene: Scene, tmp_path: Path
+) -> None:
+    def sweep() -> None:
+        staged = list(tmp_path.rglob("staging/**/*.arrow"))
+        assert staged
+        for each in staged:
+            each.unlink()
+
+    scene.between = {2: sweep}
+    stopped = scene.clean().failed[f"{TOPIC}-0"]
+    assert isinstance(stopped, StalePlan)
+    assert "staged below" in str(stopped)
+    assert (scene.commits, scene.store.logs(TOPIC)[0].uncleanable) == (1, None)
+    assert not scene.clean().failed
+    assert scene.records == LEFT
