@@ -6,6 +6,7 @@ A test, or a program that calls ``main``, shares its process, and gets none of i
 from __future__ import annotations
 
 import logging
+import resource
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ _WITH_ARROW = {"append", "read", "restore", "verify", "repair"}
 _INTERRUPTED = "while sending command."
 _GATEWAYS_LOGGERS = (None, "py4j.java_gateway", "py4j.clientserver")
 """Spark's gateway also logs as nobody in particular."""
+_OPEN_FILES = 65_536
+"""Enough for every partition. Some programs that are started from here walk through all that they may have."""
 _own: set[str] = set()
 """Not empty in a process of a command's own."""
 
@@ -33,6 +36,16 @@ def begin_own_process() -> None:
     _own.add("process")
     guard_output()
     silence_ctrl_c_without_handler()
+    _allow_open_files()
+
+
+def _allow_open_files() -> None:
+    """Take as many as may be had without asking anybody: a large batch has a file open for each partition."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def begin_command(name: str | None) -> None:

@@ -1,5 +1,7 @@
 """What a disk refuses for good: it is full, no quota is left, a file is too large, it can't be written to.
 
+A process that may open no more files is told likewise.
+
 To try again would not help, and would leave one more unfinished file each time. So whoever writes says so at once, and
 takes back what is there already.
 """
@@ -32,6 +34,7 @@ _REFUSALS = {
     errno.EDQUOT: DiskRefusal("has no quota left", f"{_FULL}, or raise the quota"),
     errno.EFBIG: TOO_LARGE,
     errno.EROFS: DiskRefusal("can't be written to", "mount it for writing"),
+    errno.EMFILE: DiskRefusal("has as many files open for this process as it may have", "raise that limit (ulimit -n)"),
 }
 
 
