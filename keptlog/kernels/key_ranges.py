@@ -42,7 +42,7 @@ def may_hold(ranges: Sequence[KeyRange], keys: pa.ChunkedArray) -> npt.NDArray[n
 
     Keys are compared byte by byte, unsigned, as Parquet compares them for its statistics.
     """
-    sample = keys.take(np.arange(0, len(keys), len(keys) // SAMPLED_KEYS + 1))
+    sample = _each_nth(keys, len(keys) // SAMPLED_KEYS + 1)
     has_one = _have_one(ranges, sample)
     others = np.flatnonzero(~has_one).tolist()
     if len(sample) < len(keys):
@@ -50,6 +50,15 @@ def may_hold(ranges: Sequence[KeyRange], keys: pa.ChunkedArray) -> npt.NDArray[n
         is_worth_it = sum(ranges[index].records for index in others) >= len(keys)
         has_one[others] = _have_one([ranges[index] for index in others], keys) if is_worth_it else True
     return has_one
+
+
+def _each_nth(keys: pa.ChunkedArray, step: int) -> pa.ChunkedArray:
+    """The first of the keys, and every so many on: from chunk to chunk, as Arrow's take would make one chunk of all."""
+    taken, passed = [], 0
+    for chunk in keys.chunks:
+        taken.append(chunk.take(pa.array(np.arange(-passed % step, len(chunk), step))))
+        passed += len(chunk)
+    return pa.chunked_array(taken, pa.binary())
 
 
 def _have_one(ranges: Sequence[KeyRange], keys: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

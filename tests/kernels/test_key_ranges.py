@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -33,10 +34,13 @@ def sampled_keys(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 @settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     ends=st.lists(st.tuples(KEYS, KEYS).map(sorted), min_size=1, max_size=8),
-    keys=st.lists(KEYS, min_size=1, max_size=9),
+    chunks=st.lists(st.lists(KEYS, max_size=4), min_size=1, max_size=4).filter(any),
 )
-def test_a_range_is_found_if_a_key_lies_in_it(sampled_keys: None, ends: list[list[bytes]], keys: list[bytes]) -> None:
-    found = may_hold([KeyRange(low, high, 9) for low, high in ends], pa.chunked_array([keys], pa.binary()))
+def test_a_range_is_found_if_a_key_lies_in_it(
+    sampled_keys: None, ends: list[list[bytes]], chunks: list[list[bytes]]
+) -> None:
+    keys = [key for chunk in chunks for key in chunk]
+    found = may_hold([KeyRange(low, high, 16) for low, high in ends], pa.chunked_array(chunks, pa.binary()))
     assert found.tolist() == [any(low <= key <= high for key in keys) for low, high in ends]
 
 
@@ -45,6 +49,16 @@ def test_ranges_with_few_records_are_not_compared_with_many_keys(monkeypatch: py
     keys = pa.chunked_array([[b"b", b"c", b"d"]], pa.binary())
     assert may_hold([KeyRange(b"x", b"y", 2)], keys).tolist() == [True]
     assert may_hold([KeyRange(b"x", b"y", 3)], keys).tolist() == [False]
+
+
+def test_keys_may_have_more_bytes_than_one_of_arrows_arrays() -> None:
+    records, key_bytes = 2**20, 1000
+    ends = np.arange(0, (records + 1) * key_bytes, key_bytes, dtype=np.int32)
+    content = pa.py_buffer(np.zeros(records * key_bytes, np.uint8))
+    chunk = pa.Array.from_buffers(pa.binary(), records, [None, pa.py_buffer(ends), content])
+    keys = pa.chunked_array([chunk] * 3)
+    ranges = [KeyRange(b"", b"a", 1), KeyRange(b"a", b"b", 10 * records)]
+    assert may_hold(ranges, keys).tolist() == [True, False]
 
 
 class Reads:
