@@ -35,7 +35,10 @@ from keptlog.storage.value_views import kept, with_views
 
 _NOTHING_READ = pa.table({})
 _WRITTEN_AT_ONCE = 10_000
-"""Records of small row groups that are stamped and handed to the writer together: each call costs some 200 µs."""
+"""Records of small row groups that are stamped and handed to the writer together: each call costs some 200 µs.
+
+Fewer, if they have the bytes of a row group: they wait in memory.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +92,16 @@ def _rewritten(
         del judged.read[index]
     for group in groups:
         writer = SegmentWriter(files, output.path_for, step.segment_bytes, output.row_group_bytes)
+        waiting_bytes = 0
         try:
             for index in group:
                 with inputs.open(segments[index]) as opened:
                     for survivors, expired in _divided(opened, judged, index):
                         waiting.append(survivors)
-                        if sum(map(len, waiting)) >= _WRITTEN_AT_ONCE:
+                        waiting_bytes += survivors.get_total_buffer_size()
+                        if sum(map(len, waiting)) >= _WRITTEN_AT_ONCE or waiting_bytes >= output.row_group_bytes:
                             stamped += _write(writer, waiting, step)
+                            waiting_bytes = 0
                         if expired is not None:
                             watermarks.append(watermarks_of(expired, step))
             stamped += _write(writer, waiting, step)

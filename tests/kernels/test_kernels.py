@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count, pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -26,6 +27,7 @@ from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.log.verdict import Verdict, verdict
 from keptlog.storage import keys
+from keptlog.storage.segment_writer import SegmentWriter
 from tests.building import Clean
 from tests.local_log import LocalFiles, live_records, live_segments, read, write_segment, write_segments
 from tests.profiles import examples
@@ -245,6 +247,25 @@ def test_a_bound_on_what_is_gathered_bounds_the_row_groups(tmp_path: Path) -> No
     run = rewrite_run(FILES, step, step.segments, latest, Output(lambda _: str(tmp_path / "out"), 10_000))
     metadata = pq.ParquetFile(run.added[0].path).metadata
     assert metadata.num_row_groups > 4
+    assert read([run.added[0].path]) == values
+
+
+def test_a_bound_on_what_is_gathered_bounds_what_the_rewrite_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed_over = []
+    write = SegmentWriter.write
+
+    def recorded(writer: SegmentWriter, table: pa.Table) -> None:
+        handed_over.append(table.num_rows)
+        write(writer, table)
+
+    monkeypatch.setattr(SegmentWriter, "write", recorded)
+    values = [Record(offset, b"%d" % offset, b"v" * 1000, 1) for offset in range(100)]
+    step = Clean(0, 100).step([write_segment(tmp_path / "in", values, row_group_rows=4)])
+    latest = map_dirty(FILES, step, step.dirty).offset_map
+    run = rewrite_run(FILES, step, step.segments, latest, Output(lambda _: str(tmp_path / "out"), 10_000))
+    assert handed_over == [12] * 8 + [4]
     assert read([run.added[0].path]) == values
 
 
