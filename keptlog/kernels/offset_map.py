@@ -109,7 +109,7 @@ class OffsetMap:
             FileNotFoundError: a file is gone.
         """
         parts = (part for path in paths for part in _stored(files, path))
-        return cls(pa.concat_tables(parts) if len(paths) == 1 else _merged(parts))
+        return cls(pa.concat_tables(parts) if len(paths) == 1 else latest_of_parts(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,11 @@ def _stored(files: Files, path: str) -> Iterator[pa.Table]:
             yield pa.Table.from_batches([stored.get_batch(number)])
 
 
-def _merged(parts: Iterator[pa.Table]) -> pa.Table:
+def latest_of_parts(parts: Iterator[pa.Table]) -> pa.Table:
+    """Of every key its latest record, of tables as ``latest_of_each_key`` takes them; each is read when its turn comes.
+
+    The first one says which columns there are; without versions it is empty.
+    """
     latest = next(parts)
     if "version" not in latest.column_names:
         return latest_by_offset(parts)

@@ -13,6 +13,7 @@ from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, Unknow
 from keptlog.log.record import NewRecord
 from keptlog.log.reference import ReferenceConfig, latest_values
 from keptlog.log.strategy import Strategy, StrategyKind
+from keptlog.storage import versions
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
 from keptlog.table.catalogs.catalog import open_catalog
 from tests.profiles import examples
@@ -114,6 +115,24 @@ def test_latest_follows_the_strategy_wherever_it_is_read_from(
         key: latest[key] for key in latest if key in from_start
     }
     assert all(record.offset >= start for record in from_start.values())
+
+
+@pytest.mark.parametrize("strategy", ["offset", "timestamp"])
+def test_latest_looks_at_each_record_once_however_many_segments_there_are(
+    tmp_path: Path, strategy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = []
+    with_key = versions._with_key
+
+    def recorded(records: pa.Table) -> pa.Table:
+        looked_at.append(records.num_rows)
+        return with_key(records)
+
+    store = create(tmp_path, config={"compaction.strategy": strategy})
+    append_each(store, *([(f"{number}", "v")] for number in range(12)))
+    monkeypatch.setattr(versions, "_with_key", recorded)
+    assert values(store, latest=True) == [(0, offset, b"v") for offset in range(12)]
+    assert sum(looked_at) == 12
 
 
 def test_a_deleted_keys_watermark_hides_a_late_record_of_a_lower_version(tmp_path: Path) -> None:

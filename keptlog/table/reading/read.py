@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.errors import StorageUnavailable
+from keptlog.kernels.offset_map import latest_of_parts
+from keptlog.kernels.offset_set import OffsetSet, set_of
 from keptlog.log.record import Record
 from keptlog.log.segment import Log, Segment
 from keptlog.log.watermark import NO_OFFSET
 from keptlog.storage.schema import from_arrow
 from keptlog.storage.segment_reader import read_row_groups
-from keptlog.storage.versions import latest_of_each_key, version_columns, with_versions
+from keptlog.storage.versions import version_columns, with_versions
 from keptlog.storage.watermark_file import read_watermark_file
 from keptlog.table.io.files import TableFiles
 from keptlog.table.reading.lost import lost_file
@@ -70,30 +72,33 @@ class Reader:
         for table in self._tables(segments, read_columns):
             wanted = pc.greater_equal(table["offset"], first_offset)
             if winners is not None:
-                is_latest = pc.is_in(table["offset"], winners)
-                wanted = pc.and_(wanted, pc.and_(is_latest, table["value"].is_valid()))
+                wanted = pc.and_(wanted, pc.and_(winners.has(table["offset"]), table["value"].is_valid()))
             read = table.filter(wanted)
             if read.num_rows:
                 yield read if columns is None else read.select(list(columns))
 
-    def _latest_offsets(self, log: Log, first_offset: int) -> pa.ChunkedArray:
+    def _latest_offsets(self, log: Log, first_offset: int) -> OffsetSet:
         """Offsets of the latest record of each key; memory is that of the keys.
 
         By offset, what lies before ``first_offset`` can't be the latest. By version it can, and so can a deleted key's
         watermark, at no offset.
         """
-        strategy = log.config.strategy
-        columns = ["key", "offset"]
-        if strategy.has_versions:
+        if log.config.strategy.has_versions:
             first_offset = log.log_start_offset
-            columns = [*columns, "version"]
-        latest = self._watermarks(log).select(columns)
+        offsets = latest_of_parts(self._keys(log, first_offset))["offset"].to_numpy()
+        return set_of(offsets[offsets != NO_OFFSET])
+
+    def _keys(self, log: Log, first_offset: int) -> Iterator[pa.Table]:
+        """Watermarks, and then what says of each record from an offset on whether it is the latest of its key."""
+        strategy = log.config.strategy
+        columns = ["key", "offset", "version"] if strategy.has_versions else ["key", "offset"]
+        watermarks = self._watermarks(log).select(columns)
+        yield watermarks
         segments = (segment for segment in log.segments if segment.last_offset >= first_offset)
         for table in self._tables(segments, ["key", "offset", *version_columns(strategy)]):
             read = table.filter(pc.greater_equal(table["offset"], first_offset))
             judged = with_versions(read, strategy) if strategy.has_versions else read
-            latest = latest_of_each_key([latest, judged.select(columns).cast(latest.schema)])
-        return latest["offset"]
+            yield judged.select(columns).cast(watermarks.schema)
 
     def _watermarks(self, log: Log) -> pa.Table:
         """Those of the log, as if they were records."""
