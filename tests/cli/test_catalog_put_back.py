@@ -83,6 +83,23 @@ def test_each_command_names_doctor_where_a_file_of_the_table_is_gone(
     assert "another purge was faster" not in told.err
 
 
+def test_the_receipts_of_the_catalog_that_went_on_are_there_again_once_it_is_put_back(keptlog: Run, home: Path) -> None:
+    for topic in ("a", "b", "kept", *(f"c{number}" for number in range(25))):
+        open_home(home).store.create_topic(topic, 1, COMPACTED)
+    assert keptlog("topic", "delete", "a", "--yes").code == 0
+    shutil.copy(home / "catalog.db", home.with_name("older.db"))
+    assert keptlog("topic", "delete", "b", "--yes").code == 0
+    shutil.copy(home / "catalog.db", home.with_name("newer.db"))
+    shutil.copy(home.with_name("older.db"), home / "catalog.db")
+    for number in range(25):
+        assert keptlog("topic", "delete", f"c{number}", "--yes").code == 0
+    shutil.copy(home.with_name("newer.db"), home / "catalog.db")
+    assert len(keptlog("receipt", "list", "--json").json["receipts"]) == 2
+    assert keptlog("topic", "delete", "kept", "--yes").code == 0
+    verified = keptlog("receipt", "verify", "--json").json
+    assert (verified["receipts"], [each["flaw"] for each in verified["findings"]]) == (3, ["put back"])
+
+
 def test_a_file_that_is_lost_is_not_told_as_a_catalog_that_was_put_back(keptlog: Run, home: Path) -> None:
     store = open_home(home).store
     store.create_topic(TOPIC, 1, COMPACTED)

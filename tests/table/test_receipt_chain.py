@@ -16,7 +16,7 @@ from keptlog.errors import CommitStateUnknown, InvalidConfig, KeptlogError, Stor
 from keptlog.receipts.chain import Flaw
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.chain import receipt_chain
-from keptlog.table.chain.receipt_chain import KEPT_HEADS, KEPT_SNAPSHOTS
+from keptlog.table.chain.receipt_chain import KEPT_SNAPSHOTS
 from keptlog.table.io.files import TableFiles
 from tests.table.receipt_chains import chain_at, chain_over, check, draft, ids, require_sound, stored
 from tests.table.stores import FaultyCatalog, create
@@ -237,25 +237,28 @@ def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path: Path, monkeypatch: 
 
 
 def test_the_table_keeps_its_metadata_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receipt_chain, "KEPT_SNAPSHOTS", 5)
+    monkeypatch.setattr(receipt_chain, "KEPT_SNAPSHOTS", 25)
     chain = chain_at(tmp_path)
-    for number in range(KEPT_HEADS + 10):
+    for number in range(40):
         chain.append([draft(number)])
     table = chain.table()
     assert table
-    assert len(table.metadata.snapshots) == 6
+    assert len(table.metadata.snapshots) == 26
     metadata = Path(table.location().removeprefix("file://")) / "metadata"
     names = sorted(path.name for path in metadata.iterdir())
-    assert len([name for name in names if name.endswith(".avro")]) <= 7
+    assert len([name for name in names if name.endswith(".avro")]) <= 27
     assert len([name for name in names if name.endswith(".metadata.json")]) <= 22
     assert len(names) == len([name for name in names if name.endswith((".avro", ".metadata.json"))])
     heads = list((metadata.parent / "receipts").rglob("heads/*"))
-    assert len(heads) == KEPT_HEADS
+    assert 24 <= len(heads) <= 27
     assert KEPT_SNAPSHOTS > 24
     require_sound(chain)
 
 
-def test_what_refused_commits_and_kills_left_of_metadata_is_deleted(tmp_path: Path) -> None:
+def test_what_refused_commits_and_kills_left_of_metadata_is_deleted_once_it_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receipt_chain, "KEPT_SNAPSHOTS", 5)
     chain = chain_at(tmp_path)
     chain.append([draft(0)])
     table = chain.table()
@@ -266,6 +269,9 @@ def test_what_refused_commits_and_kills_left_of_metadata_is_deleted(tmp_path: Pa
     for path in [*left, foreign]:
         path.write_text("x")
     chain.append([draft(1)])
+    assert [path for path in left if path.exists()] == left
+    for number in range(2, 30):
+        chain.append([draft(number)])
     assert [path for path in left if path.exists()] == []
     assert foreign.exists()
     require_sound(chain)
@@ -280,13 +286,15 @@ def test_a_snapshot_that_somebody_gave_a_name_stays(tmp_path: Path, monkeypatch:
     tagged = table.metadata.current_snapshot_id
     assert tagged
     table.manage_snapshots().create_tag(tagged, "audit").commit()
-    for number in range(1, 6):
+    for number in range(1, 30):
         chain.append([draft(number)])
     table = chain.table()
     assert table
     snapshot = table.snapshot_by_id(tagged)
     assert snapshot
-    assert Path(snapshot.manifest_list.removeprefix("file://")).exists()
+    kept = Path(snapshot.manifest_list.removeprefix("file://"))
+    assert kept.exists()
+    assert len(list(kept.parent.glob("snap-*"))) <= 24
 
 
 def test_what_another_program_does_to_its_snapshots_is_no_matter(tmp_path: Path) -> None:

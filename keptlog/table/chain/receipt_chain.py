@@ -10,8 +10,10 @@ offsets, each on exactly the snapshot that it was built from (ADR 1):
 So of each id one receipt is sealed, whoever seals it, and how often: before each attempt it is looked whether the chain
 has it by now. Killed between file and commit, a writer leaves a file that is none of the chain's (``receipt_files``).
 
-Each commit also lets the oldest snapshots go, and deletes their manifest lists and what refused commits have left of
-metadata. What was built on an older snapshot no catalog takes any more, so that needs no fence (``sweep``).
+Each commit also lets the oldest snapshots go, and deletes metadata and heads that are older than all that the table
+still names: manifest lists of those snapshots, and what refused commits have left. What was built on an older snapshot
+no catalog takes any more, so that needs no fence (``sweep``). What is younger may be of a catalog that went on, while
+this one was put back to an older state: whoever puts that one back needs it.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ from pyiceberg.catalog import WAREHOUSE_LOCATION, Catalog, MetastoreCatalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import LongType, NestedField
 
 from keptlog.errors import LogCorrupt, UnknownTopic
 from keptlog.receipts.chain import sealed, signed_head
 from keptlog.receipts.receipt import Draft, Receipt
 from keptlog.receipts.signing import SigningKey
+from keptlog.storage.files import StoredFile
 from keptlog.storage.leftover import discard
 from keptlog.table.catalogs.catalog import usual_location
 from keptlog.table.chain.receipt_files import (
@@ -65,8 +69,6 @@ SEALED_AT_ONCE = 1_000
 """Drafts of one commit: what a lost race costs."""
 KEPT_SNAPSHOTS = 100
 """More than others commit while one waits for an answer."""
-KEPT_HEADS = 20
-"""For readers that have loaded the table a little earlier."""
 _SCHEMA = Schema(NestedField(1, "sequence", LongType(), required=True))
 _PROPERTIES = GENERAL_PROPERTIES | {
     FORMAT_VERSION: str(CURRENT),
@@ -271,44 +273,62 @@ def _of_id(listed: ReceiptFiles, receipt_id: str) -> Receipt:
 def _expired(table: Table) -> list[int]:
     """The oldest snapshots, but for those that somebody has given a name."""
     named = {reference.snapshot_id for reference in table.metadata.refs.values()}
-    by_age = sorted(table.metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
-    oldest = by_age[: max(0, len(by_age) - KEPT_SNAPSHOTS)]
+    oldest = _by_age(table)[:-KEPT_SNAPSHOTS]
     return [snapshot.snapshot_id for snapshot in oldest if snapshot.snapshot_id not in named]
+
+
+def _by_age(table: Table) -> list[Snapshot]:
+    return sorted(table.metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
 
 
 def _tidy(files: TableFiles, table: Table) -> None:
     """Delete what no snapshot needs any more; what can't be deleted now is left for the next time."""
     try:
-        discard(files, [*_old_heads(files, table), *_old_metadata(files, table)])
+        metadata = list(files.list(f"{table.location()}/metadata"))
+        oldest_ms = _oldest_ms(metadata, table)
+        discard(files, [*_old_heads(files, table, oldest_ms), *_old_metadata(metadata, table, oldest_ms)])
     except OUT_OF_REACH as error:
         _logger.info("old metadata of the chain of receipts is left for the next time: %s", one_line(error))
 
 
-def _old_heads(files: TableFiles, table: Table) -> list[str]:
+def _oldest_ms(metadata: Sequence[StoredFile], table: Table) -> int:
+    """When the oldest metadata was written that the table names; what is kept only for its name does not count."""
+    recent = _metadata_files(table) | _manifest_lists(_by_age(table)[-KEPT_SNAPSHOTS:])
+    return min((file.modified_ms for file in metadata if comparable(file.path) in recent), default=0)
+
+
+def _metadata_files(table: Table) -> set[str]:
+    logged = {comparable(entry.metadata_file) for entry in table.metadata.metadata_log}
+    return logged | {comparable(table.metadata_location)}
+
+
+def _manifest_lists(snapshots: Iterable[Snapshot]) -> set[str]:
+    return {comparable(snapshot.manifest_list) for snapshot in snapshots}
+
+
+def _old_heads(files: TableFiles, table: Table, oldest_ms: int) -> list[str]:
     end = ChainEnd.of(table.properties)
     folder = chain_folder(table)
-    passed = [file.path for file in files.list(f"{folder}heads") if _number(file.path) <= end.length]
-    return [path for path in sorted(passed)[:-KEPT_HEADS] if path != f"{folder}{end.head_file}"]
+    return [
+        file.path
+        for file in files.list(f"{folder}heads")
+        if file.modified_ms < oldest_ms and _number(file.path) <= end.length and file.path != f"{folder}{end.head_file}"
+    ]
 
 
 def _number(path: str) -> int:
     return int(path.rpartition("/")[2].partition("~")[0])
 
 
-def _old_metadata(files: TableFiles, table: Table) -> list[str]:
-    """Metadata that nothing refers to, and that was written before the current snapshot's."""
-    current = table.current_snapshot()
-    if current is None:
-        return []
-    needed = {comparable(snapshot.manifest_list) for snapshot in table.metadata.snapshots}
-    needed |= {comparable(entry.metadata_file) for entry in table.metadata.metadata_log}
-    needed.add(comparable(table.metadata_location))
-    listed = [(comparable(file.path), file) for file in files.list(f"{table.location()}/metadata")]
-    newest_ms = next((file.modified_ms for path, file in listed if path == comparable(current.manifest_list)), 0)
+def _old_metadata(metadata: Sequence[StoredFile], table: Table, oldest_ms: int) -> list[str]:
+    """Metadata that nothing refers to."""
+    needed = _metadata_files(table) | _manifest_lists(table.metadata.snapshots)
     return [
         file.path
-        for path, file in listed
-        if file.modified_ms < newest_ms and path not in needed and _is_of_a_commit(file.path.rpartition("/")[2])
+        for file in metadata
+        if file.modified_ms < oldest_ms
+        and comparable(file.path) not in needed
+        and _is_of_a_commit(file.path.rpartition("/")[2])
     ]
 
 
