@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -235,6 +236,42 @@ def test_what_another_file_tells_is_told_although_one_is_damaged(store: LogStore
     purge(store, LATER_MS + 1)
     remembered(tmp_path)[-1].write_bytes(b"")
     assert store.append(TOPIC, [], "run", NOW_MS).is_repeated
+
+
+def put_back(home: Path) -> LogStore:
+    """A topic that was put back to before a run: a file tells of that, and the next append gets its number."""
+    store = create(home)
+    append_each(store, [("z", "0")])
+    shutil.copy(home / "catalog.db", home / "older.db")
+    store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    table = store.load_table(TOPIC)
+    runs.remember(store.files, table, table.metadata.snapshots, "lost", LATER_MS)
+    shutil.move(home / "older.db", home / "catalog.db")
+    return store_at(home)
+
+
+def expire_all_but_the_newest(home: Path) -> None:
+    table = load_topic_table(open_catalog(home), TOPIC)
+    older = [each.snapshot_id for each in table.metadata.snapshots if each != table.current_snapshot()]
+    table.maintenance.expire_snapshots().by_ids(older).commit()
+
+
+def test_a_number_that_has_a_snapshot_is_no_run_of_a_time_that_was_put_back(tmp_path: Path) -> None:
+    store = put_back(tmp_path)
+    append_each(store, [("x", "1")])
+    expire_all_but_the_newest(tmp_path)
+    assert not store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS).is_repeated
+
+
+def test_a_number_that_was_remembered_again_is_no_run_of_a_time_that_was_put_back(tmp_path: Path) -> None:
+    store = put_back(tmp_path)
+    store.append(TOPIC, new_records(("x", "1")), "new", NOW_MS)
+    table = store.load_table(TOPIC)
+    runs.remember(store.files, table, table.metadata.snapshots, "a-purge", LATER_MS + 1)
+    append_each(store, [("y", "1")])
+    expire_all_but_the_newest(tmp_path)
+    assert store.append(TOPIC, [], "new", NOW_MS).is_repeated
+    assert not store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS).is_repeated
 
 
 def test_what_another_program_has_expired_keeps_no_run_id_out(store: LogStore, tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ not land is still in the snapshots as well. So a file that can't be read is miss
 can tell whether a change has landed, and it is refused rather than made twice. A file is deleted
 ``producer.id.expiration.ms`` after it was written: so long Kafka too remembers what a producer has sent. A
 change that is made again later than that lands again.
+
+A topic that was restored from a backup gives numbers again that a file of the lost time tells of. What holds of a
+number is its snapshot, and once that has expired the newest file: the purge that expired it has written that.
 """
 
 from __future__ import annotations
@@ -144,7 +147,8 @@ def expired_since(files: TableFiles, table: Table, sequence_number: int) -> Expi
     if len(present) == len(newer):
         return ExpiredChanges((), is_all_known=True)
     read, damage = _remembered(files, table)
-    changes = tuple(change for change in read if change.sequence_number in newer)
+    expired = set(newer) - present
+    changes = tuple(change for change in read if change.sequence_number in expired)
     known = present | {change.sequence_number for change in changes}
     return ExpiredChanges(changes, len(known) == len(newer), damage)
 
@@ -155,16 +159,16 @@ def damaged(files: TableFiles, table: Table, paths: Iterable[str]) -> list[LogCo
 
 
 def _remembered(files: TableFiles, table: Table) -> tuple[Sequence[LandedChange], LogCorrupt | None]:
-    """What the files of a topic tell, and the error of one that can't be read."""
-    changes: list[LandedChange] = []
+    """What the files of a topic tell, the newest of each number, and the error of one that can't be read."""
+    changes: dict[int, LandedChange] = {}
     damage: LogCorrupt | None = None
-    paths = [file.path for file in files.list(_folder(table.location()))]
+    paths = sorted(file.path for file in files.list(_folder(table.location())))  # a name begins with the time
     for read in _contents(files, table, paths):
         if isinstance(read, LogCorrupt):
             damage = read
         elif read.topic_id == str(table.metadata.table_uuid):
-            changes += read.changes
-    return changes, damage
+            changes |= {change.sequence_number: change for change in read.changes}
+    return tuple(changes.values()), damage
 
 
 def _contents(files: TableFiles, table: Table, paths: Iterable[str]) -> Iterator[_Remembered | LogCorrupt]:
