@@ -19,6 +19,7 @@ def _block(has: str) -> str:
 
 _TOPIC, _CATALOG, _WRITERS = _block("compact\necho"), _block("catalog.backup("), _block("ada@example.net")
 _FILES, _BACK, _ASIDE = _block("warehouse/. backup"), _block("rm -r .keptlog"), _block("aside/")
+_READERS = _block("reader list")
 
 
 def test_a_copy_that_kept_no_times_loses_no_metadata_file_that_the_catalog_needs(tmp_path: Path) -> None:
@@ -68,3 +69,19 @@ def test_a_night_in_which_the_catalog_is_lost_spoils_no_backup_of_before_and_mak
     assert not (tmp_path / ".keptlog" / "catalog.db").exists()
     paste("rm -r .keptlog\ncp -a backup .keptlog\n")
     assert "ada@example.org" in paste("keptlog read users")
+
+
+def test_a_reader_that_had_read_what_was_lost_is_listed_and_starts_over_as_the_page_says(tmp_path: Path) -> None:
+    paste = shell(tmp_path)
+    paste(
+        _TOPIC
+        + "keptlog reader add users app\n"
+        + _CATALOG
+        + _WRITERS
+        + "keptlog read users --as-reader app\n"
+        + _FILES
+    )
+    paste(_BACK)
+    assert "app" in paste(_READERS)
+    paste("keptlog reader add users app --start-over\n" + _WRITERS)
+    assert "ada@example.net" in paste("keptlog read users --as-reader app")
