@@ -16,9 +16,10 @@ from dagster._config import ConfigScalar, ConfigScalarKind
 from pydantic import Field
 
 from keptlog.dagster.assets.erasures import bring_erasures_on, look_at_erasures
+from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.numbers import Metadata
-from keptlog.dagster.assets.outage import Context, telling_outages
+from keptlog.dagster.assets.outage import FAILED_TAG, Context, tell_in_tags, telling_outages
 from keptlog.dagster.orchestration.in_flight import ERASE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.erasures.erasure import ErasureState
@@ -158,6 +159,8 @@ def _verify_deleted(run: Run, config: VerifyErasuresConfig) -> None:
             raise
         except KeptlogError as error:
             raise dg.Failure(f"nothing was verified: {first_line(error)}", allow_retries=False) from error
+    # A run that has looked fails too if something is left: the sensor asks which topics it did not look at.
+    tell_in_tags(context.instance, context.run.run_id, as_tags(FAILED_TAG, ",".join(sorted(found.failed))))
     meant = [row for row in found.rows if not config.ids or row.id in config.ids]
     verified = [row for row in meant if row.is_verified_now]
     for row in meant:

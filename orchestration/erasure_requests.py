@@ -27,6 +27,7 @@ from keptlog.dagster.orchestration.in_flight import (
     InFlight,
     configured_logs,
     configured_topics,
+    has_looked_at,
     logs_in_flight,
     slow_cleans,
     slow_runs,
@@ -135,11 +136,11 @@ def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> Er
         for each in need.logs:
             name = str(each.log.topic_partition)
             wanted[CLEAN_JOB].setdefault(name, _Wanted(name, need.topic, need.possible_ms))
-    asked_before = _asked_before(own) if wanted else {}
+    asked_before, records = (_asked_before(own), own.records(*UNDER_WAY)) if wanted else ({}, ())
     asked = ErasureRuns()
     for job_name, by_name in wanted.items():
-        busy, outages = _in_flight(own, job_name), _outages(own, job_name, seen.now_ms)
-        slow = _slow(own, job_name, seen.locations)
+        busy, outages = _in_flight(own, job_name, records), _outages(own, job_name, seen.now_ms)
+        slow = _slow(own, job_name, records, seen.locations)
         job = _Job(job_name, own.mount, busy, outages, asked_before.get(job_name, {}), slow)
         job.ask(asked, list(by_name.values()), seen)
     return asked
@@ -151,12 +152,22 @@ def look_request(mount: Mount, topics: Sequence[str], seen: Overview) -> dg.RunR
     return _request(mount, VERIFY_ERASURES_JOB_NAME, topics, states, seen.now_ms)
 
 
-def last_looks(own: OwnRuns) -> Mapping[str, dg.DagsterRunStatus]:
-    """By topic, what has become of the last run that this sensor asked for to look at it."""
-    found: dict[str, dg.DagsterRunStatus] = {}
+@dataclass(frozen=True)
+class Look:
+    """A run that this sensor has asked for to look at a topic's erasures: when, and what became of it."""
+
+    asked_ms: int
+    has_looked: bool | None
+    """Null while it is under way. One that looked fails too, if an erasure could not be verified."""
+
+
+def last_looks(own: OwnRuns) -> Mapping[str, Look]:
+    """By topic, the last run that was to look at it."""
+    found: dict[str, Look] = {}
     for run in own.runs(job_name=VERIFY_ERASURES_JOB_NAME, tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
         for topic in configured_topics(run, VERIFY_ERASURES_JOB_NAME):
-            found.setdefault(topic, run.status)
+            has_looked = None if run.status in UNDER_WAY else has_looked_at(run, topic)
+            found.setdefault(topic, Look(_asked_ms(run), has_looked))
     return found
 
 
@@ -181,12 +192,11 @@ def _request(mount: Mount, job_name: str, names: Sequence[str], states: Sequence
     )
 
 
-def _in_flight(own: OwnRuns, job_name: str) -> InFlight:
-    return logs_in_flight(own) if job_name == CLEAN_JOB else topics_in_flight(own, job_name)
+def _in_flight(own: OwnRuns, job_name: str, records: Sequence[dg.RunRecord]) -> InFlight:
+    return logs_in_flight(own, records) if job_name == CLEAN_JOB else topics_in_flight(own, job_name, records)
 
 
-def _slow(own: OwnRuns, job_name: str, topics: Iterable[str]) -> Sequence[str]:
-    records = own.records(*UNDER_WAY)
+def _slow(own: OwnRuns, job_name: str, records: Sequence[dg.RunRecord], topics: Iterable[str]) -> Sequence[str]:
     return slow_cleans(own, records, topics) if job_name == CLEAN_JOB else slow_runs(own, records, job_name)
 
 

@@ -35,7 +35,12 @@ from keptlog.dagster.orchestration.erasure_requests import (
     look_request,
     requests_for,
 )
-from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, UNDER_WAY, VERIFY_ERASURES_JOB_NAME
+from keptlog.dagster.orchestration.in_flight import (
+    PURGE_JOB_NAME,
+    UNDER_WAY,
+    VERIFY_ERASURES_JOB_NAME,
+    slow_runs,
+)
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import set_pool_size
 from keptlog.errors import KeptlogError, first_line
@@ -107,6 +112,7 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
         log_store.require_begun()
     if memory.quiet and memory.quiet.still_holds(tick.seen, context.cursor):
         return dg.SensorResult(skip_reason=memory.quiet.reason, cursor=memory.quiet.cursor)
+    slow = _forget_lost_looks(tick)
     is_any, large = _looked(tick)
     if is_any:
         tick = _Tick(mounted, memory, log_store.observer.look(now_ms))
@@ -116,6 +122,7 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
         context.log.error("%s", line)
     needs = memory.needs.of(seen, workable, _lengths(tick)) if workable else []
     asked = _asked(tick, needs)
+    asked.reasons.extend(line for line in slow if line not in asked.reasons)
     if large:
         asked.requests.append(look_request(mounted.mount, large, seen))
     events, cursor = _events(mounted, news, memory)
@@ -161,7 +168,6 @@ def _asked(tick: _Tick, needs: Sequence[TopicNeed]) -> ErasureRuns:
 
 def _looked(tick: _Tick) -> tuple[bool, list[str]]:
     """Look at topics whose erasures may be further than is known; gives whether, and those too large for it."""
-    _forget_lost_looks(tick)
     candidates = [topic for topic, each in tick.workable.items() if _may_be_further(topic, each, tick)]
     if not candidates:
         return False, []
@@ -184,18 +190,24 @@ def _looked(tick: _Tick) -> tuple[bool, list[str]]:
     return is_any, large
 
 
-def _forget_lost_looks(tick: _Tick) -> None:
-    """Let a large topic be looked at again if its run has failed, was cancelled, or never was."""
+def _forget_lost_looks(tick: _Tick) -> Sequence[str]:
+    """Let a large topic be looked at again if its run did not look at it, or never was; the runs at it for hours."""
     memory, now_ms = tick.memory, tick.seen.now_ms
     asked = [topic for topic in memory.in_runs if not was_within(_LOST_MS, memory.looked[topic][1], now_ms)]
-    looks = last_looks(OwnRuns.of_tick(tick.mounted)) if asked else {}
+    if not asked:
+        return ()
+    own = OwnRuns.of_tick(tick.mounted)
+    looks = last_looks(own)
     for topic in asked:
-        status = looks.get(topic)
-        if status in UNDER_WAY:
+        look = looks.get(topic)
+        is_this_one = look is not None and look.asked_ms >= memory.looked[topic][1]
+        if look and is_this_one and look.has_looked is None:
             continue
         memory.in_runs.discard(topic)
-        if status is not dg.DagsterRunStatus.SUCCESS:
+        if not (look and is_this_one and look.has_looked):
             del memory.looked[topic]
+    is_any_waiting = not memory.in_runs.isdisjoint(asked)
+    return slow_runs(own, own.records(*UNDER_WAY), VERIFY_ERASURES_JOB_NAME) if is_any_waiting else ()
 
 
 def _advanced(tick: _Tick, topic: str) -> Mapping[str, KeptlogError]:

@@ -39,6 +39,8 @@ UNDER_WAY = [
     dg.DagsterRunStatus.CANCELING,
 ]
 """What a run's status is until it is over."""
+_WITHOUT_PROCESS = {dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING}
+"""Of these, those in which no process can have died untold; Dagster's monitoring ends a start that takes too long."""
 SLOW_MS = 3_600_000
 """Who is under way for longer is named: a run whose process died untold is under way to Dagster for a day or more."""
 _CANCELLED_RUNS = 100
@@ -79,9 +81,9 @@ class InFlight:
         return self.materialized.get(self.key_of(topic), frozenset()) if self.key_of else frozenset()
 
 
-def logs_in_flight(own: OwnRuns) -> InFlight:
-    """What the job and materializations clean now, or wait to clean."""
-    return _cleans(own, own.runs(*UNDER_WAY))
+def logs_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFlight:
+    """What of the runs that are under way the job and materializations clean, or wait to clean."""
+    return _cleans(own, [record.dagster_run for record in records])
 
 
 def begun_and_queued(own: OwnRuns, records: Sequence[dg.RunRecord]) -> tuple[InFlight, InFlight]:
@@ -102,10 +104,9 @@ def _cleans(own: OwnRuns, runs: Sequence[dg.DagsterRun]) -> InFlight:
 def cancelled_cleans(own: OwnRuns) -> InFlight:
     """What runs of the job were to clean that somebody has ended within the last hour."""
     records = own.records(dg.DagsterRunStatus.CANCELED, job_name=CLEAN_JOB, limit=_CANCELLED_RUNS)
-    lately = [
-        each.dagster_run for each in records if not _is_an_hour_ago(each.end_time or each.update_timestamp.timestamp())
-    ]
-    return _in_flight(map(configured_logs, lately))
+    lately = [each.dagster_run for each in records if has_ended_lately(each)]
+    # One over all logs would put no log behind another.
+    return _in_flight(filter(None, map(configured_logs, lately)))
 
 
 def slow_cleans(own: OwnRuns, records: Sequence[dg.RunRecord], topics: Iterable[str]) -> tuple[str, ...]:
@@ -143,6 +144,11 @@ def ingests_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFlight
     return _in_flight(ingests, runs, own.mount.keys.dirty)
 
 
+def has_ended_lately(record: dg.RunRecord) -> bool:
+    """Whether a run that is over ended within the last hour."""
+    return not _is_an_hour_ago(record.end_time or record.update_timestamp.timestamp())
+
+
 def _is_an_hour_ago(at_s: float) -> bool:
     return 1000 * (get_current_timestamp() - at_s) >= SLOW_MS
 
@@ -155,15 +161,16 @@ def retentions_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFli
     lately = [
         record.dagster_run
         for record in records
-        if record.dagster_run.status is dg.DagsterRunStatus.QUEUED
+        if record.dagster_run.status in _WITHOUT_PROCESS
         or not _is_an_hour_ago(record.start_time or record.create_timestamp.timestamp())
     ]
     return _in_flight([retained_logs(run) for run in lately if own.is_of(run, RETENTION_JOB_NAME)])
 
 
-def topics_in_flight(own: OwnRuns, job_name: str) -> InFlight:
+def topics_in_flight(own: OwnRuns, job_name: str, records: Sequence[dg.RunRecord]) -> InFlight:
     """What topics a job that works on whole topics, ``purge`` or ``verify_erasures``, is working on now."""
-    return _in_flight([configured_topics(run, job_name) for run in own.runs(*UNDER_WAY, job_name=job_name)])
+    runs = [record.dagster_run for record in records]
+    return _in_flight([configured_topics(run, job_name) for run in runs if own.is_of(run, job_name)])
 
 
 def configured_topics(run: dg.DagsterRun, job_name: str) -> list[str]:
@@ -191,6 +198,14 @@ def stopped_retentions(run: dg.DagsterRun) -> list[str]:
     """What a run of the retention job that has failed did not retain; as far as it could say, else all it named."""
     told = tag_text(run.tags, FAILED_TAG)
     return told.split(",") if told else retained_logs(run)
+
+
+def has_looked_at(run: dg.DagsterRun, topic: str) -> bool:
+    """Whether a run of ``verify_erasures`` that is over has looked at a topic; one that died could not say so."""
+    told = tag_text(run.tags, FAILED_TAG)
+    if told is None:
+        return run.status is dg.DagsterRunStatus.SUCCESS
+    return topic not in told.split(",")
 
 
 def stopped_ingests(run: dg.DagsterRun) -> list[str]:

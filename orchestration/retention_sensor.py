@@ -20,6 +20,7 @@ from keptlog.dagster.orchestration.automation import LONGEST_SECONDS, Automation
 from keptlog.dagster.orchestration.in_flight import (
     RETENTION_JOB_NAME,
     UNDER_WAY,
+    has_ended_lately,
     logs_in_flight,
     retained_logs,
     retentions_in_flight,
@@ -83,7 +84,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
         return dg.SensorResult(skip_reason="; ".join([none, *_unseen(seen)]))
     own = OwnRuns.of_tick(tick)
     records = own.records(*UNDER_WAY)
-    cleaning, retaining = logs_in_flight(own), retentions_in_flight(own, records)
+    cleaning, retaining = logs_in_flight(own, records), retentions_in_flight(own, records)
     plan = retainer.plan(logs, seen.now_ms, is_busy=lambda log: cleaning.includes(log) or retaining.includes(log))
     failures = _recent_failures(own)
     in_turn = sorted((step.topic_partition for step in plan.steps), key=lambda each: failures[str(each)])
@@ -91,7 +92,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
     if not topic_partitions:
         both = [(str(step.topic_partition), step.topic_partition.topic) for step in old]
         asked = [name for name, topic in both if retaining.includes_name(name, topic)]
-        cleaned = [name for name, _ in both if name not in asked]
+        cleaned = [name for name, topic in both if not retaining.includes_name(name, topic)]
         waiting = [f"being retained, or waiting for a place: {some_of(asked, _TOLD)}"] if asked else []
         if cleaned:
             waiting.append(f"to be retained once their cleans are done: {some_of(cleaned, _TOLD)}")
@@ -113,8 +114,11 @@ def _unseen(seen: Overview) -> list[str]:
 
 
 def _recent_failures(own: OwnRuns) -> Counter[str]:
-    """How many of the last runs that failed, or were cancelled, did not retain a topic-partition."""
-    failed = own.runs(
-        dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED, job_name=RETENTION_JOB_NAME, limit=_RUNS
-    )
-    return Counter(name for run in failed for name in stopped_retentions(run))
+    """How many runs that failed, or were cancelled within the last hour, did not retain a topic-partition."""
+    statuses = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+    stopped = [
+        record.dagster_run
+        for record in own.records(*statuses, job_name=RETENTION_JOB_NAME, limit=_RUNS)
+        if record.dagster_run.status is dg.DagsterRunStatus.FAILURE or has_ended_lately(record)
+    ]
+    return Counter(name for run in stopped for name in stopped_retentions(run))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from keptlog.dagster.assets.outage import FAILED_TAG
 from keptlog.dagster.orchestration import erasure_sensor as erasure_sensor_module
+from keptlog.dagster.orchestration.erasure_requests import ASKED_TAG
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
-from keptlog.dagster.orchestration.in_flight import VERIFY_ERASURES_JOB_NAME
+from keptlog.dagster.orchestration.in_flight import VERIFY_ERASURES_JOB_NAME, has_looked_at
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, due, need, passes
@@ -111,13 +114,28 @@ def test_a_run_whose_clock_was_ahead_when_an_outage_stopped_it_is_asked_for_at_t
     assert again.run_key != request.run_key
 
 
-@pytest.mark.parametrize("status", [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED, None])
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (dg.DagsterRunStatus.FAILURE, {}),
+        (dg.DagsterRunStatus.FAILURE, {FAILED_TAG: "others,users"}),
+        (dg.DagsterRunStatus.CANCELED, {}),
+        (None, {}),
+    ],
+    ids=["died", "failed", "cancelled", "never was"],
+)
 def test_a_large_topic_whose_look_was_lost_with_its_run_is_looked_at_in_another_an_hour_later(
-    world: World, users: str, monkeypatch: pytest.MonkeyPatch, status: dg.DagsterRunStatus | None
+    world: World,
+    users: str,
+    monkeypatch: pytest.MonkeyPatch,
+    status: dg.DagsterRunStatus | None,
+    told: dict[str, str],
 ) -> None:
     (request,) = look(world, monkeypatch)
+    last_week = dict(request.tags) | {ASKED_TAG: str(world.now_ms - 7 * DAY_MS)}
+    ended(world, request, dg.DagsterRunStatus.SUCCESS, last_week)
     if status:
-        ended(world, request, status)
+        ended(world, request, status, dict(request.tags) | told)
     world.now_ms += HOUR_MS - 1
     assert world.requests(erasure_sensor) == []
     world.now_ms += LOOK_AGAIN_MS
@@ -129,12 +147,21 @@ def test_a_large_topic_whose_look_was_lost_with_its_run_is_looked_at_in_another_
     assert world.requests(erasure_sensor) == [], "once"
 
 
-@pytest.mark.parametrize("status", [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.STARTED])
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (dg.DagsterRunStatus.SUCCESS, {}),
+        (dg.DagsterRunStatus.FAILURE, {FAILED_TAG: ""}),
+        (dg.DagsterRunStatus.FAILURE, {FAILED_TAG: "others"}),
+        (dg.DagsterRunStatus.STARTED, {}),
+    ],
+    ids=["looked", "looked, and not all is verified", "looked, and not at others", "is looking"],
+)
 def test_a_large_topic_that_a_run_has_looked_at_or_is_looking_at_is_not_looked_at_again(
-    world: World, users: str, monkeypatch: pytest.MonkeyPatch, status: dg.DagsterRunStatus
+    world: World, users: str, monkeypatch: pytest.MonkeyPatch, status: dg.DagsterRunStatus, told: dict[str, str]
 ) -> None:
     (request,) = look(world, monkeypatch)
-    ended(world, request, status)
+    ended(world, request, status, dict(request.tags) | told)
     world.now_ms += HOUR_MS + LOOK_AGAIN_MS
 
     assert all(each.job_name != VERIFY_ERASURES_JOB_NAME for each in world.requests(erasure_sensor))
@@ -149,10 +176,20 @@ def look(world: World, monkeypatch: pytest.MonkeyPatch) -> list[dg.RunRequest]:
     return world.requests(erasure_sensor)
 
 
-def ended(world: World, request: dg.RunRequest, status: dg.DagsterRunStatus) -> None:
-    world.instance.create_run_for_job(
-        verify_erasures, run_config=request.run_config, tags=dict(request.tags), status=status
-    )
+def ended(world: World, request: dg.RunRequest, status: dg.DagsterRunStatus, tags: dict[str, str]) -> None:
+    world.instance.create_run_for_job(verify_erasures, run_config=request.run_config, tags=tags, status=status)
+
+
+def test_a_run_says_at_which_topics_it_could_not_look(world: World, users: str) -> None:
+    world.topic("odd")
+    Path(world.store.load_table("odd").metadata_location.removeprefix("file://")).write_bytes(b"{")
+    world.reopen()
+    config = {"ops": {"verify_deleted": {"config": {"topics": ["odd", "users"]}}}}
+    result = world.run_job("verify_erasures", dg.RunRequest(run_config=config))
+    run = world.instance.get_run_by_id(result.run_id)
+    assert run
+    assert not result.success
+    assert (has_looked_at(run, "users"), has_looked_at(run, "odd")) == (True, False)
 
 
 def test_what_one_outage_has_stopped_is_asked_for_at_the_next_tick_and_then_with_pauses(

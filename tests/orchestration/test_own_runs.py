@@ -9,7 +9,7 @@ import pytest
 from dagster._core.test_utils import create_run_for_test
 
 from keptlog.dagster.orchestration import own_runs
-from keptlog.dagster.orchestration.in_flight import logs_in_flight, topics_in_flight
+from keptlog.dagster.orchestration.in_flight import UNDER_WAY, logs_in_flight, topics_in_flight
 from keptlog.dagster.orchestration.outages import recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from tests.orchestration.conftest import World, logs_of
@@ -51,14 +51,16 @@ def test_a_clean_of_ones_own_is_waited_for(users: World) -> None:
 def test_somebody_elses_job_of_the_same_name_is_none_of_ours(users: World) -> None:
     under_way(users, "purge", THERE)
 
-    assert not topics_in_flight(OwnRuns(users.instance, HERE), "purge").everything
-    assert topics_in_flight(OwnRuns(users.instance, THERE), "purge").everything
+    here, there = OwnRuns(users.instance, HERE), OwnRuns(users.instance, THERE)
+    assert not topics_in_flight(here, "purge", here.records(*UNDER_WAY)).everything
+    assert topics_in_flight(there, "purge", there.records(*UNDER_WAY)).everything
 
 
 def test_who_does_not_know_his_place_sees_all(users: World) -> None:
     under_way(users, "clean_logs", THERE)
 
-    assert logs_in_flight(OwnRuns(users.instance)).everything
+    own = OwnRuns(users.instance)
+    assert logs_in_flight(own, own.records(*UNDER_WAY)).everything
 
 
 def test_anothers_outage_is_not_ours(users: World) -> None:
