@@ -49,6 +49,19 @@ def test_a_slow_broken_topic_that_is_asked_alone_costs_no_look_at_the_others(cat
     assert all(look == {"a": "", "b": "location of b", "c": "location of c"} for look in looks)
 
 
+def test_two_of_them_cost_one_at_most_when_they_are_met_and_are_asked_again(catalog: FakeCatalog) -> None:
+    catalog.look()
+    catalog.silent = {"a", "b"}
+    catalog.look()
+    with pytest.raises(StorageUnavailable):
+        catalog.look()
+    looks = [catalog.look() for _ in range(60)]
+    assert all(look["c"] == "location of c" for look in looks)
+    assert looks[-1] == {"a": "", "b": "", "c": "location of c"}
+    catalog.silent.clear()
+    assert catalog.look() == {name: f"location of {name}" for name in "abc"}
+
+
 def test_a_catalog_whose_topics_all_do_not_answer_any_more_is_out_of_reach_from_the_second_one_on(
     catalog: FakeCatalog,
 ) -> None:

@@ -11,6 +11,7 @@ were asked last. The next look goes on with those that wait longest; ``Locations
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -29,6 +30,10 @@ from keptlog.table.waiting.side_by_side import AT_ONCE, Patience, side_by_side
 
 if TYPE_CHECKING:
     from keptlog.table.catalogs.conditional import Question
+
+
+_SILENT_AGAIN_MS = 60_000
+"""After this time a topic that did not answer is not put off any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +70,11 @@ class LocationLook:
         began_ms = patience.monotonic_ms() if patience else None
         names = topic_names(self.catalog)
         known = {name: self._asked[name] for name in names if name in self._asked}
-        oldest_first = sorted(names, key=lambda name: (known[name].asked_ms or 0) if name in known else -1)
+        again_ms = began_ms - _SILENT_AGAIN_MS if began_ms is not None and _answered_last(known.values()) else None
+        in_turn = sorted(names, key=lambda name: _turn(known.get(name), again_ms))
         question = self._question()
         at_once = AT_ONCE if question else 1
-        told = side_by_side(lambda name: self._ask(name, known.get(name), question), oldest_first, at_once, patience)
+        told = side_by_side(lambda name: self._ask(name, known.get(name), question), in_turn, at_once, patience)
         for name, asked in told.items():
             if asked is None:
                 known.pop(name, None)
@@ -131,7 +137,20 @@ def _moved(question: Question, name: str, known: _Asked | None) -> _Asked | None
     return _Asked(told.location, etag=told.etag) if told.location else None
 
 
-def _answered_last(others: list[_Asked]) -> bool:
+def _turn(asked: _Asked | None, again_ms: int | None) -> tuple[bool, int]:
+    """Who was asked longest ago comes first.
+
+    What did not answer comes last, or a few such topics would take all the time of look after look. So that it is asked
+    at all where the others take it, it has its turn if that was before ``again_ms``; null after a look that met nothing
+    else, as two of those are an outage.
+    """
+    if asked is None:
+        return False, -1
+    asked_ms = asked.asked_ms or 0
+    return asked.outage is not None and (again_ms is None or asked_ms > again_ms), asked_ms
+
+
+def _answered_last(others: Collection[_Asked]) -> bool:
     """Whether of the topics that were asked last one has answered."""
     last_ms = max((each.asked_ms or 0 for each in others), default=0)
     return any(each.outage is None for each in others if (each.asked_ms or 0) == last_ms)
