@@ -77,6 +77,7 @@ def ingested_section(mount: Mount, topic: AssetTopic, name: str, source: AssetSo
                 raise without_broker(topic.name)
             ingest = run.log_store.ingest(run.spark)
             plans = ingest.plan(KafkaBrokers(run.kafka.settings(run.log_store), {topic.name: stored.source.topic}))
+            plans = plans.of_topics_here()
             run_ingest(run, ingest, plans if names >= known else plans.only(names), now_ms)
 
     return ingest

@@ -101,19 +101,16 @@ def _ingest(run: Run, config: IngestConfig) -> None:
                 with_broker_config=config.broker_config,
             )
             plans = ingest.plan(source, skip_lost=config.skip_lost, reconcile=config.reconcile, seen_ms=config.seen_ms)
+            if not (config.topics or config.into):
+                plans = plans.of_topics_here()
         run_ingest(run, ingest, _only(plans, only) if only else plans, now_ms)
 
 
 def _only(plans: "IngestPlans", names: set[TopicPartition]) -> "IngestPlans":
-    """What there is to do for topic-partitions that are named: no topic of theirs is created.
-
-    Since the run was asked for, a topic may have been deleted. All that was deleted here would come back.
-    """
-    there = {each.plan.topic: each for each in plans.topics if not each.is_new}
-    gone = {name.topic for name in names} - there.keys() - plans.failed.keys()
-    failed = {topic: without_broker(topic) for topic in gone}
-    some = replace(plans, topics=tuple(there.values())).only(names)
-    return replace(some, failed={**some.failed, **failed})
+    """What there is to do for topic-partitions that are named; a topic may have been deleted since they were."""
+    gone = {name.topic for name in names} - {each.plan.topic for each in plans.topics} - plans.failed.keys()
+    some = plans.only(names)
+    return replace(some, failed={**some.failed, **{topic: without_broker(topic) for topic in gone}})
 
 
 def _topics(config: IngestConfig, only: set[TopicPartition], log_store: LogStoreResource) -> dict[str, str]:

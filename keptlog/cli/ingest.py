@@ -98,6 +98,8 @@ def kafka(  # noqa: PLR0913
     plans = ingest.plan(source, skip_lost=skip_lost, reconcile=reconcile)
     # One that is here already was no slip of the pen: it fails by itself.
     refuse_unknown({name: error for name, error in plans.failed.items() if name not in existing})
+    if not (names or into):
+        plans = plans.of_topics_here()
     for line in _left_out(plans):
         progress(line)
     result = ingest.carry_out(plans, run_id or new_id(), progress)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.source import IngestPlan
 from keptlog.log.topic_partition import TopicPartition
 
@@ -65,6 +65,16 @@ class IngestPlans:
             for partition in set(range(topic.plan.partitions)) - set(topic.plan.stopped):
                 lag[TopicPartition(topic.plan.topic, partition)] = ranges.get(partition, 0)
         return {name: offsets for name, offsets in sorted(lag.items()) if str(name) not in self.failed}
+
+    def of_topics_here(self) -> IngestPlans:
+        """What there is to do without creating a topic: those that were asked for were here, and may be deleted since.
+
+        All that was deleted with one would come back.
+        """
+        new = [each.plan.topic for each in self.topics if each.is_new]
+        gone = {name: UnknownTopic(f"topic {name} is not here any more: nothing of it was ingested") for name in new}
+        topics = tuple(each for each in self.topics if not each.is_new)
+        return replace(self, topics=topics, failed={**self.failed, **gone})
 
     def only(self, names: Collection[TopicPartition]) -> IngestPlans:
         """What there is to do for some topic-partitions alone; the others keep their positions, and fail nothing."""

@@ -53,8 +53,9 @@ def test_a_run_over_nothing_but_a_deleted_topic_names_it(here: IngestWorld, monk
     assert here.world.records("orders") == []
 
 
+@pytest.mark.parametrize("named", [["users-0", "orders-0"], []], ids=["named", "all"])
 def test_a_topic_that_is_deleted_while_its_run_begins_does_not_come_back(
-    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch, named: list[str]
 ) -> None:
     really = kafka_brokers.topics_from_brokers
 
@@ -64,7 +65,7 @@ def test_a_topic_that_is_deleted_while_its_run_begins_does_not_come_back(
         return known
 
     monkeypatch.setattr(kafka_brokers, "topics_from_brokers", then_deleted)
-    failure = here.failure(here.ingest(topic_partitions=["users-0", "orders-0"]))
+    failure = here.failure(here.ingest(topic_partitions=named))
 
     assert "1 not ingested, 1 ingested: users: topic users is not here any more" in failure
     assert here.world.store.topics() == ["orders"]
