@@ -21,8 +21,10 @@ from keptlog.dagster.assets.last_results import (
     LastResult,
     LastResults,
     as_table,
+    last_evaluations,
     last_results,
     merged,
+    results_of,
     told_topic_id,
 )
 from keptlog.dagster.assets.markdown import as_markdown
@@ -248,8 +250,9 @@ def _result(run: Run, name: str, topic: Topic | None, check: Check, seen: _Seen)
     if not seen.results:
         return
     key = dg.AssetCheckKey(run.keys.clean(name), _name(check))
-    topic_id = topic.id if topic else told_topic_id(run.context.instance, key)
-    before = last_results(run.context.instance, key, topic_id, run.now_ms())
+    evaluations = last_evaluations(run.context.instance, key)
+    topic_id = topic.id if topic else told_topic_id(evaluations)
+    before = results_of(evaluations, topic_id, run.now_ms())
     now = merged(before, seen.results, topic.partitions if topic else None)
     wrong = {number: each for number, each in now.items() if each.problem is not None}
     broken = sum(each.is_broken for each in wrong.values())

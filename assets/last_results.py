@@ -80,16 +80,25 @@ LastResults = Mapping[int, LastResult]
 """By partition."""
 
 
+Evaluations = Sequence[tuple[dg.AssetCheckEvaluation, int]]
+"""Of one check, the newest first, and when each was made."""
+
+
 def last_results(
     instance: dg.DagsterInstance, check: dg.AssetCheckKey, topic_id: str | None, now_ms: int
 ) -> dict[int, LastResult]:
-    """What the evaluations of a check tell; nothing of those of an earlier topic of the same name.
+    """What the last evaluations of a check tell (``results_of``)."""
+    return results_of(last_evaluations(instance, check), topic_id, now_ms)
+
+
+def results_of(evaluations: Evaluations, topic_id: str | None, now_ms: int) -> dict[int, LastResult]:
+    """What evaluations tell; nothing of those of an earlier topic of the same name.
 
     A time that is still to come was given by a clock that was ahead. It counts as the time of the evaluation, or no
     later look would be newer.
     """
     found: dict[int, list[LastResult]] = defaultdict(list)
-    for evaluation, made_ms in _evaluations(instance, check):
+    for evaluation, made_ms in evaluations:
         told_id, table = evaluation.metadata.get(TOPIC_ID), evaluation.metadata.get(TABLE)
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
             for partition, told in _understood(table.records).items():
@@ -97,17 +106,17 @@ def last_results(
     return {partition: _that_counts(results) for partition, results in found.items()}
 
 
-def told_topic_id(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> str | None:
-    """The id of the topic that the evaluations of a check are of, for one that can't say it itself; null if none does.
+def told_topic_id(evaluations: Evaluations) -> str | None:
+    """The id of the topic that evaluations are of, for one that can't say it itself; null if none does.
 
     What is told without one counts for every topic of the name, also for one that is made anew.
     """
-    told = (evaluation.metadata.get(TOPIC_ID) for evaluation, _ in _evaluations(instance, check))
+    told = (evaluation.metadata.get(TOPIC_ID) for evaluation, _ in evaluations)
     return next((str(each.value) for each in told if each), None)
 
 
-def _evaluations(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> list[tuple[dg.AssetCheckEvaluation, int]]:
-    """The last evaluations of a check, the newest first, and when each was made."""
+def last_evaluations(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> Evaluations:
+    """Those of a check that count."""
     # One that is only planned tells nothing, and there may be any number: of the run that asks, of those that wait.
     records = instance.event_log_storage.get_asset_check_execution_history(check, limit=_READ_BACK, status=_EVALUATED)
     return [
