@@ -20,6 +20,7 @@ from keptlog.log.assessment import Assessment
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure_schedule import PassTimes, ask_ms
 from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.sections import expirable
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import next_time
 from keptlog.passes.observer import Overview
@@ -155,7 +156,9 @@ def _is_ready(log: Assessment, need: ErasureNeed, now_ms: int) -> bool:
     mark, horizon_ms = log.log.uncleanable, log.earliest_delete_horizon_ms
     if mark and mark.is_waiting(now_ms):
         return False
-    if need is ErasureNeed.CLEAN or horizon_ms is None:
+    # A tombstone in the segment that first dirty lies in may go only with the next compaction.
+    is_compacted = len(expirable(log.log, log.sections)) < len(log.sections.clean)
+    if need is ErasureNeed.CLEAN or horizon_ms is None or (is_compacted and log.sections.cleanable):
         return bool(log.sections.cleanable)
     return horizon_ms <= now_ms
 
