@@ -160,7 +160,9 @@ def _not_found(catalog: Catalog, name: str, namespace: str) -> KeptlogError:
         if name in being_deleted(catalog):
             return unfinished_deletion(name)
         known = topic_names(catalog)
-        is_hidden = namespace == NAMESPACE and name in known and not _is_found(catalog, name)
+        # A database lists the rows that it looks in: only a name that is no text is listed and not found, and is told.
+        is_listed = namespace == NAMESPACE and name in known and not isinstance(catalog, SqlCatalog)
+        is_hidden = is_listed and not _is_found(catalog, name)
     if is_hidden:
         return StorageUnavailable(
             f"topic {name}: the catalog lists it, and says that there is no such table: the right to load it is "
