@@ -200,11 +200,12 @@ def _forget_lost_looks(tick: _Tick) -> Sequence[str]:
     looks = last_looks(own)
     for topic in asked:
         look = looks.get(topic)
-        is_this_one = look is not None and look.asked_ms >= memory.looked[topic][1]
-        if look and is_this_one and look.has_looked is None:
+        if look and look.asked_ms < memory.looked[topic][1]:
+            look = None  # it is an earlier one
+        if look and look.has_looked is None:
             continue
         memory.in_runs.discard(topic)
-        if not (look and is_this_one and look.has_looked):
+        if not (look and look.has_looked):
             del memory.looked[topic]
     is_any_waiting = not memory.in_runs.isdisjoint(asked)
     return slow_runs(own, own.records(*UNDER_WAY), VERIFY_ERASURES_JOB_NAME) if is_any_waiting else ()

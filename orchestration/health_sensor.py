@@ -23,7 +23,7 @@ from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.clean_sensors import CLEAN_SENSORS
 from keptlog.dagster.orchestration.erasure_sensor import ERASURE_SENSOR
 from keptlog.dagster.orchestration.failed_runs import FAILED_RUN_SENSOR
-from keptlog.dagster.orchestration.in_flight import UNDER_WAY, ingests_in_flight, slow_ingests
+from keptlog.dagster.orchestration.in_flight import UNDER_WAY, slow_ingests
 from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import due_logs
@@ -149,9 +149,7 @@ def _consumer_lag(tick: Tick, seen: Overview, now_ms: int) -> tuple[int | None, 
     lag = None if last.unanswered or last.unread else sum(topic.lag for topic in last.topics)
     behind = [topic.topic for topic in last.topics if topic.lag]
     own = OwnRuns.of_tick(tick)
-    records = own.records(*UNDER_WAY) if behind else ()
-    waiting = list(filter(ingests_in_flight(own, records).includes_any_of, behind))
-    slow = slow_ingests(own, records, waiting) if waiting else ()
+    slow = slow_ingests(own, own.records(*UNDER_WAY), behind) if behind else ()
     return lag, [*last.unanswered, *unread, *slow, *stopped]
 
 

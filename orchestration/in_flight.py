@@ -115,8 +115,9 @@ def slow_cleans(own: OwnRuns, records: Sequence[dg.RunRecord], topics: Iterable[
 
 
 def slow_ingests(own: OwnRuns, records: Sequence[dg.RunRecord], topics: Iterable[str]) -> tuple[str, ...]:
-    """The runs that have been ingesting for hours."""
-    return slow_runs(own, records, INGEST_JOB_NAME, map(own.mount.keys.dirty, topics))
+    """The runs that have been ingesting for hours, if one of these topics waits for a run that is under way."""
+    waiting = list(filter(ingests_in_flight(own, records).includes_any_of, topics))
+    return slow_runs(own, records, INGEST_JOB_NAME, map(own.mount.keys.dirty, waiting)) if waiting else ()
 
 
 def slow_runs(

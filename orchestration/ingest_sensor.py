@@ -125,7 +125,7 @@ def decide(
 ) -> LagDecision:
     """Which topic-partitions to ask for, and why not the others.
 
-    ``slow`` are the runs that have been ingesting for hours: where a topic waits for its run, people are told of them.
+    ``slow`` are the runs that have been ingesting for hours while a topic waits for one: people are told of them.
     """
     requested: list[tuple[TopicLag, TopicPartition]] = []
     left_to_wait: list[str] = []
@@ -147,8 +147,6 @@ def decide(
     unread = [
         f"{topic}: whether it has a broker is not known: {unnamed(topic, why)}" for topic, why in scan.unread.items()
     ]
-    if not any(in_flight.includes_any_of(topic.topic) for topic in scan.topics):
-        slow = ()
     kinds = (scan.unanswered, unread, stopped, by_reason(paused), slow, left_to_wait)
     reasons = [line for kind in kinds for line in first_lines(kind, _TOLD)]
     return LagDecision(tuple(requested), tuple(reasons))
