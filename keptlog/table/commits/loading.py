@@ -29,7 +29,7 @@ from keptlog.table.catalogs.catalog import metadata_locations
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.format import format_of
-from keptlog.table.metadata.loaded import entry_without_metadata, loaded_now
+from keptlog.table.metadata.loaded import entry_without_metadata, loaded_now, names_in
 from keptlog.table.metadata.metadata_reading import unreadable
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.deletion import being_deleted
@@ -53,11 +53,7 @@ _NOT_METADATA: tuple[type[Exception], ...] = (
 
 def topic_names(catalog: Catalog) -> list[str]:
     """All topics, sorted."""
-    try:
-        # A row of SQLite can hold bytes as its name. No command reaches that one; the others are there.
-        return sorted(str(identifier[-1]) for identifier in catalog.list_tables((NAMESPACE,)))
-    except NoSuchNamespaceError:
-        return []
+    return names_in(catalog, NAMESPACE)
 
 
 def load_topic_table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:

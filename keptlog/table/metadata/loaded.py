@@ -1,4 +1,4 @@
-"""A table as its catalog has it now; ``commits.loading`` asks what else is known of one that is not found."""
+"""Tables and their names as a catalog has them now; ``commits.loading`` asks what else is known of one not found."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchPropertyException, 
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
+
+
+def names_in(catalog: Catalog, namespace: str) -> list[str]:
+    """The tables of a namespace, sorted; none if it is not there."""
+    try:
+        # A row of SQLite can hold bytes as its name. No command reaches that one; the others are there.
+        return sorted(str(identifier[-1]) for identifier in catalog.list_tables((namespace,)))
+    except NoSuchNamespaceError:
+        return []
 
 
 def loaded_now(catalog: Catalog, namespace: str, name: str) -> Table:

@@ -47,7 +47,7 @@ from keptlog.errors import CommitStateUnknown, KeptlogError, StorageUnavailable
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
-from keptlog.table.metadata.loaded import loaded_if_there
+from keptlog.table.metadata.loaded import loaded_if_there, names_in
 from keptlog.table.metadata.references import References, comparable, comparable_forms, readable_references
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.drafts import (
@@ -125,10 +125,7 @@ class TopicDeletion:
 
 def being_deleted(catalog: Catalog) -> list[str]:
     """Topics whose deletion was begun and is not finished, sorted; somebody may be at it just now."""
-    try:
-        return sorted(str(identifier[-1]) for identifier in catalog.list_tables((DELETING,)))
-    except NoSuchNamespaceError:
-        return []
+    return names_in(catalog, DELETING)
 
 
 @dataclass
