@@ -153,7 +153,7 @@ def look_request(mount: Mount, topics: Sequence[str], seen: Overview) -> dg.RunR
 
 
 @dataclass(frozen=True)
-class Look:
+class LookRun:
     """A run that this sensor has asked for to look at a topic's erasures: when, and what became of it."""
 
     asked_ms: int
@@ -161,13 +161,13 @@ class Look:
     """Null while it is under way. One that looked fails too, if an erasure could not be verified."""
 
 
-def last_looks(own: OwnRuns) -> Mapping[str, Look]:
+def last_looks(own: OwnRuns) -> Mapping[str, LookRun]:
     """By topic, the last run that was to look at it."""
-    found: dict[str, Look] = {}
+    found: dict[str, LookRun] = {}
     for run in own.runs(job_name=VERIFY_ERASURES_JOB_NAME, tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
         for topic in configured_topics(run, VERIFY_ERASURES_JOB_NAME):
             has_looked = None if run.status in UNDER_WAY else has_looked_at(run, topic)
-            found.setdefault(topic, Look(_asked_ms(run), has_looked))
+            found.setdefault(topic, LookRun(_asked_ms(run), has_looked))
     return found
 
 
