@@ -15,7 +15,7 @@ from keptlog.kernels.gone import input_gone
 from keptlog.log.steps import CleanStep
 from keptlog.log.words.units import LONG_MAX
 from keptlog.storage.files import Files
-from keptlog.storage.keys import are_among
+from keptlog.storage.keys import are_among, in_order_of_keys
 from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.versions import with_versions
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_watermark_file, write_watermark_file
@@ -70,7 +70,7 @@ def watermarks_after(before: pa.Table, new: pa.Table, beaten: pa.ChunkedArray, n
     """
     replaced = are_among(before["key"], pa.chunked_array([*beaten.chunks, *new["key"].chunks], pa.binary()))
     after = pa.concat_tables([before.filter(pc.invert(replaced)), new])
-    return after.filter(pc.field("expires_ms") > now_ms).sort_by("key")
+    return in_order_of_keys(after.filter(pc.field("expires_ms") > now_ms))
 
 
 def store_watermarks(files: Files, step: CleanStep, new: pa.Table, beaten: pa.ChunkedArray, path: str) -> str | None:

@@ -1,12 +1,13 @@
-"""Looks keys up, and groups records by their keys, however many bytes these have together.
+"""Looks keys up, and groups and sorts records by their keys, however many bytes these have together.
 
-Arrow's binary arrays end at 2 GiB, and so do its hash tables: beyond, a lookup raises, and a group-by wraps its offsets
-round, so that what it gives can't be read. Both happen to maps that fit into memory: 40 million keys of 60 bytes. So a
-table of keys is a chunked array, of which no chunk is that large, and what goes into one hash table is a lot of at most
-``MOST_KEY_BYTES``:
+Arrow's binary arrays end at 2 GiB, and so do its hash tables: beyond, a lookup or a sort raises, and a group-by wraps
+its offsets round, so that what it gives can't be read. This happens to maps that fit into memory: 40 million keys of 60
+bytes. So a table of keys is a chunked array, of which no chunk is that large, and what goes into one hash table is a
+lot of at most ``MOST_KEY_BYTES``:
 
     looked up    the keys that are looked among, cut by rows; a key is in one lot at most
     grouped      the records, cut by a hash of their keys; all records of a key are in one lot
+    sorted       the records in their new order, cut by rows
 
 Nearly always there is one lot, which costs nothing.
 
@@ -113,6 +114,19 @@ def grouped_by_key(records: pa.Table, aggregations: Sequence[tuple[str, str]]) -
     return pa.concat_tables(_grouped(records.filter(pa.array(lot_of == lot)), aggregations) for lot in range(lots))
 
 
+def in_order_of_keys(records: pa.Table) -> pa.Table:
+    """The records in the order of their column ``key`` (binary, without nulls)."""
+    if key_bytes(records["key"]) <= MOST_KEY_BYTES:
+        return records.sort_by("key")
+    column = records.schema.get_field_index("key")
+    # What Arrow takes rows of is made one chunk first, and only this type has room for that.
+    large = records.set_column(column, "key", records["key"].cast(pa.large_binary())).combine_chunks()
+    order = pc.sort_indices(large["key"])
+    lengths = pc.binary_length(large["key"]).to_numpy()[order.to_numpy()]
+    lots = [large.take(order.slice(start, rows)).cast(records.schema) for start, rows in _cuts(lengths)]
+    return pa.concat_tables(lots)
+
+
 def without_fixed_length(records: pa.Table) -> pa.Table:
     """The records with ``key`` as binary, in chunks as long as they were; together the keys have less than 2 GiB.
 
@@ -136,13 +150,19 @@ def _grouped(records: pa.Table, aggregations: Sequence[tuple[str, str]]) -> pa.T
 
 
 def _lots_by_rows(keys: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
-    """The keys in their order, cut behind each ``MOST_KEY_BYTES``; a lot has one key at least."""
-    ends = np.cumsum(pc.binary_length(keys).to_numpy(), dtype=np.int64)
+    """The keys in their order, cut behind each ``MOST_KEY_BYTES``."""
+    for start, rows in _cuts(pc.binary_length(keys).to_numpy()):
+        yield keys.slice(start, rows)
+
+
+def _cuts(lengths: npt.NDArray[np.integer]) -> Iterator[tuple[int, int]]:
+    """The first row of each lot of keys of these lengths, and how many rows it has: one at least."""
+    ends = np.cumsum(lengths, dtype=np.int64)
     start = 0
-    while start < len(keys):
+    while start < len(ends):
         before = ends[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, before + MOST_KEY_BYTES, side="right")))
-        yield keys.slice(start, stop - start)
+        yield start, stop - start
         start = stop
 
 

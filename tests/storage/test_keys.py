@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keptlog.storage import keys, versions
-from keptlog.storage.keys import are_among, grouped_by_key, key_bytes, rows_of
+from keptlog.storage.keys import are_among, grouped_by_key, in_order_of_keys, key_bytes, rows_of
 from keptlog.storage.versions import latest_by_offset
 
 KEYS = st.one_of(st.lists(st.binary(max_size=4), max_size=12), st.lists(st.binary(min_size=3, max_size=3), max_size=12))
@@ -74,6 +74,18 @@ def test_each_key_is_one_group(most_key_bytes: int, few_records: None, given_key
     latest = latest_by_offset(records.slice(row, 1) for row in range(len(given_keys)))
     assert latest.num_rows == len(wanted)
     assert dict(zip(latest["key"].to_pylist(), latest["offset"].to_pylist(), strict=True)) == wanted
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(given_keys=KEYS)
+def test_records_come_in_the_order_of_their_keys(most_key_bytes: int, given_keys: list[bytes]) -> None:
+    records = pa.table({"offset": range(len(given_keys)), "key": column(list(given_keys))})
+    in_order = in_order_of_keys(records)
+    assert in_order.schema == records.schema
+    pairs = zip(given_keys, range(len(given_keys)), strict=True)
+    assert list(zip(in_order["key"].to_pylist(), in_order["offset"].to_pylist(), strict=True)) == sorted(pairs)
+    chunks = (chunk for chunk in in_order["key"].chunks if len(chunk) > 1)
+    assert all(key_bytes(pa.chunked_array([chunk])) <= most_key_bytes for chunk in chunks)
 
 
 def test_no_chunk_of_keys_comes_near_to_arrows_end(monkeypatch: pytest.MonkeyPatch) -> None:
