@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
 from keptlog.log.holds import RESTORE_READER
 from keptlog.log.record import Record
+from keptlog.log.sections import cleaned_to
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.log.words.counted import counted
@@ -367,7 +368,7 @@ def _require_not_lost(log: Log, position: Position, seen_ms: int, standing: Stan
         if gone:
             raise InvalidConfig(f"{restored}, and {gone.told(str(name))}: {choice}")
     retention_ms = log.config.delete_retention_ms
-    if (log.checkpoint or 0) > position.offset and unheld_until_ms > position.as_of_ms + retention_ms:
+    if cleaned_to(log) > position.offset and unheld_until_ms > position.as_of_ms + retention_ms:
         raise InvalidConfig(
             f"{restored} as of {iso_time(position.as_of_ms)}, and for longer than delete.retention.ms={retention_ms} "
             f"nothing waited for it: tombstones behind it may be gone since, and {choice}"

@@ -12,6 +12,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
 from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World, new_id
+from tests.table.foreign import set_properties
 from tests.table.stores import staged
 
 
@@ -47,6 +48,20 @@ def test_a_deletion_that_came_and_has_expired_between_two_looks_counts(world: Wo
     for _ in range(3):
         world.later(2 * HOUR_MS)
         world.clean()
+    assert [key for _, key, _ in world.records()] == [OTHER]
+    assert world.erasure().has_reached(ErasureState.TOMBSTONED)
+
+
+def test_a_deletion_that_expired_where_a_clean_was_beyond_the_checkpoint_counts(world: World) -> None:
+    """As after a clean in legs, or a repair, and another clean that ended before."""
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+    world.ingest({2: (KEY, None)}, 3)
+    for _ in range(3):
+        world.later(2 * HOUR_MS)
+        world.clean()
+    set_properties(world.home, {"log.p0.first-dirty-offset": "1", "log.p0.cleaning-to": "3"}, "users")
     assert [key for _, key, _ in world.records()] == [OTHER]
     assert world.erasure().has_reached(ErasureState.TOMBSTONED)
 

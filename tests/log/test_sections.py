@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.sections import GIVEN_UP, sections_of
+from keptlog.log.sections import GIVEN_UP, cleaned_to, sections_of
 from keptlog.log.segment import Log, Segment
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 
@@ -85,6 +85,27 @@ def test_a_checkpoint_that_was_given_up_lies_outside_of_every_log_and_says_why()
     sections = sections_of(log(three(), CLOSED, start=10, checkpoint=GIVEN_UP), NOW_MS)
     assert (sections.first_dirty_offset, [each.base_offset for each in sections.clean]) == (10, [0])
     assert sections.checkpoint_reset == "a repair gave up the checkpoint; judged from 10 again"
+
+
+@pytest.mark.parametrize(
+    ("policy", "checkpoint", "cleaning_to", "expected"),
+    [
+        ("compact", None, None, 0),
+        ("compact", 10, None, 10),
+        ("compact", 10, 20, 20),
+        ("compact", 20, 10, 20),
+        ("compact", GIVEN_UP, 20, 20),
+        ("compact", GIVEN_UP, 0, 0),
+        ("compact", GIVEN_UP, None, 30),
+        ("delete", GIVEN_UP, None, 0),
+        ("delete", GIVEN_UP, 20, 20),
+    ],
+)
+def test_cleans_may_have_been_beyond_the_checkpoint_and_how_far_is_known_after_a_repair(
+    policy: str, checkpoint: int | None, cleaning_to: int | None, expected: int
+) -> None:
+    judged = log(three(), config(cleanup_policy=policy), checkpoint=checkpoint)
+    assert cleaned_to(replace(judged, cleaning_to=cleaning_to)) == expected
 
 
 def test_a_segment_with_the_checkpoint_inside_counts_as_clean_and_as_dirty() -> None:

@@ -20,6 +20,7 @@ from keptlog.sinks.kafka_broker.target import Target
 from tests.in_process import in_process_engine
 from tests.logs import open_store
 from tests.restore.stand_in import TARGET, Broker
+from tests.table.foreign import set_properties
 
 NOW_MS = 1_800_000_000_000
 HOUR_MS = 3_600_000
@@ -126,6 +127,16 @@ def test_where_nobody_waited_time_decides(scene: Scene) -> None:
         "delete.retention.ms=3600000 nothing waited for it: tombstones behind it may be gone since, and their keys "
         "would stay; restore to another topic (--topic), or accept that (--skip-lost)"
     )
+
+
+def test_what_a_clean_beyond_the_checkpoint_removed_counts_too(scene: Scene, tmp_path: Path) -> None:
+    """As after a clean in legs, or a repair, and another clean that ended before."""
+    scene.readers.remove("users", NAME)
+    scene.after(2).clean()
+    assert scene.tombstones() == []
+    set_properties(tmp_path, {"log.p0.first-dirty-offset": "1", "log.p0.cleaning-to": "3"}, "users")
+    with pytest.raises(InvalidConfig, match="tombstones behind it may be gone"):
+        scene.restore()
 
 
 def test_who_was_registered_after_the_retention_is_not_believed_for_the_time_before(scene: Scene) -> None:

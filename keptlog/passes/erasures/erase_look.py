@@ -30,7 +30,7 @@ from keptlog.log.erasures.erasure import (
     tombstones_of,
 )
 from keptlog.log.erasures.erasure_deadline import why_not_taken
-from keptlog.log.sections import sections_of
+from keptlog.log.sections import cleaned_to
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
 from keptlog.passes.erasures.erase_topic import first_look
@@ -121,17 +121,13 @@ class TopicLook:
             return erasure
         hashes = frozenset(bytes.fromhex(each.key_hash) for each in erasure.waiting)
         places = KeyPlaces(self.store.files, hasher, frozenset(), hashes, waited[0].config.strategy)
-        if any(self._is_cleaned_behind(log, looked) for log in waited):
+        if any(_is_cleaned_behind(log, looked) for log in waited):
             # A deletion may have arrived, been cleaned and expired since: then nothing is left of the key at all.
             return _looked_anew(erasure, logs, places.find(logs, {}, None), hasher, self.now_ms)
         found = places.find(waited, looked, None)
         if places.strategy.has_versions and any(each.tombstone for each in found):
             found = places.find(waited, {}, None)  # It may lose to a record of before.
         return _looked_on(erasure, waited, _hashed(found, hasher))
-
-    def _is_cleaned_behind(self, log: Log, looked: Mapping[int, int]) -> bool:
-        until = looked.get(log.topic_partition.partition, 0)
-        return sections_of(log, self.now_ms).first_dirty_offset > until
 
     def _blocked(self, erasure: Erasure, seen: ErasureLook, kept: KeptRecords | None) -> list[str]:
         """What keeps an erasure from its next state, besides time."""
@@ -163,6 +159,11 @@ def _waits_for_storage(erasure: Erasure) -> bool:
     return erasure.state is ErasureState.UNREFERENCED or (
         erasure.state is ErasureState.COMPACTED and erasure.gone is not None
     )
+
+
+def _is_cleaned_behind(log: Log, looked: Mapping[int, int]) -> bool:
+    """Whether records that came since the last look may be gone already."""
+    return max(log.log_start_offset, cleaned_to(log)) > looked.get(log.topic_partition.partition, 0)
 
 
 def _looked_on(erasure: Erasure, logs: Sequence[Log], places: Sequence[tuple[KeyPlace, str]]) -> Erasure:
