@@ -22,7 +22,7 @@ from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.ingest.directories import records_of, run_import, some_batch, some_records, write_log
 from tests.logs import carry_out, open_store
-from tests.table.foreign import insert
+from tests.table.foreign import insert, set_properties
 
 USERS = TopicPartition("users", 0)
 WRONG = 2**20
@@ -51,6 +51,14 @@ def truncated(store: LogStore, offset: int, name: TopicPartition = USERS) -> Tru
 def broken_checks(store: LogStore) -> list[CheckResult]:
     results = verify_log(store, store.logs("users")[0], wall_clock_ms())
     return [each for each in results if not each.passed]
+
+
+def adopt(store: LogStore, home: Path) -> None:
+    """Take the table as another program has left it."""
+    insert(home, topic="users")
+    proposal = Repairer(store).propose("users", is_adoption=True, now_ms=wall_clock_ms())
+    assert proposal
+    Repairer(store).repair(proposal, new_id(), now_ms=wall_clock_ms())
 
 
 def clean(store: LogStore) -> None:
@@ -166,11 +174,31 @@ def test_a_log_is_not_truncated_into_what_was_clean_before_a_repair_gave_up_its_
     assert not run_import(store, directory, "first").failed
     clean(store)
     cleaned_to = store.logs("users")[0].checkpoint
-    insert(home, topic="users")
-    proposal = Repairer(store).propose("users", is_adoption=True, now_ms=wall_clock_ms())
-    assert proposal
-    Repairer(store).repair(proposal, new_id(), now_ms=wall_clock_ms())
+    adopt(store, home)
     with store.load_table("users").transaction() as changes:
         changes.set_properties({"log.p0.first-dirty-offset": "10"})  # as a clean that ends there
     with pytest.raises(InvalidConfig, match=f"it is cleaned up to offset {cleaned_to}"):
         truncated(store, 20)
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_a_log_that_was_never_cleaned_is_truncated_after_a_repair_too(
+    store: LogStore, tmp_path: Path, policy: str
+) -> None:
+    """It was refused, as cleaned up to offset 9223372036854775807."""
+    store.alter_topic("users", {"cleanup.policy": policy})
+    adopt(store, tmp_path / "home")
+    assert truncated(store, 40) == TruncationResult(USERS, WRONG + 30, 20, 10)
+    assert run_import(store, tmp_path / "logs", "again").failed == {}
+    assert records_of(store, "users") == some_records(0, 40)
+
+
+def test_a_compacted_log_whose_repair_kept_no_note_of_how_far_it_was_cleaned_is_not_truncated(
+    store: LogStore, tmp_path: Path
+) -> None:
+    adopt(store, tmp_path / "home")
+    set_properties(tmp_path / "home", {"log.p0.cleaning-to": None}, "users")  # as an older keptlog
+    with pytest.raises(InvalidConfig, match="to offset 40: an older keptlog has repaired it, and kept no note"):
+        truncated(store, 40)
+    store.alter_topic("users", {"cleanup.policy": "delete"})
+    assert truncated(store, 40) == TruncationResult(USERS, WRONG + 30, 20, 10)

@@ -30,6 +30,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.holds import RESTORE_READER
+from keptlog.log.sections import GIVEN_UP, cleaned_to
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
@@ -189,7 +190,7 @@ class Truncation:
             left.append(rows["offset"][-1].as_py())
         if log.log_end_offset <= self.offset:
             return _Cut(live, log, log.log_end_offset, (), 0)
-        end_offset = max([log.log_start_offset, log.checkpoint or 0, *(offset + 1 for offset in left)])
+        end_offset = max([log.log_start_offset, cleaned_to(log), *(offset + 1 for offset in left)])
         self._require_read_by_nobody(files, table, end_offset)
         return _Cut(live, log, end_offset, gone, records)
 
@@ -214,12 +215,10 @@ class Truncation:
             raise self._refused("its records were appended, so nothing could be read again: see keptlog delete-records")
         if offset < log.log_start_offset:
             raise self._refused(f"it begins at offset {log.log_start_offset}: give that or a later one")
-        cleaned_to = max(log.checkpoint or 0, log.cleaning_to or 0)
-        if offset < cleaned_to:
+        if offset < cleaned_to(log):
             raise self._refused(
-                f"it is cleaned up to offset {cleaned_to}, and what went there is not all at its source: ingest it "
-                f"into another topic (--into {topic}-again), or delete the one here first (keptlog topic delete "
-                f"{topic})"
+                f"{_how_far_cleaned(log)}, and what went there is not all at its source: ingest it into another topic "
+                f"(--into {topic}-again), or delete the one here first (keptlog topic delete {topic})"
             )
         if remembers_erasures(topic, table.properties):
             raise self._refused(
@@ -242,6 +241,12 @@ class Truncation:
 
     def _refused(self, why: str) -> InvalidConfig:
         return InvalidConfig(f"{self.topic_partition} can't be truncated to offset {self.offset}: {why}")
+
+
+def _how_far_cleaned(log: Log) -> str:
+    if log.checkpoint == GIVEN_UP and log.cleaning_to is None:
+        return "an older keptlog has repaired it, and kept no note of how far it is cleaned"
+    return f"it is cleaned up to offset {cleaned_to(log)}"
 
 
 def _to_start_over(topic: str, readers: Sequence[str]) -> Iterator[str]:
