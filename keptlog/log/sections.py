@@ -67,7 +67,7 @@ def sections_of(log: Log, now_ms: int, active: Sequence[Segment] | None = None) 
     Which segments are active ``roll`` says. Who compares with a broker, where other things close a segment too, names
     them as ``active``: the tests do that, and nobody else.
     """
-    first_dirty_offset, reset = _first_dirty_offset(log)
+    first_dirty_offset, reset = first_dirty_of(log)
     # A home has very many logs, and a log very many segments: its order says where the sections lie.
     dirty = log.segments[bisect_left(log.segments, first_dirty_offset, key=_LAST_OFFSET) :]
     if active is None:
@@ -139,7 +139,8 @@ def _unrounded(log: Log, dirty: Sequence[Segment], young: int, closed: int) -> i
     return min(bounds)
 
 
-def _first_dirty_offset(log: Log) -> tuple[int, str | None]:
+def first_dirty_of(log: Log) -> tuple[int, str | None]:
+    """Where the dirty section begins, and why that is not the stored checkpoint."""
     checkpoint = log.checkpoint
     if checkpoint is None:
         return log.log_start_offset, None

@@ -11,12 +11,14 @@ import pytest
 
 from keptlog.errors import InvalidConfig, InvariantViolated, StalePlan, UnknownTopic
 from keptlog.log.plan import make_retention_plan
+from keptlog.log.sections import GIVEN_UP
 from keptlog.log.steps import Retain
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.changes.mark import Failure
 from keptlog.table.store import LogStore
+from tests.table.foreign import set_properties
 from tests.table.stores import (
     NOW_MS,
     TOPIC,
@@ -304,6 +306,17 @@ def test_the_same_deletion_again_says_where_the_log_begins(store: LogStore) -> N
 
 def test_retention_goes_on_for_an_uncleanable_log_and_heals_it_when_nothing_dirty_is_left(store: LogStore) -> None:
     store.mark_uncleanable(TOPIC, [Failure(LOG, "segment 1 is broken", None)], NOW_MS, Backoff(15_000, 3_600_000))
+    store.retain(TOPIC, planned(store), new_id())
+    assert store.logs(TOPIC)[0].uncleanable is not None
+    store.retain(TOPIC, planned(store, LATER_MS + DAY_MS + 1), new_id())
+    assert store.logs(TOPIC)[0].uncleanable is None
+
+
+def test_a_mark_stays_while_a_log_whose_checkpoint_a_repair_gave_up_has_something_to_clean(
+    store: LogStore, tmp_path: Path
+) -> None:
+    set_properties(tmp_path, {"log.p0.first-dirty-offset": str(GIVEN_UP)})
+    store.mark_uncleanable(TOPIC, [Failure(LOG, "segment 1 is broken", GIVEN_UP)], NOW_MS, Backoff(15_000, 3_600_000))
     store.retain(TOPIC, planned(store), new_id())
     assert store.logs(TOPIC)[0].uncleanable is not None
     store.retain(TOPIC, planned(store, LATER_MS + DAY_MS + 1), new_id())

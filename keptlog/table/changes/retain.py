@@ -19,6 +19,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, InvariantViolated, StalePlan, UnknownTopic
 from keptlog.log.retention import log_start_after_deletion
+from keptlog.log.sections import first_dirty_of
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.steps import Retain
 from keptlog.log.told.history import DELETE_RECORDS
@@ -220,7 +221,8 @@ def _moved(log: Log, start: int, removed: Iterable[Segment]) -> dict[str, str]:
     if log.checkpoint is not None and log.checkpoint < start:
         moved[first_dirty_offset(partition)] = str(start)
     gone = {segment.path for segment in removed}
-    first_dirty = max(log.checkpoint or 0, start)
+    # A checkpoint that lies outside of the log says nothing: then all is dirty.
+    first_dirty, _ = first_dirty_of(replace(log, log_start_offset=start))
     if log.uncleanable and not any(s.last_offset >= first_dirty for s in log.segments if s.path not in gone):
         moved[uncleanable(partition)] = ""
     return moved
