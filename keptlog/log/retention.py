@@ -7,10 +7,13 @@ the first segment that it spares, so that what goes is always a prefix:
 2. **size**: without the segment the log still is at least ``retention.bytes`` large;
 3. **time**: its largest timestamp is more than ``retention.ms`` ago. One in the future holds back all that follows.
 
-Without ``delete``, compacted or not, only the first rule runs. The log start offset moves to the first survivor:
+Without ``delete``, compacted or not, only the first rule runs. The log start offset moves behind what went:
 
-    [ 0..9 ][10..19][20..29][30..39]      retention.ms passed for the first three
+    [ 0..9 ][10..19][20..29]   [35..39]      retention.ms passed for the first three
                             ^ log start
+
+Not to the first record that is left: what a clean has removed before it was not missed by who has read all that went.
+Kafka's segment keeps the base offset that it had before such a clean.
 
 A rule runs only if its settings are known of the topic: an older keptlog left those that a topic does not set to each
 machine, and another one's deletes for ever what nobody wanted to lose. Such a log is left alone, with the reason.
@@ -79,9 +82,11 @@ def retention_of(log: Log, now_ms: int, *, high_watermark: int | None = None) ->
         if names and (not log.config.has_retention or set(names) & set(log.config.unsettled)):
             continue
         old += rule(log, deletable[len(old) :], total_bytes(log.segments[len(old) :]), now_ms)
-    survivors = log.segments[len(old) :]
-    base_offset = survivors[0].base_offset if survivors else log.log_end_offset
-    return Retention(tuple(old), max(log.log_start_offset, base_offset) if old else log.log_start_offset)
+    if not old:
+        return Retention((), log.log_start_offset)
+    is_all = len(old) == len(log.segments)
+    gone_to = log.log_end_offset if is_all else old[-1].segment.last_offset + 1
+    return Retention(tuple(old), max(log.log_start_offset, gone_to))
 
 
 def why_unsettled(log: Log, now_ms: int) -> str | None:

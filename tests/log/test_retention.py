@@ -72,6 +72,13 @@ def test_the_rules_run_in_kafkas_order_each_on_what_the_one_before_left() -> Non
     assert outcome(kept(three(0, 999, 0), retention_bytes=200, retention_ms=100)) == ([SIZE, TIME], 20)
 
 
+def test_the_log_start_moves_behind_what_goes_and_not_across_what_a_clean_removed_behind_it() -> None:
+    """Kafka's segment keeps its base offset. Here it begins at its first record, and a reader at 10 misses nothing."""
+    segments = [segment(0, 9, time_ms=NOW_MS - 999), segment(15, 19)]
+    assert outcome(kept(segments, retention_ms=100)) == ([TIME], 10)
+    assert outcome(kept(segments, start=12, retention_ms=100)) == ([START], 12)
+
+
 def test_when_all_goes_the_log_begins_where_it_ends() -> None:
     assert outcome(kept(three(999, 999, 999), retention_ms=100)) == ([TIME] * 3, 30)
     assert outcome(log([], config(cleanup_policy="delete"), start=7)) == ([], 7)

@@ -13,8 +13,10 @@ from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import NewRecord
 from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.clean import Cleaner
+from keptlog.passes.names import named_logs
 from keptlog.passes.readers import Readers, ReaderStanding
 from keptlog.passes.restore import Restore, reader_name_of
+from keptlog.passes.retain import Retainer
 from keptlog.progress import silent
 from keptlog.sinks.kafka_broker.target import Target
 from tests.in_process import in_process_engine
@@ -137,6 +139,24 @@ def test_what_a_clean_beyond_the_checkpoint_removed_counts_too(scene: Scene, tmp
     set_properties(tmp_path, {"log.p0.first-dirty-offset": "1", "log.p0.cleaning-to": "3"}, "users")
     with pytest.raises(InvalidConfig, match="tombstones behind it may be gone"):
         scene.restore()
+
+
+def test_who_has_all_that_retention_removes_goes_on(tmp_path: Path, broker: Broker) -> None:
+    """What a clean has removed between that and what is left is missed by nobody."""
+    scene = Scene(tmp_path, broker)
+    scene.store.alter_topic("users", {"internal.segment.bytes": "14"})
+    scene.readers.add("users", "search", now_ms=scene.now_ms)
+    scene.append(("a", "1"), ("b", "1"))
+    assert scene.restore() == [0, 1]
+    assert len(list(scene.readers.read("users", "search"))) == 2
+    scene.after(48).append(("c", "1"), ("d", "1"), ("d", "2"))
+    scene.after(1).append(("c", "2"))
+    scene.after(1).clean()
+    scene.store.alter_topic("users", {"cleanup.policy": "compact,delete", "retention.ms": str(DAY_MS)})
+    retained = Retainer(scene.store).retain(named_logs(scene.store, ["users"]), new_id(), now_ms=scene.now_ms)
+    assert [step.new_log_start_offset for step in retained.committed] == [2]
+    assert scene.restore() == [4, 5]
+    assert [record.offset for _, record in scene.readers.read("users", "search")] == [4, 5]
 
 
 def test_who_was_registered_after_the_retention_is_not_believed_for_the_time_before(scene: Scene) -> None:
