@@ -216,6 +216,8 @@ def _judge(found: _Content, segment: Segment, log: Log, sections: Sections, find
     # One that ends before the log start is what a clean has made of one that did not: the next retention takes it.
     if held[1] >= log.log_end_offset:
         findings.add("G3", f"{where} holds offsets {held}, the log is [{log.log_start_offset}, {log.log_end_offset})")
+    if segment.last_offset < log.log_start_offset:
+        return  # it goes with the next retention, and may never have been cleaned
     if segment.last_offset < sections.first_dirty_offset:
         _judge_clean(found, where, findings)
     elif sections.checkpoint_reset is None and segment.last_offset >= _as_appended_from(log, sections):

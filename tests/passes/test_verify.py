@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import keptlog.passes.verify
-from keptlog.home import Home, open_home
+from keptlog.home import Home, new_id, open_home
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.retention import retention_of
 from keptlog.log.segment import Log
@@ -22,6 +22,7 @@ from keptlog.passes.check import CHECKS, Outcome
 from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, write_watermark_file
+from keptlog.table.changes.truncate import Truncation
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.file_metrics import data_file_of
 from keptlog.table.metadata.live_files import LiveFiles
@@ -150,6 +151,20 @@ def test_a_segment_before_the_log_start_that_a_clean_has_made_is_no_damage(tmp_p
     assert log.segments[0].last_offset < log.log_start_offset == 2
     assert scene.broken == []
     assert [old.segment for old in retention_of(log, scene.now_ms).old] == [log.segments[0]]
+
+
+def test_a_segment_before_the_log_start_that_was_never_cleaned_is_no_damage(tmp_path: Path) -> None:
+    """A deletion of records has moved the log start into a segment, and a truncation has taken what lay behind."""
+    store, log = open_home(tmp_path / "ingested").store, TopicPartition("users", 0)
+    store.create_topic("users", 1, {"cleanup.policy": "delete"})
+    records = [Record(40, None, b"v", NOW_MS), Record(42, b"k", None, NOW_MS), Record(47, b"k", b"v", NOW_MS)]
+    arrived = [Arrival(OffsetRange(0, None, 40, 50), tuple(staged(store, "users", 0, records)))]
+    store.ingest("users", arrived, SourceIdentity("users"), 1, "ingest")
+    store.delete_records(log, 45, "deletion")
+    Truncation(log, 45, new_id(), new_id).commit(store.committer, store.files)
+    [left] = store.logs("users")
+    assert [(each.base_offset, each.last_offset) for each in left.segments] == [(40, 42)]
+    assert [each.description for each in verify_log(store, left, NOW_MS) if not each.passed] == []
 
 
 def test_gaps_of_the_source_are_no_damage(ingested: Home) -> None:
