@@ -11,7 +11,8 @@ whether the log contradicts itself, and each guarantee leaves something to see:
     G4  the dirty section is as it was appended: consecutive offsets, no delete horizon. Were a record of it touched,
         one or the other would show, and a value changed in place breaks the checksum of G1.
         What a clean in legs has begun with and not ended (ADR 47) has lost records, and is left out; so is what was
-        clean before a repair gave up the checkpoint (ADR 27).
+        clean before a repair gave up the checkpoint (ADR 27). Until a clean ends after that, no record is judged, and
+        the description says so. An adopted table may have gaps anywhere.
         A log that is ingested has the gaps of its source, so that there a record that went is only seen by G1's count.
     G5  in the clean section every tombstone has its delete horizon, and nothing else has one: no tombstone may go
         before a horizon that it has. That none went too early was checked by the clean that removed it.
@@ -292,6 +293,9 @@ def _result(check: Check, findings: _Findings, assessment: Assessment, *, every_
     description = check.description
     if check.name == "G1":
         description += _how_far(findings, len(assessment.log.segments), every_byte=every_byte)
+    reset = assessment.sections.checkpoint_reset
+    if check.name == "G4" and reset:
+        description = f"No record was judged, for none need be as it was appended: {reset}."
     if problems:
         description = sentence(problems)
     elif unseen:

@@ -253,3 +253,26 @@ def test_a_clean_that_does_not_reach_a_given_up_checkpoint_leaves_what_lay_below
     story.real.store.alter_topic(T, {"min.compaction.lag.ms": "0"})
     story.real.clean(story.now_ms)
     assert (story.real.log.checkpoint, story.real.log.cleaning_to) == (6, None)
+
+
+def test_until_a_clean_ends_verify_says_that_it_can_not_tell_whether_records_are_as_they_were_appended(
+    story: Story,
+) -> None:
+    story.append(("c", "1"))
+    delete_rows(story.home, "offset = 1", T)
+    story.repair(adopt=True)
+    assert _g4(story) == (
+        "No record was judged, for none need be as it was appended: a repair gave up the checkpoint; judged from 0 "
+        "again."
+    )
+    story.append(("d", "1"))
+    story.clean()
+    assert _g4(story) == "The dirty section is as it was appended."
+
+
+def _g4(story: Story) -> str:
+    return next(
+        each.description
+        for each in verify_log(story.real.store, story.real.log, story.now_ms)
+        if each.name == "G4" and each.passed
+    )
