@@ -1,7 +1,8 @@
-"""A catalog that is asked for one topic after the other, and a topic that takes all the time that a look has."""
+"""A catalog that is asked for one topic after the other, and topics that take all the time that a look has."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import cast
 
 import pytest
@@ -22,12 +23,15 @@ class FakeCatalog:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ms = 1
         self.silent: set[str] = set()
+        self.silent_ms = LOOK_MS + 1
+        self.asked_for: list[str] = []
         self.looking = LocationLook(cast("Catalog", object()))
         monkeypatch.setattr(locations, "topic_names", lambda _catalog: list("abc"))
         monkeypatch.setattr(locations, "metadata_location", lambda _catalog, name: self.asked(name))
 
     def asked(self, name: str) -> str:
-        self.now_ms += LOOK_MS + 1 if name in self.silent else 1
+        self.asked_for.append(name)
+        self.now_ms += self.silent_ms if name in self.silent else 1
         if name in self.silent:
             raise StorageUnavailable(f"{name} does not answer")
         return f"location of {name}"
@@ -60,6 +64,37 @@ def test_two_of_them_cost_one_at_most_when_they_are_met_and_are_asked_again(cata
     assert looks[-1] == {"a": "", "b": "", "c": "location of c"}
     catalog.silent.clear()
     assert catalog.look() == {name: f"location of {name}" for name in "abc"}
+
+
+def test_two_that_take_half_the_time_each_cost_one_look_however_often_both_have_their_turn(
+    catalog: FakeCatalog,
+) -> None:
+    catalog.look()
+    catalog.silent, catalog.silent_ms = {"a", "b"}, 1_600
+    with pytest.raises(StorageUnavailable):
+        catalog.look()
+    for _ in range(12):
+        assert catalog.look()["c"] == "location of c"
+        catalog.now_ms += 60_000
+    catalog.silent = set("abc")
+    with contextlib.suppress(StorageUnavailable):  # it may be the turn of the two
+        catalog.look()
+    for _ in range(3):
+        with pytest.raises(StorageUnavailable):
+            catalog.look()
+
+
+def test_they_stay_put_off_when_somebody_with_more_time_has_asked_for_all(catalog: FakeCatalog) -> None:
+    catalog.look()
+    catalog.silent, catalog.silent_ms = {"a", "b"}, 1_600
+    with pytest.raises(StorageUnavailable):
+        catalog.look()
+    for _ in range(6):
+        catalog.now_ms += 30_000
+        assert catalog.looking.now() == {"a": "", "b": "", "c": "location of c"}
+        catalog.asked_for.clear()
+        catalog.look()
+        assert catalog.asked_for[0] == "c"
 
 
 def test_a_catalog_whose_topics_all_do_not_answer_any_more_is_out_of_reach_from_the_second_one_on(

@@ -42,7 +42,7 @@ class _Asked:
 
     location: str
     asked_ms: int | None = None
-    """By the clock of whoever had little time; null if nobody told it."""
+    """By the clock of whoever had little time; for who had none, when it was told last. Null if it never was."""
     etag: str | None = None
     """By which the catalog knows the answer again."""
     outage: StorageUnavailable | None = None
@@ -54,6 +54,7 @@ class LocationLook:
 
     catalog: Catalog
     _asked: dict[str, _Asked] = field(default_factory=dict)
+    _told_ms: int | None = None
     _reached: tuple[str | None, dict[str, _Asked]] = (None, {})
     """The page that is to be asked for next, and what those before it have told."""
 
@@ -67,9 +68,10 @@ class LocationLook:
             return Locations(metadata_locations(self.catalog))
         if isinstance(self.catalog, TellsLocations):
             return self._by_pages(self.catalog, patience)
-        began_ms = patience.monotonic_ms() if patience else None
+        began_ms = self._told_ms = patience.monotonic_ms() if patience else self._told_ms
         names = topic_names(self.catalog)
         known = {name: self._asked[name] for name in names if name in self._asked}
+        silent = {name for name, asked in known.items() if asked.outage}
         again_ms = began_ms - _SILENT_AGAIN_MS if began_ms is not None and _answered_last(known.values()) else None
         in_turn = sorted(names, key=lambda name: _turn(known.get(name), again_ms))
         question = self._question()
@@ -82,9 +84,8 @@ class LocationLook:
                 known[name] = replace(asked, asked_ms=began_ms)
         self._asked = known
         outages = [asked.outage for asked in told.values() if asked and asked.outage]
-        # One topic that takes all the time says nothing of the catalog, if what was asked just before it answered.
-        is_one_alone = len(told) == 1 and _answered_last([each for name, each in known.items() if name not in told])
-        if outages and len(outages) == len(told) and not is_one_alone:
+        others = [each for name, each in known.items() if name not in told]
+        if outages and len(outages) == len(told) and not _is_theirs_alone(told.keys() - silent, others):
             raise outages[0]
         found = _locations({name: known[name] for name in names if name in known}, began_ms)
         found.to_be_asked = sum(name not in known and name not in told for name in names)
@@ -148,6 +149,17 @@ def _turn(asked: _Asked | None, again_ms: int | None) -> tuple[bool, int]:
         return False, -1
     asked_ms = asked.asked_ms or 0
     return asked.outage is not None and (again_ms is None or asked_ms > again_ms), asked_ms
+
+
+def _is_theirs_alone(newly_silent: Collection[str], others: Collection[_Asked]) -> bool:
+    """Whether topics that took all the time, and of which none answered, say nothing of the catalog.
+
+    Those that did not answer before say nothing while another one does. One more says nothing if what was asked just
+    before it answered.
+    """
+    if newly_silent:
+        return len(newly_silent) == 1 and _answered_last(others)
+    return any(each.outage is None for each in others)
 
 
 def _answered_last(others: Collection[_Asked]) -> bool:
