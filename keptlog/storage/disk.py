@@ -1,6 +1,7 @@
 """What a disk refuses for good: it is full, no quota is left, a file is too large, it can't be written to.
 
-A process that may open no more files is told likewise.
+A process that may open no more files is told likewise. That is no word of the disk, and comes of reading too: it says
+nothing of what was done before (``is_of_reading_too``).
 
 To try again would not help, and would leave one more unfinished file each time. So whoever writes says so at once, and
 takes back what is there already.
@@ -42,6 +43,11 @@ def refusal_of(error: BaseException) -> DiskRefusal | None:
     """What a disk refuses; null if something else is wrong."""
     number = error.errno if isinstance(error, OSError) else None
     return _REFUSALS.get(number) if number is not None else None
+
+
+def is_of_reading_too(error: BaseException) -> bool:
+    """Whether this refusal may also have met a read, after a change was made."""
+    return isinstance(error, OSError) and error.errno == errno.EMFILE
 
 
 def refusal_text(what: str, path: str, refusal: DiskRefusal) -> str:

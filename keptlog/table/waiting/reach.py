@@ -36,7 +36,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
 
 from keptlog.errors import StorageUnavailable
-from keptlog.storage.disk import FULL, IN_THE_WAY, TOO_LARGE, DiskRefusal, refusal_of
+from keptlog.storage.disk import FULL, IN_THE_WAY, TOO_LARGE, DiskRefusal, is_of_reading_too, refusal_of
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.waiting.database_answers import NO_ANSWER
 from keptlog.table.waiting.reaching import HELD, one_line
@@ -122,7 +122,7 @@ class NotConnected(OperationalError):
 
 def unavailable(what: str, error: Exception) -> StorageUnavailable:
     """One of ``OUT_OF_REACH`` as callers know it; ``what`` begins its message."""
-    disk = disk_refusal_of(error)
+    disk = disk_refusal_of(error) or refusal_of(error)
     todo = f"the disk {disk.why}, {disk.remedy}" if disk else todo_about(error)
     told = StorageUnavailable(f"{what}: {store_refusal_of(error) or one_line(error)}; {todo}")
     if _is_damaged(error):
@@ -329,7 +329,7 @@ def connecting() -> Iterator[None]:
 
 
 def disk_refusal_of(error: BaseException) -> DiskRefusal | None:
-    """What a disk, also that of SQLite's database, refuses for good; null if something else is wrong.
+    """What a disk, also that of SQLite's database, refuses for good to write; null if something else is wrong.
 
     SQLite rolls the transaction back, so nothing landed. It has words for this, and no numbers that SQLAlchemy shows. A
     part of the catalog uses SQLite without SQLAlchemy.
@@ -339,6 +339,6 @@ def disk_refusal_of(error: BaseException) -> DiskRefusal | None:
         return FULL
     if _is_over_limit(error):
         return TOO_LARGE
-    if _was_moved(error):
+    if _was_moved(error) or is_of_reading_too(error):
         return None
     return _READ_ONLY if "readonly database" in text else refusal_of(error)
