@@ -6,7 +6,9 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import IcebergTables
@@ -178,18 +180,26 @@ def test_what_is_done_side_by_side_is_begun_in_order_and_told_in_order() -> None
     assert side_by_side(do, range(30), 4) == {number: number * 2 for number in range(30)}
 
 
-def test_nothing_more_is_begun_after_an_error() -> None:
+def test_nothing_more_is_begun_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
+    has_failed = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, *work: Any) -> Future[Any]:  # type: ignore[override]
+            worker = super().submit(*work)
+            worker.add_done_callback(lambda ended: has_failed.set() if ended.exception() else None)
+            return worker
 
     def do(number: int) -> None:
         begun.append(number)
         if number == 3:
             raise ValueError("three")
-        time.sleep(0.01)
+        assert has_failed.wait(60)
 
+    monkeypatch.setattr("keptlog.table.waiting.side_by_side.ThreadPoolExecutor", Pool)
     with pytest.raises(ValueError, match="three"):
         side_by_side(do, range(1000), 4)
-    assert len(begun) < 500
+    assert sorted(begun) == [0, 1, 2, 3]
 
 
 def test_in_one_thread_it_is_a_loop() -> None:
