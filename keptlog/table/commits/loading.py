@@ -17,7 +17,13 @@ from pathlib import Path
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchPropertyException, NoSuchTableError, ValidationError
+from pyiceberg.exceptions import (
+    NoSuchIcebergTableError,
+    NoSuchNamespaceError,
+    NoSuchPropertyException,
+    NoSuchTableError,
+    ValidationError,
+)
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
@@ -158,7 +164,7 @@ def _not_found(catalog: Catalog, name: str, namespace: str) -> KeptlogError:
         known = topic_names(catalog)
         # A database lists the rows that it looks in: only a name that is no text is listed and not found, and is told.
         is_listed = namespace == NAMESPACE and name in known and not isinstance(catalog, SqlCatalog)
-        is_hidden = is_listed and not _is_found(catalog, name)
+        is_hidden = is_listed and _is_hidden(catalog, name)
     if is_hidden:
         return StorageUnavailable(
             f"topic {name}: the catalog lists it, and says that there is no such table: the right to load it is "
@@ -167,13 +173,20 @@ def _not_found(catalog: Catalog, name: str, namespace: str) -> KeptlogError:
     return unknown_topic(name, known)
 
 
-def _is_found(catalog: Catalog, name: str) -> bool:
+def _is_hidden(catalog: Catalog, name: str) -> bool:
     """Asked of a topic that was not found before it was listed: it may have been created between."""
     try:
         loaded_now(catalog, NAMESPACE, name)
+    except NoSuchIcebergTableError:
+        return True
     except NoSuchTableError:
-        return False
-    return True
+        return not _lists_late(catalog)
+    return False
+
+
+def _lists_late(catalog: Catalog) -> bool:
+    """Whether its list may still have a table that is gone. DynamoDB's does: it asks an index, which follows later."""
+    return any(each.__name__ == "DynamoDbCatalog" for each in type(catalog).__mro__)  # to import it takes boto3
 
 
 def _metadata_file(catalog: Catalog, name: str, namespace: str) -> str:
