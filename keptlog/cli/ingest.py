@@ -96,9 +96,10 @@ def kafka(  # noqa: PLR0913
     source = KafkaBrokers(settings, topics, bootstrap, config, with_broker_config=broker_config)
     ingest = home.ingest(command_spark)
     plans = ingest.plan(source, skip_lost=skip_lost, reconcile=reconcile)
-    # One that is here already was no slip of the pen: it fails by itself.
-    refuse_unknown({name: error for name, error in plans.failed.items() if name not in existing})
-    if not (names or into):
+    if names:
+        # One that is here already was no slip of the pen: it fails by itself.
+        refuse_unknown({name: error for name, error in plans.failed.items() if name not in existing})
+    else:
         plans = plans.of_topics_here()
     for line in _left_out(plans):
         progress(line)

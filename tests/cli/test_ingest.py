@@ -10,6 +10,8 @@ from confluent_kafka import Producer
 
 from keptlog.cli.output import exit_if_failed
 from keptlog.errors import InvalidRecord
+from keptlog.ingest.kafka_brokers import topics_from_brokers
+from keptlog.table.store import LogStore
 from tests.cli.conftest import Run
 
 TIMEOUT_SECONDS = 60.0
@@ -67,6 +69,27 @@ def test_a_remembered_topic_that_its_broker_does_not_have_stops_no_other(
         assert "gone: " in ran.err
         assert "has no topic 'gone'" in ran.err
         assert keys(keptlog, "users") == ["ada", "bob", "eve"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_topic_that_is_deleted_here_and_there_while_all_are_planned_stops_no_other(
+    keptlog: Run, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "topics.yaml").write_text(
+        f"topics: {{gone: {{source: {{bootstrap: '{bootstrap}'}}}}, users: {{source: {{bootstrap: '{bootstrap}'}}}}}}\n"
+    )
+    keptlog("topic", "apply", str(tmp_path / "topics.yaml"))
+
+    def then_deleted(store: LogStore) -> dict[str, str]:
+        known = topics_from_brokers(store)
+        assert keptlog("topic", "delete", "gone", "--yes").code == 0
+        return known
+
+    monkeypatch.setattr("keptlog.cli.ingest.topics_from_brokers", then_deleted)
+    ran = keptlog("ingest", "kafka", "--bootstrap", bootstrap)
+    assert ran.code == 1, ran.err
+    assert "has no topic 'gone'" in ran.err
+    assert keys(keptlog, "users") == ["ada", "bob"]
 
 
 def test_a_topic_with_records_of_its_own_takes_no_others(keptlog: Run, bootstrap: str, tmp_path: Path) -> None:
