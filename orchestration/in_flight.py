@@ -39,8 +39,6 @@ UNDER_WAY = [
     dg.DagsterRunStatus.CANCELING,
 ]
 """What a run's status is until it is over."""
-_WITHOUT_PROCESS = {dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING}
-"""Of these, those in which no process can have died untold; Dagster's monitoring ends a start that takes too long."""
 SLOW_MS = 3_600_000
 """Who is under way for longer is named: a run whose process died untold is under way to Dagster for a day or more."""
 _CANCELLED_RUNS = 100
@@ -157,13 +155,14 @@ def _is_an_hour_ago(at_s: float) -> bool:
 def retentions_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFlight:
     """What logs runs that are under way are retaining, or wait to.
 
-    One that began an hour ago keeps no log waiting. It may have died, and the commits sort out those that have not.
+    One that began an hour ago keeps no log waiting, nor does one that has been about to begin for so long. It may have
+    died, and the commits sort out those that have not. A queue may take longer, and no run dies in it.
     """
     lately = [
         record.dagster_run
         for record in records
-        if record.dagster_run.status in _WITHOUT_PROCESS
-        or not _is_an_hour_ago(record.start_time or record.create_timestamp.timestamp())
+        if record.dagster_run.status is dg.DagsterRunStatus.QUEUED
+        or not _is_an_hour_ago(record.start_time or record.update_timestamp.timestamp())
     ]
     return _in_flight([retained_logs(run) for run in lately if own.is_of(run, RETENTION_JOB_NAME)])
 

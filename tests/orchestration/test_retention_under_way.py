@@ -52,15 +52,27 @@ def test_other_logs_are_asked_for_meanwhile(world: World, asked: dg.RunRequest) 
     assert request.tags["keptlog/topic_partitions"] == "carts-0"
 
 
+@pytest.mark.parametrize(
+    "status", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
+)
 def test_one_that_may_have_died_keeps_them_waiting_for_an_hour(
-    world: World, asked: dg.RunRequest, monkeypatch: pytest.MonkeyPatch
+    world: World, asked: dg.RunRequest, monkeypatch: pytest.MonkeyPatch, status: dg.DagsterRunStatus
 ) -> None:
-    under_way(world, asked, dg.DagsterRunStatus.STARTED)
+    under_way(world, asked, status)
     monkeypatch.setattr(in_flight, "get_current_timestamp", lambda: time.time() + 2 * HOUR_MS / 1000)
 
     (request,) = world.requests(SENSOR)
 
     assert request.run_key != asked.run_key
+
+
+def test_one_that_waits_in_the_queue_keeps_them_waiting_for_as_long_as_it_does(
+    world: World, asked: dg.RunRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way(world, asked, dg.DagsterRunStatus.QUEUED)
+    monkeypatch.setattr(in_flight, "get_current_timestamp", lambda: time.time() + 2 * HOUR_MS / 1000)
+
+    assert world.skips(SENSOR) == "being retained, or waiting for a place: events-0"
 
 
 def test_those_that_wait_for_a_clean_are_told_apart(world: World, asked: dg.RunRequest) -> None:
