@@ -103,7 +103,11 @@ def results_of(evaluations: Evaluations, topic_id: str | None, now_ms: int) -> d
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
             for partition, told in _understood(table.records).items():
                 found[partition].append(told if is_past(told.at_ms, now_ms) else replace(told, at_ms=made_ms))
-    return {partition: _that_counts(results) for partition, results in found.items()}
+    logs = [each for number, results in found.items() for each in results if number != WHOLE_TOPIC]
+    read_ms = max((each.at_ms for each in logs if each.is_looked_at), default=0)
+    # A topic of which a log was looked at could be read again: an older evaluation tells no more that it can't.
+    found[WHOLE_TOPIC] = [each for each in found[WHOLE_TOPIC] if each.at_ms >= read_ms]
+    return {partition: _that_counts(results) for partition, results in found.items() if results}
 
 
 def told_topic_id(evaluations: Evaluations) -> str | None:

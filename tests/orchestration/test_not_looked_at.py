@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, UnsupportedFormat
 from keptlog.passes.clean import Cleaner
 from keptlog.table.store import LogStore
-from tests.orchestration.conftest import World
+from tests.orchestration.conftest import DAY_MS, World
 
 CLEANED = dg.AssetCheckKey(dg.AssetKey(["users", "clean"]), "cleaned")
 
@@ -58,6 +58,23 @@ def test_a_topic_that_verify_could_not_read_is_broken_only_if_it_is_corrupt(
     refuse(monkeypatch, why)
     assert not world.run_job("verify", dg.RunRequest()).success
     assert told(world) == expected
+
+
+def test_a_damage_that_was_mended_is_not_told_again_once_the_topic_is_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.topic("users")
+    with monkeypatch.context() as damaged:
+        refuse(damaged, LogCorrupt("users: its properties contradict themselves"))
+        world.run_job("verify", dg.RunRequest())
+    for _ in range(2):
+        world.now_ms += DAY_MS
+        assert world.run_job("verify", dg.RunRequest()).success
+    refuse(monkeypatch, StorageUnavailable("users: 403, it says no"))
+    for _ in range(2):
+        world.now_ms += DAY_MS
+        world.run_job("verify", dg.RunRequest())
+        assert told(world) == (False, "WARN", 0)
 
 
 def test_a_clean_that_landed_is_not_said_to_have_failed_where_its_topic_cannot_be_read_just_afterwards(
