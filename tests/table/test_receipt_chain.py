@@ -265,15 +265,28 @@ def test_what_refused_commits_and_kills_left_of_metadata_is_deleted_once_it_is_o
     assert table
     metadata = Path(table.location().removeprefix("file://")) / "metadata"
     left = [metadata / "snap-1-0-x.avro", metadata / "00001-x.metadata.json"]
-    foreign = metadata / "notes.txt"
-    for path in [*left, foreign]:
+    (heads,) = (metadata.parent / "receipts").glob("*/heads")
+    foreign = [metadata / "notes.txt", heads / ".nfs0000000000000001"]
+    for path in [*left, *foreign]:
         path.write_text("x")
     chain.append([draft(1)])
     assert [path for path in left if path.exists()] == left
     for number in range(2, 30):
         chain.append([draft(number)])
     assert [path for path in left if path.exists()] == []
-    assert foreign.exists()
+    assert [path for path in foreign if path.exists()] == foreign
+    require_sound(chain)
+
+
+def test_what_keeps_old_files_from_being_deleted_fails_nothing_that_was_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def strange(*_: object) -> int:
+        raise ValueError("strange")
+
+    monkeypatch.setattr(receipt_chain, "_oldest_ms", strange)
+    chain = chain_at(tmp_path)
+    assert [each.id for each in chain.append([draft(0)])] == ["draft-0"]
     require_sound(chain)
 
 

@@ -46,6 +46,7 @@ from keptlog.table.chain.receipt_files import (
     ReceiptFiles,
     chain_folder,
     head_name,
+    head_sequence,
     receipt_path,
 )
 from keptlog.table.chain.sealed_receipts import CHAIN, SealedReceipts
@@ -60,7 +61,6 @@ from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.references import comparable
 from keptlog.table.metadata.schema import GENERAL_PROPERTIES
 from keptlog.table.namespaces import RECEIPTS
-from keptlog.table.waiting.reach import OUT_OF_REACH
 from keptlog.table.waiting.reaching import one_line, reaching
 
 _logger = logging.getLogger(__name__)
@@ -287,7 +287,7 @@ def _tidy(files: TableFiles, table: Table) -> None:
         metadata = list(files.list(f"{table.location()}/metadata"))
         oldest_ms = _oldest_ms(metadata, table)
         discard(files, [*_old_heads(files, table, oldest_ms), *_old_metadata(metadata, table, oldest_ms)])
-    except OUT_OF_REACH as error:
+    except Exception as error:  # noqa: BLE001  # what was sealed is sealed
         _logger.info("old metadata of the chain of receipts is left for the next time: %s", one_line(error))
 
 
@@ -312,12 +312,11 @@ def _old_heads(files: TableFiles, table: Table, oldest_ms: int) -> list[str]:
     return [
         file.path
         for file in files.list(f"{folder}heads")
-        if file.modified_ms < oldest_ms and _number(file.path) <= end.length and file.path != f"{folder}{end.head_file}"
+        if file.modified_ms < oldest_ms
+        and (number := head_sequence(file.path)) is not None
+        and number <= end.length
+        and file.path != f"{folder}{end.head_file}"
     ]
-
-
-def _number(path: str) -> int:
-    return int(path.rpartition("/")[2].partition("~")[0])
 
 
 def _old_metadata(metadata: Sequence[StoredFile], table: Table, oldest_ms: int) -> list[str]:

@@ -36,6 +36,7 @@ LENGTH, HEAD_SHA256, HEAD_FILE = "chain.length", "chain.head", "chain.head-file"
 """Properties of the chain's table."""
 _IN_A_FOLDER = 1000
 _NAME = re.compile(r"(\d{12})-([A-Za-z0-9._-]+)~([^~/]+)\.json")
+_HEAD_NAME = re.compile(r"(\d{12})~[^~/]+\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,12 @@ def receipt_path(folder: str, receipt: Receipt, attempt: str) -> str:
 def head_name(sequence: int, attempt: str) -> str:
     """The name of a head, below the chain's folder."""
     return f"heads/{sequence:012d}~{attempt}.json"
+
+
+def head_sequence(path: str) -> int | None:
+    """The number of the receipt that a head is of; null for any other file."""
+    form = _HEAD_NAME.fullmatch(path.rpartition("/")[2])
+    return int(form[1]) if form else None
 
 
 def _part(sequence: int) -> str:
