@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from keptlog.engine.engine import Engine
-from keptlog.log.search import FileFindings
+from keptlog.log.search import FileFindings, SearchedFile
+from keptlog.passes.erasures import erase_verify
 from keptlog.storage.object_version import OpenUpload
 from keptlog.table.io.files import TableFiles
+from keptlog.table.removal.search import searched_files
 from tests.erasure.test_planted import almost_erased, live_path
 from tests.erasure.world import KEY, OTHER, World
 
@@ -89,3 +91,25 @@ def test_an_upload_that_is_left_open_is_named_and_not_taken_for_a_writer(
     beside_each_search(monkeypatch, nothing, lambda number: world.append((OTHER, b"%d" % number)))
     (text,) = world.verified().blocked
     assert left.path in text
+
+
+def test_an_upload_that_is_completed_once_the_files_were_listed_keeps_the_request_open(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segment = almost_erased(world)
+    path = live_path(world).with_name("0-staged.parquet")
+    upload = OpenUpload(str(path), "1", world.now_ms)
+    listed = []
+
+    def listing(*args: Any) -> list[SearchedFile]:
+        listed.append(searched_files(*args))
+        if len(listed) == 2:
+            path.write_bytes(segment)
+        return listed[-1]
+
+    monkeypatch.setattr(erase_verify, "searched_files", listing)
+    monkeypatch.setattr(TableFiles, "uploads_below", lambda *_: [] if path.exists() else [upload])
+    (text,) = world.verified().blocked
+    assert upload.path in text
+    (text,) = world.verified().blocked
+    assert f"{path.name} (segment) has 1 record of 1 key" in text

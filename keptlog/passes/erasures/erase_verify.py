@@ -20,7 +20,7 @@ the requests are read again at first, and it is the same table that is looked at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -119,19 +119,21 @@ class Verification:
         for number in range(_ROUNDS):
             with reaching(f"topic {self.topic} can't be listed"):
                 table = self._load()
+                # Earlier: what is completed before the listing is listed, and what is completed later is among these.
+                uploads = set(self.store.files.uploads_below(table.location()))
                 listed = searched_files(self._load, self.store.files)
                 # Later: what was deleted since the listing is in one of the two.
                 versions = self.store.files.versions_below(table.location(), is_proof=True)
                 listed += searched_versions(table.location(), versions.versions, listed)
-                uploads = self.store.files.uploads_below(table.location())
+                uploads.update(self.store.files.uploads_below(table.location()))
             new = [file for file in listed if file not in looked]
             found = self.engine.search(KeySearch(new, wanted, self.hasher, bounds_of), run_id) if new else ()
             looked |= {each.file: each for each in found}
             # One that was there before is no news: it keeps the erasure open, and is named.
-            is_still, known_uploads = known_uploads.issuperset(uploads), set(uploads)
+            is_still, known_uploads = known_uploads.issuperset(uploads), uploads
             if number and (not new or (is_still and all(map(_is_settled, found)))):
                 unknown = (versions.not_looked_at,) if versions.not_looked_at else ()
-                findings = [looked[file] for file in listed] + [_not_searched(each) for each in uploads]
+                findings = [looked[file] for file in listed] + _not_searched(uploads)
                 return _SearchResult(tuple(findings), snapshot_ids(table), unknown)
         return None
 
@@ -219,6 +221,7 @@ def _not_before(erasure: Erasure, now_ms: int) -> int:
     return max([now_ms, *(each.at_ms for each in erasure.reached)])
 
 
-def _not_searched(upload: OpenUpload) -> FileFindings:
+def _not_searched(uploads: Iterable[OpenUpload]) -> list[FileFindings]:
     problem = "nobody can read an upload that was not completed; a purge ends it once it is older than the grace"
-    return FileFindings(SearchedFile(upload.location, 0), FileKind.UNKNOWN, (), problem)
+    files = [SearchedFile(location, 0) for location in sorted(each.location for each in uploads)]
+    return [FileFindings(file, FileKind.UNKNOWN, (), problem) for file in files]
