@@ -15,6 +15,8 @@ built on one of the catalog's. Anything else has landed in another catalog, and 
 A home that was restored from a backup looks the same, if others wrote while that was made. Nobody can tell it from a
 copy but whoever restored it. He moves aside the metadata files that are refused; what they refer to is orphaned then.
 
+A deletion of the topic asks the same: it would take all files of whoever goes on.
+
 Files of a topic of the same name that was deleted before this one was created bear another table's id, and don't count.
 Neither does a copy that ``rewrite_table_path`` has made ready: ``own_folder`` tells of that.
 """
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import LogCorrupt
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import Manifests, References, comparable, comparable_forms, references_of
+from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.own_folder import staged_copy
 
 if TYPE_CHECKING:
@@ -47,6 +50,19 @@ def spared_references(table: Table, stored: Iterable[str], manifests: Manifests)
     if elsewhere:
         raise LogCorrupt(why_refused(table, elsewhere))
     return spared
+
+
+def require_newest(table: Table, stored: Iterable[str]) -> None:
+    """Refuse to delete a topic with which another home goes on.
+
+    Raises:
+        LogCorrupt: the storage knows more than the catalog.
+    """
+    _, elsewhere = told_apart(table, stored, Manifests(table.name()[-1], table.io))
+    if elsewhere:
+        alone = f"catalog.drop_table(({NAMESPACE!r}, NAME))"
+        forget = f"take the topic out of this catalog and leave the files, as PyIceberg's {alone} does"
+        raise LogCorrupt(why_refused(table, elsewhere, forget))
 
 
 def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tuple[References, list[str]]:
@@ -73,12 +89,12 @@ def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tup
     return spared, sorted(elsewhere)
 
 
-def why_refused(table: Table, elsewhere: Sequence[str]) -> str:
-    """Why nothing is deleted, and what to do."""
+def why_refused(table: Table, elsewhere: Sequence[str], leave: str = "purge with that one") -> str:
+    """Why nothing is deleted, and what to do; ``leave`` is what to do if another home goes on."""
     return (
         f"topic {table.name()[-1]}: the storage knows more than this catalog: {elsewhere[-1]}{_more(elsewhere)} is not "
         f"in its history, which ends with {table.metadata_location.rpartition('/')[2]}. Nothing was deleted. Either "
-        "another home goes on with this storage: purge with that one. Or this home was restored from a backup, and no "
+        f"another home goes on with this storage: {leave}. Or this home was restored from a backup, and no "
         "other goes on: move these metadata files out of the topic's folder; keptlog doctor names them"
     )
 

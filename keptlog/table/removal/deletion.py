@@ -50,6 +50,7 @@ from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.loaded import loaded_if_there, names_in
 from keptlog.table.metadata.references import References, comparable, comparable_forms, readable_references
 from keptlog.table.namespaces import DELETING, NAMESPACE
+from keptlog.table.removal.ahead import require_newest
 from keptlog.table.removal.drafts import (
     PURGE,
     Seal,
@@ -147,7 +148,7 @@ class Deletion:
 
         Raises:
             UnknownTopic: there is nothing to delete.
-            LogCorrupt: something else lies in its folder.
+            LogCorrupt: something else lies in its folder, or the storage knows more than the catalog.
             StorageUnavailable: catalog or storage can't be reached; the same call again goes on.
             CommitStateUnknown: the catalog gave no answer; the same call again goes on, or finds no such topic.
         """
@@ -232,9 +233,13 @@ class Deletion:
 
     def _require_own_folder(self) -> None:
         """Look before the topic leaves its namespace: what is refused is to stay as it is."""
+        first = loaded_if_there(self.catalog, NAMESPACE, self.name)
+        listed = list(self.files.list(first.location())) if first else []
+        # Loaded again: what was committed while it was listed is no sign of another catalog.
         if table := loaded_if_there(self.catalog, NAMESPACE, self.name):
-            self.require_own_folder(table, self.files.list(table.location()))
+            self.require_own_folder(table, listed)
             require_alone(self.catalog, table)
+            require_newest(table, [file.path for file in listed])
 
     def require_own_folder(self, table: Table, listed: Iterable[StoredFile]) -> None:
         """Raises LogCorrupt if the topic's folder is not its alone."""
