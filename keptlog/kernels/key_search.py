@@ -37,8 +37,6 @@ from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import opened_segment
 
 _MAGIC_BYTES = 6
-_CUT_BOUND_BYTES = 16
-"""So long may a bound of a longer key be that was cut off: Iceberg's default."""
 _STRANGE = "keptlog does not know this kind of file: look at it, and move it out of the topic's folder"
 _NAMED = (
     "keptlog does not know this kind of file, and the table names it: have whoever made it take it out of the table "
@@ -55,7 +53,7 @@ class Bound:
     column: str
     content: bytes
     is_whole: bool = False
-    """Whether it is known that nothing was cut off."""
+    """Whether it is known that nothing was cut off; no length tells it, for each table may cut at another one."""
 
 
 BoundsOf = Callable[[bytes], Iterable[Bound]]
@@ -163,7 +161,7 @@ class FileSearch:
                 which = self.finder.which(pa.chunked_array([pa.array([bound.content], pa.binary())]))
             if which is not None:
                 look.found.append(_found_in_batch(pa.record_batch([[0]], ["row"]), which, None))
-            elif bound.column != "key" or not (bound.is_whole or len(bound.content) < _CUT_BOUND_BYTES):
+            elif bound.column != "key" or not bound.is_whole:
                 look.problem = (
                     f"another program wrote it, with bounds of {bound.column}s in it, which can't be told by a hash"
                 )
