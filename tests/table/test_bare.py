@@ -51,9 +51,10 @@ def told(table: Table) -> list[Any]:
         for each in [*metadata.statistics, *metadata.partition_statistics]
     ]
     logged = [each.metadata_file for each in metadata.metadata_log]
+    changes = [(each.snapshot_id, each.timestamp_ms) for each in metadata.snapshot_log]
     current = table.current_snapshot()
     names = [str(getattr(metadata, name)) for name in _NAMES]
-    return [table.name(), names, snapshots, refs, statistics, logged, current and current.snapshot_id]
+    return [table.name(), names, snapshots, refs, statistics, logged, changes, current and current.snapshot_id]
 
 
 def _summary(summary: Any) -> tuple[str, dict[str, str]]:

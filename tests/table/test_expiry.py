@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.table.snapshots import Snapshot
 
+from keptlog.passes.repair import Repairer
 from keptlog.table.metadata.references import Manifests, References, references_of
 from keptlog.table.removal.expiry import _follower, expiry_of
 from tests.profiles import examples
+from tests.table.foreign import current_id, roll_back, table_of
+from tests.table.purges import MINUTE_MS, live_paths, paths_of_values
 from tests.table.snapshots import History
-from tests.table.stores import TOPIC, create
+from tests.table.stores import TOPIC, append_each, create, new_id
 
 
 def compared(history: History, expired: list[Snapshot]) -> References:
@@ -108,3 +111,21 @@ def test_files_that_a_repair_has_brought_back_stay(tmp_path: Path) -> None:
     history.add([history.new_file()])
     found = expiry_of(history.table, [first], Manifests(TOPIC, history.table.io)).files
     assert (found.data_bytes, list(found.metadata_bytes)) == ({}, [first.manifest_list])
+
+
+def test_what_somebody_has_rolled_back_stays_for_the_delay_from_then_on(tmp_path: Path) -> None:
+    store = create(tmp_path, config={"file.delete.delay.ms": str(MINUTE_MS)})
+    append_each(store, [("a", "1")])
+    first, before = current_id(tmp_path), live_paths(store)
+    append_each(store, [("a", "2")])
+    lost = live_paths(store) - before
+    made_ms = table_of(tmp_path).metadata.snapshots[-1].timestamp_ms
+    roll_back(tmp_path, first)
+    rolled_back_ms = table_of(tmp_path).metadata.snapshot_log[-1].timestamp_ms
+    proposal = Repairer(store).propose(TOPIC, is_adoption=True, now_ms=rolled_back_ms)
+    assert proposal
+    Repairer(store).repair(proposal, new_id(), now_ms=rolled_back_ms)
+    store.purge(TOPIC, made_ms + MINUTE_MS)
+    assert lost <= paths_of_values(store)
+    store.purge(TOPIC, rolled_back_ms + MINUTE_MS)
+    assert paths_of_values(store) == before

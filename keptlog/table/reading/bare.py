@@ -155,6 +155,7 @@ class _LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class _SnapshotLogEntry:
+    snapshot_id: int
     timestamp_ms: int
 
 
@@ -262,7 +263,7 @@ def _metadata(stored: Mapping[str, Any]) -> _Metadata:
         current_snapshot_id=None if current in {None, -1} else _number(current),
         snapshots=[_snapshot(each) for each in stored.get("snapshots") or ()],
         refs={name: _reference(each) for name, each in (stored.get("refs") or {}).items()},
-        snapshot_log=[_SnapshotLogEntry(_number(each["timestamp-ms"])) for each in stored.get("snapshot-log") or ()],
+        snapshot_log=[_snapshot_log_entry(each) for each in stored.get("snapshot-log") or ()],
         metadata_log=[_log_entry(each) for each in stored.get("metadata-log") or ()],
         statistics=[_statistics(each) for each in stored.get("statistics") or ()],
         partition_statistics=[_statistics(each) for each in stored.get("partition-statistics") or ()],
@@ -293,6 +294,10 @@ def _reference(stored: Mapping[str, Any]) -> _Reference:
 
 def _log_entry(stored: Mapping[str, Any]) -> _LogEntry:
     return _LogEntry(_text(stored["metadata-file"]), _number(stored["timestamp-ms"]))
+
+
+def _snapshot_log_entry(stored: Mapping[str, Any]) -> _SnapshotLogEntry:
+    return _SnapshotLogEntry(_number(stored["snapshot-id"]), _number(stored["timestamp-ms"]))
 
 
 def _statistics(stored: Mapping[str, Any]) -> _StatisticsFile:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
@@ -66,13 +67,18 @@ def replaced_before(table: Table, moment_ms: int) -> list[Snapshot]:
 
 
 def replaced_at_ms(table: Table) -> dict[int, int]:
-    """Snapshot to when another one took its place; when it was made, if none that is still there was built on it."""
-    made_ms = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in table.metadata.snapshots}
+    """Snapshot to when another one took its place; when it was made, if none that is still known has.
+
+    That is one that was built on it, or to which somebody has rolled back.
+    """
+    metadata = table.metadata
+    made_ms = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots}
+    changes = [(snapshot.parent_snapshot_id, snapshot.timestamp_ms) for snapshot in metadata.snapshots]
+    changes += [(before.snapshot_id, after.timestamp_ms) for before, after in pairwise(metadata.snapshot_log)]
     replaced_ms: dict[int, int] = {}
-    for snapshot in table.metadata.snapshots:
-        if snapshot.parent_snapshot_id in made_ms:
-            known_ms = replaced_ms.get(snapshot.parent_snapshot_id, 0)
-            replaced_ms[snapshot.parent_snapshot_id] = max(known_ms, snapshot.timestamp_ms)
+    for snapshot_id, at_ms in changes:
+        if snapshot_id in made_ms:
+            replaced_ms[snapshot_id] = max(replaced_ms.get(snapshot_id, 0), at_ms)
     return made_ms | replaced_ms
 
 
