@@ -37,6 +37,24 @@ def test_a_request_is_not_verified_before_what_was_partitioned_by_its_key_is_gon
     assert world.verified().erasure.state == "verified"
 
 
+def test_no_empty_folder_keeps_the_name_that_a_key_has_given_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    partitioned_by_key(world)
+    (folder,) = tmp_path.rglob(f"key={quote_plus(b64encode(KEY))}")
+    (file,) = folder.iterdir()
+    beside = folder / "of-another-program"
+    beside.touch()
+    world.store.files.delete(str(file))
+    assert (file.exists(), beside.exists()) == (False, True)
+    beside.unlink()
+    world.later(2 * DAY_MS)
+    world.purge()
+    assert not folder.exists()
+    assert folder.parent.exists()
+
+
 def test_a_request_is_not_verified_while_a_summary_in_old_metadata_names_a_partition_of_its_key(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.create()

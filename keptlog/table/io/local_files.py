@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import stat
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ def open_local(local: str, mode: str) -> pa.OSFile:
 
 
 def delete_local(local: str) -> None:
-    """Delete a file; what is already gone is no error.
+    """Delete a file; what is already gone is no error. Empty folders go too whose names have a value of a record.
 
     Raises:
         OSError: it can't be; or it is a link, and what it leads to would stay, also where its disk is not mounted now.
@@ -57,6 +58,15 @@ def delete_local(local: str) -> None:
         raise PermissionError(errno.EPERM, why)
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
+    with contextlib.suppress(OSError):  # not empty, or gone
+        for folder in itertools.takewhile(_is_named_by_value, path.parents):
+            folder.rmdir()
+
+
+def _is_named_by_value(folder: Path) -> bool:
+    """Whether it is called as Iceberg's of a partition field are, ``key=YWRh``; the number of a log tells nothing."""
+    name, is_value, _ = folder.name.partition("=")
+    return bool(is_value) and name != "partition"
 
 
 def local_exists(local: str) -> bool:
