@@ -61,6 +61,8 @@ class ErasureRuns:
 
     requests: list[dg.RunRequest] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    names: dict[str, Sequence[str]] = field(default_factory=dict)
+    """By job, what the run that is asked for works on."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ class _Job:
                 states.append(f"{seen.locations[each.topic]}#{runs}")
         if names:
             names, states = names[:LOGS_PER_RUN], states[:LOGS_PER_RUN]
+            asked.names[self.name] = names
             asked.requests.append(_request(self.mount, self.name, names, states, seen.now_ms))
 
     def _again_ms(self, wanted: _Wanted, now_ms: int) -> int:
@@ -146,10 +149,15 @@ def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> Er
     return asked
 
 
-def look_request(mount: Mount, topics: Sequence[str], seen: Overview) -> dg.RunRequest:
-    """A run that looks how far the erasures of large topics are, and verifies those that are deleted."""
-    states = [seen.locations[topic] for topic in topics]
-    return _request(mount, VERIFY_ERASURES_JOB_NAME, topics, states, seen.now_ms)
+def ask_for_look(mount: Mount, topics: Sequence[str], asked: ErasureRuns, seen: Overview) -> None:
+    """Ask for a run that looks how far the erasures of large topics are, and verifies those that are deleted.
+
+    A run that is asked for already to verify those of a topic looks how far they are, too.
+    """
+    left = [topic for topic in topics if topic not in asked.names.get(VERIFY_ERASURES_JOB_NAME, ())]
+    if left:
+        states = [seen.locations[topic] for topic in left]
+        asked.requests.append(_request(mount, VERIFY_ERASURES_JOB_NAME, left, states, seen.now_ms))
 
 
 @dataclass(frozen=True)

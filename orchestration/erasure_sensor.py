@@ -15,7 +15,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import dagster as dg
@@ -31,8 +32,8 @@ from keptlog.dagster.orchestration.erasure_needs import PassLengths, TopicNeed, 
 from keptlog.dagster.orchestration.erasure_requests import (
     AGAIN_MS,
     ErasureRuns,
+    ask_for_look,
     last_looks,
-    look_request,
     requests_for,
 )
 from keptlog.dagster.orchestration.in_flight import (
@@ -40,6 +41,7 @@ from keptlog.dagster.orchestration.in_flight import (
     UNDER_WAY,
     VERIFY_ERASURES_JOB_NAME,
     slow_runs,
+    topics_in_flight,
 )
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import set_pool_size
@@ -123,8 +125,7 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     needs = memory.needs.of(seen, workable, _lengths(tick)) if workable else []
     asked = _asked(tick, needs)
     asked.reasons.extend(line for line in slow if line not in asked.reasons)
-    if large:
-        asked.requests.append(look_request(mounted.mount, large, seen))
+    ask_for_look(mounted.mount, large, asked, seen)
     events, cursor = _events(mounted, news, memory)
     reason = None if asked.requests else _why_nothing(news, needs, asked.reasons)
     until_ms = _quiet_until_ms(tick, needs)
@@ -163,23 +164,27 @@ def _asked(tick: _Tick, needs: Sequence[TopicNeed]) -> ErasureRuns:
     asked = requests_for(OwnRuns.of_tick(tick.mounted), wanted, tick.seen)
     if any(request.job_name == tick.mounted.mount.name(CLEAN_JOB) for request in asked.requests):
         set_pool_size(tick.mounted, broker.log_cleaner_threads)
-    return ErasureRuns(asked.requests, [*reasons, *asked.reasons])
+    return replace(asked, reasons=[*reasons, *asked.reasons])
 
 
 def _looked(tick: _Tick) -> tuple[bool, list[str]]:
-    """Look at topics whose erasures may be further than is known; gives whether, and those too large for it."""
+    """Look at topics whose erasures may be further than is known; gives whether, and those too large for it.
+
+    A large topic that a run is looking at waits for it: looks pile up that take longer than the pause between two.
+    """
     candidates = [topic for topic, each in tick.workable.items() if _may_be_further(topic, each, tick)]
     if not candidates:
         return False, []
-    sizes: Counter[str] = Counter()
-    for log in tick.seen.logs:
-        sizes[log.topic_partition.topic] += total_bytes(log.segments)
+    too_large = _large_among(candidates, tick)
+    busy = _looked_through_now(too_large, tick)
     until_ms, is_any, large = monotonic_ms() + LOOKING_MS, False, []
     for topic in candidates:
         if monotonic_ms() >= until_ms:
             break
+        if topic in busy:
+            continue
         tick.memory.looked[topic] = (tick.seen.locations[topic], tick.seen.now_ms)
-        if sizes[topic] >= LARGE_BYTES:
+        if topic in too_large:
             large.append(topic)
             tick.memory.in_runs.add(topic)
             continue
@@ -188,6 +193,22 @@ def _looked(tick: _Tick) -> tuple[bool, list[str]]:
         tick.memory.failed.pop(topic, None)
         tick.memory.failed |= _advanced(tick, topic)
     return is_any, large
+
+
+def _large_among(topics: Sequence[str], tick: _Tick) -> AbstractSet[str]:
+    sizes: Counter[str] = Counter()
+    for log in tick.seen.logs:
+        sizes[log.topic_partition.topic] += total_bytes(log.segments)
+    return {topic for topic in topics if sizes[topic] >= LARGE_BYTES}
+
+
+def _looked_through_now(topics: AbstractSet[str], tick: _Tick) -> AbstractSet[str]:
+    """Those of these topics that a run is looking through, or is to."""
+    if not topics:
+        return topics
+    own = OwnRuns.of_tick(tick.mounted)
+    runs = topics_in_flight(own, VERIFY_ERASURES_JOB_NAME, own.records(*UNDER_WAY))
+    return set(filter(runs.includes_topic, topics))
 
 
 def _forget_lost_looks(tick: _Tick) -> Sequence[str]:

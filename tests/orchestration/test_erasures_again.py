@@ -167,6 +167,38 @@ def test_a_large_topic_that_a_run_has_looked_at_or_is_looking_at_is_not_looked_a
     assert all(each.job_name != VERIFY_ERASURES_JOB_NAME for each in world.requests(erasure_sensor))
 
 
+def test_a_large_topic_that_is_appended_to_is_looked_at_by_one_run_at_a_time(
+    world: World, users: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (request,) = look(world, monkeypatch)
+    run = world.instance.create_run_for_job(
+        verify_erasures, run_config=request.run_config, tags=dict(request.tags), status=dg.DagsterRunStatus.STARTED
+    )
+    for _ in range(7):
+        world.append("users", ("other", "2"), age_ms=0)
+        world.now_ms += LOOK_AGAIN_MS
+        assert looks(world) == []
+    world.instance.report_run_canceled(run)
+
+    assert looks(world) == [["users"]]
+
+
+def test_a_large_topic_that_a_run_is_to_verify_is_not_looked_at_by_another_beside_it(
+    world: World, users: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted(world)
+    ask(world, by_ms=30 * DAY_MS, request_id="r2")
+    monkeypatch.setattr(erasure_sensor_module, "LARGE_BYTES", 1)
+
+    assert looks(world) == [["users"]]
+
+
+def looks(world: World) -> list[list[str]]:
+    """What topics a tick asks runs to look through, run by run."""
+    requests = world.requests(erasure_sensor)
+    return [asked_for(each) for each in requests if each.job_name == VERIFY_ERASURES_JOB_NAME]
+
+
 def look(world: World, monkeypatch: pytest.MonkeyPatch) -> list[dg.RunRequest]:
     """What a tick asks for of a large topic that was cleaned elsewhere, and waits for a long time."""
     monkeypatch.setattr(erasure_sensor_module, "LARGE_BYTES", 1)
