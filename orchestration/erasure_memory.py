@@ -44,6 +44,10 @@ class ErasureMemory:
     quiet: QuietTick | None = None
     _digests: dict[str, tuple[OpenErasures, str]] = field(default_factory=dict)
 
+    def looked_ms(self, topic: str) -> int:
+        """When a topic was looked at; long ago if it was not."""
+        return self.looked[topic][1] if topic in self.looked else 0
+
     def digest_of(self, topic: str, erasures: OpenErasures) -> str:
         """A few characters that change whenever a topic's erasures do."""
         known = self._digests.get(topic)

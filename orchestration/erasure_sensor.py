@@ -16,7 +16,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import dagster as dg
@@ -86,6 +86,17 @@ class _Tick:
         return {topic: each for topic, each in self.seen.open_erasures.items() if topic not in self.seen.unreadable}
 
 
+@dataclass
+class _Looks:
+    """What came of a tick's looks at single topics."""
+
+    is_any: bool = False
+    too_large: list[str] = field(default_factory=list)
+    """Topics that are too large for it: a run is to look at them."""
+    are_all: bool = True
+    """Whether there was time for all that may be further."""
+
+
 def erasure_sensor(automation: Automation) -> dg.SensorDefinition:
     """The sensor of a home."""
     mount, jobs = automation.mount, automation.jobs
@@ -115,8 +126,8 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     if memory.quiet and memory.quiet.still_holds(tick.seen, context.cursor):
         return dg.SensorResult(skip_reason=memory.quiet.reason, cursor=memory.quiet.cursor)
     slow = _forget_lost_looks(tick)
-    is_any, large = _looked(tick)
-    if is_any:
+    looks = _looked(tick)
+    if looks.is_any:
         tick = _Tick(mounted, memory, log_store.observer.look(now_ms))
     seen, workable = tick.seen, tick.workable
     news = ErasureNews(seen, failed={topic: why for topic, why in memory.failed.items() if topic in workable})
@@ -125,10 +136,10 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     needs = memory.needs.of(seen, workable, _lengths(tick)) if workable else []
     asked = _asked(tick, needs)
     asked.reasons.extend(line for line in slow if line not in asked.reasons)
-    ask_for_look(mounted.mount, large, asked, seen)
+    ask_for_look(mounted.mount, looks.too_large, asked, seen)
     events, cursor = _events(mounted, news, memory)
     reason = None if asked.requests else _why_nothing(news, needs, asked.reasons)
-    until_ms = _quiet_until_ms(tick, needs)
+    until_ms = _quiet_until_ms(tick, needs) if looks.are_all else None
     memory.quiet = QuietTick(seen.locations, now_ms, until_ms, cursor, reason) if reason and until_ms else None
     return dg.SensorResult(run_requests=asked.requests, skip_reason=reason, asset_events=events, cursor=cursor)
 
@@ -167,32 +178,34 @@ def _asked(tick: _Tick, needs: Sequence[TopicNeed]) -> ErasureRuns:
     return replace(asked, reasons=[*reasons, *asked.reasons])
 
 
-def _looked(tick: _Tick) -> tuple[bool, list[str]]:
-    """Look at topics whose erasures may be further than is known; gives whether, and those too large for it.
+def _looked(tick: _Tick) -> _Looks:
+    """Look at topics whose erasures may be further than is known, those first that were not looked at for longest.
 
     A large topic that a run is looking at waits for it: looks pile up that take longer than the pause between two.
     """
     candidates = [topic for topic, each in tick.workable.items() if _may_be_further(topic, each, tick)]
+    looks = _Looks()
     if not candidates:
-        return False, []
+        return looks
     too_large = _large_among(candidates, tick)
     busy = _looked_through_now(too_large, tick)
-    until_ms, is_any, large = monotonic_ms() + LOOKING_MS, False, []
-    for topic in candidates:
+    until_ms = monotonic_ms() + LOOKING_MS
+    for topic in sorted(candidates, key=tick.memory.looked_ms):
         if monotonic_ms() >= until_ms:
+            looks.are_all = False
             break
         if topic in busy:
             continue
         tick.memory.looked[topic] = (tick.seen.locations[topic], tick.seen.now_ms)
         if topic in too_large:
-            large.append(topic)
+            looks.too_large.append(topic)
             tick.memory.in_runs.add(topic)
             continue
-        is_any = True
+        looks.is_any = True
         tick.memory.in_runs.discard(topic)
         tick.memory.failed.pop(topic, None)
         tick.memory.failed |= _advanced(tick, topic)
-    return is_any, large
+    return looks
 
 
 def _large_among(topics: Sequence[str], tick: _Tick) -> AbstractSet[str]:
