@@ -9,9 +9,9 @@ A topic may have been deleted, and another one of the same name made. What Dagst
 that of the new one, with its numbers and with checks that passed. So such a log counts as one of which nothing was
 told. All that was told of the old topic was told before anything of the new one; so it is found by few looks.
 
-Dagster alone knows what it was told: it is asked once for each topic in a process, a few topics a tick. What is due, is
-being cleaned, or has failed, is left to its clean. What was to be cleaned by a run that was cancelled is not. What was
-found broken stays missing until somebody has read it back: this look reads no record.
+Dagster alone knows what it was told: it is asked once for each topic of a mount in a process, a few topics a tick. What
+is due, is being cleaned, or has failed, is left to its clean. What was to be cleaned by a run that was cancelled is
+not. What was found broken stays missing until somebody has read it back: this look reads no record.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Known:
 
 def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMaterialization]:
     """Materializations, at most so many, of clean sections of which Dagster was never told."""
-    known = tick.log_store.remembered(_Known, lambda _: _Known())
+    known = tick.log_store.remembered(_Known, lambda _: _Known(), tick.mount.name_prefix)
     known.ticks += 1
     found_whole = _as_clean_as_can_be(tick, seen)
     untold = {each: left for each, logs in found_whole if (left := _without(logs, known.told[each]))}
@@ -81,7 +81,7 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
 
 def ask_again(tick: Tick, stored: AbstractSet[dg.AssetKey]) -> None:
     """Forget what Dagster was told of others than these: somebody has wiped them, or its database is another one."""
-    told = tick.log_store.remembered(_Known, lambda _: _Known()).told
+    told = tick.log_store.remembered(_Known, lambda _: _Known(), tick.mount.name_prefix).told
     for section in [each for each in told if each[0] not in stored]:
         del told[section]
 

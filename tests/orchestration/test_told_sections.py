@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
 from unittest.mock import Mock
 
 import dagster as dg
@@ -54,33 +57,68 @@ def test_so_it_is_where_all_sections_were_wiped(world: World, *, is_new_process:
     assert world.instance.get_materialized_partitions(KEYS.dirty("users")) == {"users-0", "users-1"}
 
 
-def test_two_mounts_of_one_home_in_one_process_are_each_told_all_of_it(world: World) -> None:
-    world.topic("users", LOGS)
-    mounts = {name: build_defs(world.path, world.resources, name_prefix=name, key_prefix=name) for name in ("a", "b")}
-    cursors: dict[str, str | None] = {}
+@dataclass
+class Mounts:
+    """Two mounts of one home in one process."""
 
-    def tick(name: str) -> int:
-        """One of a mount: of how many sections it tells."""
-        sensor = mounts[name].get_repository_def().get_sensor_def(f"{name}_dirty_ratio_sensor")
-        with dg.build_sensor_context(
-            world.instance, cursor=cursors.get(name), resources=mounts[name].resources, sensor_name=sensor.name
-        ) as context:
+    world: World
+    defs: dict[str, dg.Definitions]
+    cursors: dict[str, str | None] = field(default_factory=dict)
+
+    def tick(self, name: str) -> int:
+        """One of a mount: of how many dirty sections it tells."""
+        sensor = self.defs[name].get_repository_def().get_sensor_def(f"{name}_dirty_ratio_sensor")
+        instance, resources, cursor = self.world.instance, self.defs[name].resources, self.cursors.get(name)
+        with dg.build_sensor_context(instance, cursor=cursor, resources=resources, sensor_name=sensor.name) as context:
             data = sensor.evaluate_tick(context)
-        cursors[name] = data.cursor
+        self.cursors[name] = data.cursor
         for each in data.asset_events:
-            world.instance.report_runless_asset_event(each)
+            instance.report_runless_asset_event(each)
         return sum(each.asset_key == dg.AssetKey([name, "users", "dirty"]) for each in data.asset_events)
 
+
+@pytest.fixture
+def mounts(world: World) -> Mounts:
+    names = ("a", "b")
+    return Mounts(
+        world, {each: build_defs(world.path, world.resources, name_prefix=each, key_prefix=each) for each in names}
+    )
+
+
+def test_two_mounts_of_one_home_in_one_process_are_each_told_all_of_it(world: World, mounts: Mounts) -> None:
+    world.topic("users", LOGS)
     for _ in range(6):
-        tick("a")
-        tick("a")  # it ticks more often
-        tick("b")
-    for name in mounts:
+        mounts.tick("a")
+        mounts.tick("a")  # it ticks more often
+        mounts.tick("b")
+    for name in mounts.defs:
         key = dg.AssetKey([name, "users", "dirty"])
         assert len(world.instance.get_materialized_partitions(key)) == LOGS
-    assert [tick(name) for name in ("a", "b", "a", "b")] == [0, 0, 0, 0]
+    assert [mounts.tick(name) for name in ("a", "b", "a", "b")] == [0, 0, 0, 0]
     world.append("users", ("a", "1"))
-    assert [tick(name) for name in ("a", "b", "a", "b")] == [1, 1, 0, 0]
+    assert [mounts.tick(name) for name in ("a", "b", "a", "b")] == [1, 1, 0, 0]
+
+
+def test_two_mounts_of_one_home_ask_dagster_once_each_what_it_was_told(
+    world: World, mounts: Mounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.topic("users")
+    for _ in range(2):  # from then on Dagster has all keys
+        mounts.tick("a")
+        mounts.tick("b")
+    storage = type(world.instance.event_log_storage)
+    really, asked = storage.get_materialized_partitions, Counter[str]()
+
+    def counted(self: Any, key: dg.AssetKey, *bounds: Any) -> set[str]:
+        asked[key.to_user_string()] += 1
+        return really(self, key, *bounds)
+
+    monkeypatch.setattr(storage, "get_materialized_partitions", counted)
+    for _ in range(3):
+        mounts.tick("a")
+        mounts.tick("b")
+
+    assert asked == {}
 
 
 def test_a_mount_asks_dagster_for_keys_below_its_own_prefix_alone(
