@@ -9,7 +9,8 @@ is told that the plan is stale.
 
 Java starts while the plan is made, if logs are named. If nothing is to be done after all, it is ended.
 
-What one op hands the next is kept by a resource of its own: a project's IO manager may know tables only.
+What one op hands the next is kept by a resource of its own (``resources/passes.py``): a project's IO manager may know
+tables only, and Dagster's own deletes nothing.
 """
 
 import dagster as dg
@@ -30,6 +31,7 @@ from keptlog.dagster.assets.report import (
     run_id_of,
     wrong_among,
 )
+from keptlog.dagster.resources.passes import IS_LAST
 from keptlog.log.plan import describe_step
 from keptlog.log.steps import Compact, Expire
 from keptlog.log.words.counted import counted
@@ -96,7 +98,7 @@ def clean_job(mount: Mount) -> dg.JobDefinition:
 
     @dg.op(
         name=mount.name("commit"),
-        out=handed_on,
+        out=dg.Out(io_manager_key=mount.name(PASSES), metadata={IS_LAST: True}),
         required_resource_keys=mount.needs("log_store", "clock"),
         description="Make what was rewritten live, one commit a topic; report it; fail if a log was not cleaned.",
     )

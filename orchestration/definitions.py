@@ -46,6 +46,7 @@ from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.io_manager import topic_io_manager
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource
+from keptlog.dagster.resources.passes import pass_io_manager
 from keptlog.dagster.resources.spark import SparkResource
 from keptlog.errors import InvalidConfig
 
@@ -190,11 +191,11 @@ def _resources(
     return {"log_store": log_store, **made, **{name: each for name, each in given.items() if name != "log_store"}}
 
 
-def _fixed(mount: Mount, log_store: LogStoreResource) -> dict[str, dg.ResourceDefinition | dg.FilesystemIOManager]:
+def _fixed(mount: Mount, log_store: LogStoreResource) -> dict[str, dg.ResourceDefinition]:
     """What no run's configuration changes: a run of one home that works on another would be seen by neither."""
     home = dg.ResourceDefinition.hardcoded_resource(log_store, f"The topics in {log_store.told}")
     loading = topic_io_manager(mount.name("log_store"), mount.name("spark"))
-    return {"log_store": home, PASSES: dg.FilesystemIOManager(), TOPIC_IO_MANAGER: loading}
+    return {"log_store": home, PASSES: pass_io_manager(), TOPIC_IO_MANAGER: loading}
 
 
 def _text(home: str | Path) -> str:
