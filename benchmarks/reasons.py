@@ -16,9 +16,9 @@ _REWRITE = (
     "skip pages, nor copy the chunk of a column undecoded"
 )
 _RANDOM_KEYS = (
-    f"{_REWRITE}. The machine's speed changes from minute to minute: five runs of this case, on two kinds of processor, "
-    "gave 1.11 to 1.28 of the floor, 0.75 to 0.95 of Polars, 0.52 to 0.64 of DuckDB. A run with new workers, for Spark "
-    "ends those that were idle for a minute, takes a fifth longer"
+    f"{_REWRITE}. The machine's speed changes from minute to minute: five runs of this case, on two processors, "
+    "gave 1.11 to 1.28 of the floor, 0.75 to 0.95 of Polars, 0.52 to 0.64 of DuckDB. A run with new workers, for "
+    "Spark ends those that were idle for a minute, takes a fifth longer"
 )
 _MAP = (
     "nearly 80 % of a task's CPU is the decoding and the grouping of all keys, as much each. Of values only row groups "
