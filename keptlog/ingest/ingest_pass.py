@@ -25,7 +25,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ from keptlog.log.lost_deletions import (
     missing_offsets,
     seen_current,
     warning_of_deletions,
+    why_compared_too_slowly,
     why_deletions_may_lack,
     with_times,
 )
@@ -122,24 +123,35 @@ class Ingest:
         # Before anything is created: without Spark nothing can be read.
         is_work = plans.reconcile or any(plans.lag.values())
         jobs = self.engine.start_jobs(run_id, progress) if is_work else None
+        reconciliation: Reconciliation | None = None
+        if jobs and plans.reconcile:
+            # It reads the source alone.
+            reconciliation = Reconciliation(self.store, jobs.within(()), self.clock_ms())
+            reconciliation.look(plans.source, plans.topics)
+            plans = self._up_to_now(plans)
         cut = plans.source.cut([each.plan for each in plans.topics], jobs.cores if jobs else 1)
         topics = list(zip(plans.topics, cut, strict=True))
         for topic, parts in topics:
             _require_covered(topic.plan, parts)
-        run = _Run(self.store, plans, run_id, progress, self.clock_ms)
+        run = _Run(self.store, plans, run_id, progress, self.clock_ms, reconciliation=reconciliation)
         for topic, parts in topics:
             run.begin(topic, parts)
         if jobs:
             jobs = jobs.within(sorted(described.data_location for _, described in run.begun))
-        if jobs and plans.reconcile:
-            run.reconciliation = Reconciliation(self.store, jobs)
-            run.reconciliation.look(plans.source, plans.topics)
-        if jobs:
+            if reconciliation:
+                reconciliation.jobs = jobs
             run.write(jobs)
         for plan, described in run.begun:
             run.land(plan, described)
         failed, warnings = plans.failed | run.failed, (*plans.warnings, *run.warnings)
         return IngestResult(run_id, tuple(run.created), tuple(run.committed), failed, warnings)
+
+    def _up_to_now(self, plans: IngestPlans) -> IngestPlans:
+        """The plans of what was compared, up to where its source ends by now (``keptlog.ingest.reconcile``)."""
+        if plans.source.is_copy:
+            return plans
+        stored, failed = self._stored([each.plan.topic for each in plans.topics if not each.is_new])
+        return plans.up_to(plans.source.survey(stored), stored, failed)
 
     def _stored(self, topics: Collection[str]) -> tuple[dict[str, StoredSource | None], dict[str, KeptlogError]]:
         """What each topic here remembers, null for one that does not exist; and those that can't be read."""
@@ -203,11 +215,11 @@ class _Run:
     def land(self, plan: IngestPlan, topic: Topic) -> None:
         """Commit what was read of a topic, of each topic-partition as far as nothing is missing before it."""
         intakes, broken = self._read(plan)
-        if self.reconciliation:
-            intakes, doubted = self._completed(self.reconciliation, topic, intakes)
-        else:
-            intakes, doubted = self._without_doubt(plan, intakes, topic.config.delete_retention_ms)
+        intakes, doubted = self._without_doubt(plan, intakes, topic.config.delete_retention_ms)
         broken |= doubted
+        if self.reconciliation:
+            intakes, unequal = self._completed(self.reconciliation, topic, intakes)
+            broken |= unequal
         for name, error in broken.items():
             _logger.info("%s was not read to its end: %s", name, error)
         self.failed |= broken
@@ -268,7 +280,8 @@ class _Run:
         ``own_ms`` is the topic's ``delete.retention.ms`` here.
         """
         gapped = {each.range.partition for each in intakes if missing_offsets(each.range, each.records)}
-        if not gapped or self.plans.skip_lost:
+        compared = self.reconciliation
+        if not gapped or self.plans.skip_lost or (compared and self.plans.source.is_copy):
             return list(intakes), {}
         try:
             kept_ms = self.plans.source.tombstones_kept_ms(plan, gapped)
@@ -285,7 +298,12 @@ class _Run:
                 continue
             told_ms = kept_ms[read.partition]
             kept = TombstoneRetention(own_ms, is_known=False) if told_ms is None else TombstoneRetention(told_ms)
-            if why := why_deletions_may_lack(plan.topic, read, kept, now_ms):
+            if compared and not read.is_first:
+                why = why_compared_too_slowly(plan.topic, compared.since_ms, kept, now_ms)
+                read = replace(read, position_as_of_ms=compared.since_ms)
+            else:
+                why = why_deletions_may_lack(plan.topic, read, kept, now_ms)
+            if why:
                 stopped[str(each.topic_partition)] = InvalidConfig(why)
                 continue
             taken.append(each)

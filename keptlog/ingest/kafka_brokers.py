@@ -79,6 +79,10 @@ class KafkaBrokers:
     wait_seconds: float = WAIT_SECONDS
     """So long each of the brokers' few answers is waited for."""
 
+    @property
+    def is_copy(self) -> bool:
+        return False
+
     def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
         """As ``Source`` says; a cluster that does not answer fails its topics, a partition without a leader itself."""
         topics: list[TopicSurvey] = []

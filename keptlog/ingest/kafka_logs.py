@@ -93,6 +93,10 @@ class KafkaLogs:
     def topics(self) -> Collection[str]:
         return self.logs.keys()
 
+    @property
+    def is_copy(self) -> bool:
+        return True
+
     def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
         """As ``Source`` says; a log that can't be read to its end fails alone."""
         failed: dict[str, KeptlogError] = {}

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, UnknownTopic
-from keptlog.log.source import IngestPlan
+from keptlog.log.source import IngestPlan, StoredSource, with_later_ends, with_leader_epochs
 from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from keptlog.ingest.source import Source
+    from keptlog.ingest.source import Source, Survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,31 @@ class IngestPlans:
             for partition in set(range(topic.plan.partitions)) - set(topic.plan.stopped):
                 lag[TopicPartition(topic.plan.topic, partition)] = ranges.get(partition, 0)
         return {name: offsets for name, offsets in sorted(lag.items()) if str(name) not in self.failed}
+
+    def up_to(
+        self,
+        survey: Survey,
+        stored: Mapping[str, StoredSource | None],
+        failed: Mapping[str, KeptlogError],
+    ) -> IngestPlans:
+        """What there is to do, up to where the source ends by a later survey; what is not here stays as it is."""
+        plans = [each.plan for each in self.topics]
+        names = {str(TopicPartition(plan.topic, each.partition)) for plan in plans for each in plan.ranges}
+        names |= {plan.topic for plan in plans}
+        failed_now = {name: error for name, error in survey.failed.items() if name in names}
+        there = {each.topic: each.there for each in survey.topics}
+
+        def up_to_there(planned: PlannedTopic) -> PlannedTopic | None:
+            known, found = stored.get(planned.plan.topic), there.get(planned.plan.topic)
+            if not known:
+                return planned
+            if not found:
+                return None
+            plan = with_leader_epochs(with_later_ends(planned.plan, found), known, found)
+            return replace(planned, plan=plan)
+
+        topics = tuple(filter(None, map(up_to_there, self.topics)))
+        return replace(self, topics=topics, failed={**self.failed, **failed, **failed_now})
 
     def of_topics_here(self) -> IngestPlans:
         """What there is to do without creating a topic: those that were asked for were here, and may be deleted since.

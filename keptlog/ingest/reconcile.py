@@ -13,8 +13,11 @@ stood at one of them, each lost one at its own, so there always are enough. No r
 ever have that offset. Which of them it is does not matter, since nothing else is known of the key behind the position:
 the highest are taken, so that little of what was staged is written once more.
 
-All of it is read before what is new: what vanishes between the two is then among what is new. What the source removed
-from its beginning (retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
+All of it is read before what is new, and then the source is asked once more where it ends. Its cleaner comes no further
+than that, so what superseded a record that is gone lies below it, or lay there. A key that vanishes later is deleted by
+a tombstone among what is new, unless ``delete.retention.ms`` is over before that was read: then nothing lands where
+offsets are missing. A copy does not change, and is asked once. What the source removed from its beginning (retention,
+``kafka-delete-records``) was deleted by nobody, and stays here.
 
 Only what was read whole tells what is gone. A damage that was skipped may hold a key that seems to be gone, or a newer
 record of it. So may a segment that a copy lacks, or a part that can't be read and what lies behind it. Then nothing of
@@ -63,6 +66,8 @@ class Reconciliation:
 
     store: LogStore
     jobs: Jobs
+    since_ms: int
+    """A time before anything was compared."""
     gone: dict[TopicPartition, dict[bytes, int]] = field(default_factory=dict)
     failed: dict[TopicPartition, KeptlogError] = field(default_factory=dict)
     skipped: dict[TopicPartition, list[str]] = field(default_factory=lambda: defaultdict(list))

@@ -59,6 +59,11 @@ class Source(Protocol):
         """The topics here that are to be filled from it; they need not exist."""
         ...
 
+    @property
+    def is_copy(self) -> bool:
+        """Whether parts read what the survey saw, and notice if it has changed; or it goes on growing meanwhile."""
+        ...
+
     def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
         """Look at some of the topics; changes nothing. A topic that can't be looked at fails alone.
 

@@ -37,6 +37,7 @@ from keptlog.log.topic_partition import MAX_PARTITIONS, TopicPartition
 
 _ADDRESS = re.compile(r"([A-Za-z_]+://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+)(:(?P<port>[0-9]{1,9}))?")
 _LARGEST_PORT = 65_535
+_NO_PARTITION = "its source does not have this partition any more: look there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,22 @@ def with_leader_epochs(plan: IngestPlan, stored: StoredSource, found: SourceTopi
     return replace(plan, ranges=tuple(ranges), stopped=stopped)
 
 
+def with_later_ends(plan: IngestPlan, found: SourceTopic) -> IngestPlan:
+    """The plan, up to where its logs end by a later look; what could not be seen then is left out."""
+    logs = {log.partition: log for log in found.logs}
+    stopped = dict(plan.stopped)
+    ranges: list[OffsetRange] = []
+    for each in plan.ranges:
+        log = logs.get(each.partition)
+        if log is None and found.is_whole:
+            stopped[each.partition] = _NO_PARTITION
+        elif log and log.end_offset > each.end_offset:
+            ranges.append(replace(each, end_offset=log.end_offset, end_epoch=log.leader_epoch))
+        elif log:
+            ranges.append(each)
+    return replace(plan, ranges=tuple(ranges), stopped=stopped)
+
+
 def why_refilled(log: TopicPartition, position: int, end_offset: int | None) -> str:
     """Why a log must not be gone on with that was cut off below the position, and the choice.
 
@@ -287,7 +304,7 @@ def _why_stopped(topic: str, position: int | None, log: SourceLog | None, *, ski
     if position is None:
         return None
     if log is None:
-        return "its source does not have this partition any more: look there"
+        return _NO_PARTITION
     if position > log.end_offset:
         return (
             f"it ends at offset {position} here and at {log.end_offset} at its source, which was cut off, created "

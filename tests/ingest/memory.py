@@ -60,6 +60,10 @@ class MemorySource:
     """The delete.retention.ms of all topics; null for none, because they are not compacted."""
 
     @property
+    def is_copy(self) -> bool:
+        return False
+
+    @property
     def topics(self) -> Collection[str]:
         return self.ends.keys()
 

@@ -77,6 +77,10 @@ class CompactedTopic:
         state = {record.key.decode(): record.value for record in self.records if record.key}
         return {key: value.decode() for key, value in state.items() if value}
 
+    @property
+    def is_copy(self) -> bool:
+        return False
+
     def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
         there = SourceTopic(SourceIdentity("t", "id"), (SourceLog(0, self.log_start, self.end),))
         return Survey(tuple(TopicSurvey(name, there, COMPACT) for name in stored), {})

@@ -50,6 +50,10 @@ class SimulatedSource:
     config: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def is_copy(self) -> bool:
+        return False
+
+    @property
     def topics(self) -> Collection[str]:
         return [self.topic]
 
