@@ -46,7 +46,7 @@ from keptlog.log.lost_deletions import (
     with_times,
 )
 from keptlog.log.segment import Segment
-from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_ingest, with_leader_epochs
+from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_ingest, with_leader_epochs, with_truncations
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.progress import Progress, silent
@@ -105,6 +105,7 @@ class Ingest:
                 plan = plan_ingest(each.topic, known.source, known.positions, each.there, skip_lost=skip_lost)
                 plan = plan if skip_lost else with_leader_epochs(plan, known, each.there)
                 plan = with_times(plan, known, each.there, now_ms, confirm_all=reconcile)
+                plan = with_truncations(plan, known)
             except KeptlogError as error:
                 failed[each.topic] = error
             else:

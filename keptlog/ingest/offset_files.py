@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.log.record import TimestampType
 from keptlog.log.segment import Segment, total_bytes
-from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity, StoredSource
 from keptlog.log.topic_partition import MAX_PARTITIONS
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.table.changes.partition_writers import PartitionWriters, SegmentPaths
@@ -73,11 +73,13 @@ class FileIntake:
     def bytes(self) -> int:
         return total_bytes(self.segments)
 
-    def as_arrival(self) -> Arrival:
+    def as_arrival(self, truncations: int) -> Arrival:
         """For the commit: a partition that is new here begins at its first offset, any other at its position."""
         first, last = self.segments[0].base_offset, self.segments[-1].last_offset
         from_offset = first if self.position is None else self.position
-        return Arrival(OffsetRange(self.partition, self.position, from_offset, last + 1), self.segments)
+        return Arrival(
+            OffsetRange(self.partition, self.position, from_offset, last + 1, truncations=truncations), self.segments
+        )
 
 
 @dataclass
@@ -139,9 +141,12 @@ class FileIngest:
         topic = self.store.describe_topic(self.topic)
         paths = SegmentPaths(topic.data_location, self.run_id, self.new_id)
         writers = PartitionWriters(self.store.files, paths, topic.config.segment_bytes)
-        staging = _Staging(self._positions(), writers, topic.config.is_compacted, self.skip_existing)
+        stored = self._stored()
+        positions = dict(enumerate(stored.positions))
+        staging = _Staging(positions, writers, topic.config.is_compacted, self.skip_existing)
         intakes = staging.stage(files)
-        arrivals = [each.as_arrival() for each in intakes if each.segments]
+        counts = stored.truncations
+        arrivals = [each.as_arrival(counts.get(each.partition, 0)) for each in intakes if each.segments]
         if arrivals:
             partitions = max(topic.partitions, arrivals[-1].range.partition + 1)
             paths_of = [segment.path for each in arrivals for segment in each.segments]
@@ -149,7 +154,7 @@ class FileIngest:
                 self.store.ingest(topic, arrivals, self.source, partitions, self.run_id)
         return intakes
 
-    def _positions(self) -> dict[int, int | None]:
+    def _stored(self) -> StoredSource:
         stored = self.store.source_of(self.topic)
         if stored.source is None and any(position is not None for position in stored.positions):
             raise InvalidConfig(
@@ -161,7 +166,7 @@ class FileIngest:
                 f"topic {self.topic} comes from {stored.source.topic}, not from {self.source.topic}: "
                 f"if the files do too, say --source-topic {stored.source.topic}; else create another topic for them"
             )
-        return dict(enumerate(stored.positions))
+        return stored
 
 
 @dataclass

@@ -93,6 +93,8 @@ class StoredSource:
     """By partition, the leader epoch that its log had there when the position was reached, where it is known."""
     as_of_ms: Mapping[int, int] = field(default_factory=dict)
     """By partition, when all that was there was here, where it is known (``keptlog.log.lost_deletions``)."""
+    truncations: Mapping[int, int] = field(default_factory=dict)
+    """By partition, how many truncations its log here has had, if any (``keptlog.log.truncations``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,8 @@ class OffsetRange:
     """When all that was there was here, as far as that is known; of a first range, when it began to be read."""
     end_as_of_ms: int | None = None
     """The same once the range is here, to be remembered."""
+    truncations: int = 0
+    """How many the log here had had: what was truncated is read again, over the same offsets."""
 
     @property
     def is_first(self) -> bool:
@@ -238,6 +242,12 @@ def with_leader_epochs(plan: IngestPlan, stored: StoredSource, found: SourceTopi
         else:
             ranges.append(each)
     return replace(plan, ranges=tuple(ranges), stopped=stopped)
+
+
+def with_truncations(plan: IngestPlan, stored: StoredSource) -> IngestPlan:
+    """The plan with how many truncations the logs here have had."""
+    ranges = (replace(each, truncations=stored.truncations.get(each.partition, 0)) for each in plan.ranges)
+    return replace(plan, ranges=tuple(ranges))
 
 
 def with_later_ends(plan: IngestPlan, found: SourceTopic) -> IngestPlan:

@@ -13,8 +13,10 @@ from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.ingest.offset_files import FileIngest, FileIntake
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic, plan_ingest
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.files import FileSet, Reading
 from keptlog.table.changes import partition_writers
+from keptlog.table.changes.truncate import Truncation
 from keptlog.table.store import LogStore
 from tests.table.stores import NOW_MS, TOPIC, create, files_below, new_id, values
 
@@ -176,3 +178,14 @@ def test_lines_keep_no_offsets(store: LogStore, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("{}\n")
     with pytest.raises(InvalidConfig, match="only rows of Parquet files keep offsets"):
         ingest(store, files(str(tmp_path / "a.jsonl")))
+
+
+def test_files_that_come_again_under_their_run_id_after_a_truncation_come_in_again(
+    store: LogStore, tmp_path: Path
+) -> None:
+    name = write(tmp_path / "1.parquet", (0, 5), (0, 6))
+    for _ in range(3):
+        FileIngest(store, TOPIC, SourceIdentity("there"), "day-1", new_id).ingest(files(name))
+        assert [offset for _, offset, _ in values(store)] == [5, 6]
+        Truncation(TopicPartition(TOPIC, 0), 5, new_id(), new_id).commit(store.committer, store.files)
+        assert values(store) == []

@@ -202,3 +202,13 @@ def test_a_compacted_log_whose_repair_kept_no_note_of_how_far_it_was_cleaned_is_
         truncated(store, 40)
     store.alter_topic("users", {"cleanup.policy": "delete"})
     assert truncated(store, 40) == TruncationResult(USERS, WRONG + 30, 20, 10)
+
+
+def test_a_run_that_comes_again_after_a_truncation_reads_again_what_it_had_read(
+    store: LogStore, tmp_path: Path
+) -> None:
+    truncated(store, 20)
+    for _ in range(3):
+        assert run_import(store, tmp_path / "logs", "day-2").failed == {}
+        assert records_of(store, "users") == some_records(0, 40)
+        truncated(store, 30)

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from pyiceberg.table import Table
 
 from keptlog.errors import InvariantViolated, StalePlan
 from keptlog.log.run_id import valid_run_id
-from keptlog.log.source import Arrival, SourceIdentity, StoredSource
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity, StoredSource
 from keptlog.log.words.counted import counted
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.freshness import require_staged
@@ -45,9 +45,6 @@ from keptlog.table.metadata.state import (
     source_to_json,
 )
 from keptlog.table.metadata.stored_json import to_json
-
-_IDENTIFYING = 4
-"""Of a range's fields: its partition, position, beginning and end. The others are known of it."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +86,11 @@ class Ingestion:
 
     @property
     def _commit_id(self) -> str:
-        """Of the run and of its ranges: a run that is tried again, and finds more at the source, commits again."""
-        ranges = repr(sorted(astuple(each.range)[:_IDENTIFYING] for each in self.arrivals))
+        """Of the run and of its ranges: a run that is tried again, and finds more at the source, commits again.
+
+        So does one that reads again what was truncated since.
+        """
+        ranges = repr(sorted(_identity_of(each.range) for each in self.arrivals))
         return f"{valid_run_id(self.run_id)}/{hashlib.sha256(ranges.encode()).hexdigest()}"
 
     def _require_sound(self, arrival: Arrival) -> None:
@@ -154,3 +154,9 @@ class Ingestion:
 
     def _broken(self, what: str) -> InvariantViolated:
         return InvariantViolated(f"an ingest of topic {self.topic}: {what}; nothing was committed, please report this")
+
+
+def _identity_of(read: OffsetRange) -> tuple[int | None, ...]:
+    """What tells a range from others; the first format did not count truncations, so none are none."""
+    fields = (read.partition, read.position, read.from_offset, read.end_offset)
+    return (*fields, read.truncations) if read.truncations else fields

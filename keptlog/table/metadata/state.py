@@ -308,7 +308,9 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     epochs = {n: each.leader_epoch for n, each in reached.items() if each and each.end_offset == positions[n]}
     of_then = {number: _TIME.read(topic, properties, as_of(number)) for number in numbers}
     times = {n: each.as_of_ms for n, each in of_then.items() if each and each.end_offset == positions[n]}
-    return StoredSource(source, positions, epochs, times)
+    truncated = {number: _TRUNCATIONS.read(topic, properties, truncations(number)) for number in numbers}
+    counts = {number: each.count for number, each in truncated.items() if each}
+    return StoredSource(source, positions, epochs, times, counts)
 
 
 def read_positions(topic: str, properties: Mapping[str, str]) -> tuple[int | None, ...]:
