@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import WAIT_SECONDS
-from keptlog.log.source import IngestPlan, StoredSource
+from keptlog.log.source import IngestPlan, SourceIdentity, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.topics import (
     BrokerTopics,
@@ -97,6 +97,7 @@ class KafkaBrokers:
                 continue
             for here, name in names.items():
                 why = found.missing.get(name) or (unseen.get(name) if here in new else None)
+                why = why or _why_unknown(stored[here], found.topics[name].source)
                 if why:
                     failed[here] = why
                     continue
@@ -169,3 +170,14 @@ class KafkaBrokers:
 
     def _settings_of(self, plan: IngestPlan) -> ClientSettings:
         return self.settings.at(plan.source.bootstrap)
+
+
+def _why_unknown(stored: StoredSource | None, there: SourceIdentity) -> StorageUnavailable | None:
+    """Why a topic there may be another one than was read before; null if it is no question."""
+    known = stored.source if stored else None
+    if not known or not known.topic_id or there.topic_id:
+        return None
+    return StorageUnavailable(
+        f"it can't be told whether topic {there.topic} still is the one that was read before (id {known.topic_id}): "
+        "its brokers do not say its id now; nothing of it is read, try again"
+    )
