@@ -156,6 +156,9 @@ class Restore:
         pair = Pair(topic, self.store.describe_topic(topic).id, target)
         with open_writer(self.settings, pair) as writer:
             stored = writer.positions()
+            if any(each and _is_older(log, each) for log, each in zip(reader.logs, stored.values(), strict=True)):
+                # Another restore has ended meanwhile that had looked later.
+                reader, seen_ms = self.store.reader(topic), self.clock()
             new = [partition for partition, position in stored.items() if position is None]
             if not append_to_existing:
                 self._require_empty(target, new)
@@ -165,6 +168,7 @@ class Restore:
             }
             # After the look at the log: a clean that took a tombstone out of it has written that down by then.
             standing = Readers(self.store, self.new_id).standing(topic, reader_name_of(target))
+            self._require_not_forgotten(topic, target, [n for n in new if _is_ahead(standing, n, positions[n])])
             for log, position in zip(reader.logs, positions.values(), strict=True):
                 _require_ours(log, position)
                 if not skip_lost:
@@ -248,6 +252,18 @@ class Restore:
                 f"{target.name}-{used[0]} has records that no restore of this topic has written, or none of the last "
                 "days (brokers forget positions after offsets.retention.minutes): choose another topic (--topic), or "
                 "add to what is there (--append-to-existing)"
+            )
+
+    def _require_not_forgotten(self, topic: str, target: Target, begun: Iterable[int]) -> None:
+        """Refuse to send twice, of partitions that have no position there, and that the reader has begun with."""
+        begun = {*begun}
+        used = sorted(begun & {*Targets(self.settings).with_records(target)}) if begun else []
+        if used:
+            raise InvalidConfig(
+                f"{target.name}-{used[0]} has records of an earlier restore of {topic}, whose position is gone there "
+                "(brokers forget positions after offsets.retention.minutes), so they would come twice: choose another "
+                f"topic (--topic), or begin again if that is meant (keptlog reader remove {topic} "
+                f"{reader_name_of(target)}, and then --append-to-existing)"
             )
 
     def _copy(
@@ -336,11 +352,16 @@ def _require_ours(log: Log, position: Position) -> None:
             f"{restored}, and was truncated to {truncated_to} since: what was read again from there on is not all in "
             "the target; restore to another topic (--topic)"
         )
-    if position.offset > log.log_end_offset or position.truncations > log.truncations.count:
+    if _is_older(log, position):
         how = f"ends at {log.log_end_offset}" if position.offset > log.log_end_offset else "was not truncated yet"
         raise InvalidConfig(
             f"{restored} and {how} here: this is an older copy of it; restore to another topic (--topic)"
         )
+
+
+def _is_older(log: Log, position: Position) -> bool:
+    """Whether a look at a log is from before the one that was sent up to the position."""
+    return position.offset > log.log_end_offset or position.truncations > log.truncations.count
 
 
 def _is_ahead(standing: Standing | None, partition: int, position: Position) -> bool:

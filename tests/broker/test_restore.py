@@ -172,6 +172,30 @@ def test_a_topic_with_other_records_is_left_alone_unless_told(twins: Twins) -> N
     assert twins.restore().records == 0
 
 
+def forget_positions(twins: Twins) -> None:
+    """As if they had been there for an earlier topic alone."""
+    told = '{"topic":"id","target":"of an earlier one","as_of_ms":null}'
+    consumer = Consumer({"bootstrap.servers": twins.broker.bootstrap, "group.id": f"keptlog-restore-{twins.topic}"})
+    offsets = [TopicPartition(twins.topic, number, 0, metadata=told) for number in range(PARTITIONS)]
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()
+
+
+def test_what_was_added_to_other_records_is_not_added_again_once_its_position_is_forgotten(twins: Twins) -> None:
+    twins.create()
+    twins.broker.produce(twins.topic, updates(("other", "1")))
+    twins.append(*updates(("a", "1")))
+    twins.restore(append_to_existing=True)
+    forget_positions(twins)
+    twins.append(*updates(("b", "1")))
+    with pytest.raises(InvalidConfig, match=r"-0 has records of an earlier restore of .*keptlog reader remove"):
+        twins.restore(append_to_existing=True)
+    assert [key for key, *_ in twins.there()[0]] == [b"other", b"a"]
+    [standing, _] = Readers(twins.store, new_id).list([twins.topic], now_ms=wall_clock_ms())
+    Readers(twins.store, new_id).remove(twins.topic, standing.reader)
+    assert twins.restore(append_to_existing=True).records == 2
+
+
 @pytest.mark.parametrize(
     ("partitions", "settings", "message"),
     [
