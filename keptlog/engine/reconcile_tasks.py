@@ -1,6 +1,6 @@
 """Tasks that compare a log with all of its source: which offsets are there, and what was read with tombstones in it.
 
-    PresentTask   a part of the source  --read-->  a bit for each offset: whether a record is there
+    PresentTask   a part of the source  --read-->  the stretches of offsets at which records are there
     InsertTask    staged segments, tombstones  --merge by offset-->  staged segments
 
 Which records make way for which tombstones is decided between the two (``keptlog.ingest.reconcile``).
@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,6 +32,8 @@ from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.storage.segment_writer import SegmentWriter
 
+Longs = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class PresentTask:
@@ -46,11 +48,43 @@ class PresentTask:
             KeptlogError: it can't be read.
         """
         skipped: list[str] = []
-        is_there = np.zeros(self.part.end_offset - self.part.from_offset, np.bool_)
-        for table in self.part.read(skipped.append):
-            is_there[table["offset"].to_numpy() - self.part.from_offset] = True
-        bits = base64.b64encode(zlib.compress(np.packbits(is_there).tobytes(), 1)).decode()
-        return {"present": bits, "skipped": skipped}
+        found = [_stretches(table["offset"].to_numpy()) for table in self.part.read(skipped.append) if table.num_rows]
+        stretches = np.concatenate([np.zeros((0, 2), np.int64), *found])
+        return {"present": base64.b64encode(zlib.compress(stretches.tobytes(), 1)).decode(), "skipped": skipped}
+
+
+def _stretches(offsets: Longs) -> Longs:
+    """Where the neighbours among some offsets begin and end, a row each."""
+    offsets = np.sort(offsets)
+    after_gap = np.flatnonzero(np.diff(offsets) > 1) + 1
+    starts, lasts = offsets[np.r_[0, after_gap]], offsets[np.r_[after_gap - 1, -1]]
+    return np.stack([starts, lasts + 1], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class PresentOffsets:
+    """At which offsets of a log records are. It is as large as there are records, however far apart they lie."""
+
+    starts: Longs
+    """Of stretches of neighbours, rising."""
+    ends: Longs
+    """How far all stretches up to this one come."""
+
+    @classmethod
+    def found_by(cls, results: Iterable[dict[str, Any]]) -> PresentOffsets:
+        """What such tasks have found in the parts of one log."""
+        found = [np.frombuffer(zlib.decompress(base64.b64decode(each["present"])), np.int64) for each in results]
+        stretches = np.concatenate([np.zeros(0, np.int64), *found]).reshape(-1, 2)
+        starts, ends = stretches[np.argsort(stretches[:, 0], kind="stable")].T
+        return cls(np.ascontiguousarray(starts), np.maximum.accumulate(ends))
+
+    def has(self, offsets: Longs) -> npt.NDArray[np.bool_]:
+        """Of each offset, whether a record is there."""
+        if not len(self.starts):
+            return np.zeros(len(offsets), np.bool_)
+        before = np.searchsorted(self.starts, offsets, side="right") - 1
+        found: npt.NDArray[np.bool_] = (before >= 0) & (offsets < self.ends[before])
+        return found
 
 
 def hidden_by(left_out: str) -> LogCorrupt:
@@ -59,12 +93,6 @@ def hidden_by(left_out: str) -> LogCorrupt:
         f"{left_out}; what seems to be gone may be in there, or newer records of it, so nothing is deleted here: "
         "restore the file, or go on without (--skip-lost)"
     )
-
-
-def present_in(result: dict[str, Any], offsets: int) -> npt.NDArray[np.bool_]:
-    """What such a task has found, of as many offsets as its part has."""
-    bits = np.frombuffer(zlib.decompress(base64.b64decode(result["present"])), np.uint8)
-    return np.unpackbits(bits, count=offsets).astype(np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +138,12 @@ def free_offsets(files: Files, segments: Sequence[Segment], end_offset: int, fro
         found += range(upper - 1, segment.last_offset, -1)[: count - len(found)]
         if len(found) == count:
             break
-        taken = np.concatenate([t["offset"].to_numpy() for t in read_row_groups(files, segment, ["offset"])])
-        inside = np.setdiff1d(np.arange(segment.base_offset, segment.last_offset + 1), taken)[::-1]
-        found += [int(offset) for offset in inside[: count - len(found)]]
+        tables = read_row_groups(files, segment, ["offset"])
+        taken = np.concatenate([[segment.base_offset - 1], *(table["offset"].to_numpy() for table in tables)])
+        for index in np.flatnonzero(np.diff(taken) > 1)[::-1]:
+            found += range(int(taken[index + 1]) - 1, int(taken[index]), -1)[: count - len(found)]
+            if len(found) == count:
+                break
         upper = segment.base_offset
     found += range(upper - 1, from_offset - 1, -1)[: count - len(found)]
     return sorted(found)

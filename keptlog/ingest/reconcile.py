@@ -34,15 +34,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.engine.jobs import Jobs, run_each
-from keptlog.engine.reconcile_tasks import InsertTask, PresentTask, free_offsets, hidden_by, present_in
+from keptlog.engine.reconcile_tasks import InsertTask, PresentOffsets, PresentTask, free_offsets, hidden_by
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.ingest.result import Intake
 from keptlog.log.record import Record
@@ -83,19 +81,19 @@ class Reconciliation:
         tasks = [PresentTask(part) for part in parts]
         doing = f"comparing with {counted(len(parts), 'part')} of the source"
         outcomes = run_each(self.jobs, tasks, [part.weight for part in parts], doing) if tasks else []
-        present: dict[TopicPartition, list[tuple[Part, npt.NDArray[np.bool_]]]] = defaultdict(list)
+        present: dict[TopicPartition, list[tuple[Part, dict[str, Any]]]] = defaultdict(list)
         for part, outcome in zip(parts, outcomes, strict=True):
             if isinstance(outcome, KeptlogError):
                 self.failed[part.topic_partition] = outcome
             else:
-                there = present_in(outcome, part.end_offset - part.from_offset)
-                present[part.topic_partition].append((part, there))
+                present[part.topic_partition].append((part, outcome))
                 self.skipped[part.topic_partition] += outcome["skipped"]
         for name, found in present.items():
             if name in self.failed:
                 continue
             try:
-                self.gone[name] = self._gone(name, found[0][0].from_offset, np.concatenate([each for _, each in found]))
+                there = PresentOffsets.found_by(outcome for _, outcome in found)
+                self.gone[name] = self._gone(name, (found[0][0].from_offset, found[-1][0].end_offset), there)
             except KeptlogError as error:
                 self.failed[name] = error
 
@@ -137,8 +135,9 @@ class Reconciliation:
         segments = (*kept, *(Segment(**each) for each in outcome["segments"]))
         return replace(intake, segments=segments, reconciled=len(gone))
 
-    def _gone(self, name: TopicPartition, from_offset: int, is_there: npt.NDArray[np.bool_]) -> dict[bytes, int]:
+    def _gone(self, name: TopicPartition, compared: tuple[int, int], there: PresentOffsets) -> dict[bytes, int]:
         """Keys whose latest record here is not there, of those that lie where the source has not been cut off."""
+        from_offset, end_offset = compared
         reader = self.store.reader(name.topic, name.partition)
         gone: dict[bytes, int] = {}
         for log in reader.logs:
@@ -149,9 +148,8 @@ class Reconciliation:
                 )
             for table in reader.tables(log, from_offset, latest=True, columns=["key", "offset"]):
                 offsets = table["offset"].to_numpy()
-                is_below = offsets < from_offset + len(is_there)
-                at = np.where(is_below, offsets - from_offset, 0)
-                missing = table.filter(pa.array(is_below & ~is_there[at])).filter(pc.field("key").is_valid())
+                is_missing = (offsets < end_offset) & ~there.has(offsets)
+                missing = table.filter(pa.array(is_missing)).filter(pc.field("key").is_valid())
                 gone |= zip(missing["key"].to_pylist(), missing["offset"].to_pylist(), strict=True)
         return gone
 

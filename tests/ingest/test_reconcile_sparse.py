@@ -1,0 +1,56 @@
+"""What comparing takes grows with the records that are there, and not with the offsets that ever were."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from keptlog.engine.attempt import Attempt
+from keptlog.engine.reconcile_tasks import PresentOffsets, PresentTask
+from keptlog.log.record import Record
+from keptlog.log.topic_partition import TopicPartition
+from tests.ingest.test_reconcile import DAY_MS, NOW_MS, CompactedTopic, KeyedPart, Scene
+from tests.local_log import LocalFiles
+from tests.logs import open_store
+
+
+def test_records_that_lie_far_apart_are_compared_in_little_memory(tmp_path: Path) -> None:
+    scene, source = Scene(open_store(tmp_path)), CompactedTopic(part_offsets=2**40)
+    source.put(ada="1", bob="1")
+    source.end = 150_000_000
+    source.put(cat="1")
+    assert not scene.bring(source).failed
+    source.put(dan="1", ada=None)
+    source.end = 300_000_000
+    source.put(eve="1")
+    source.clean(drop_tombstones=True)
+    scene.now_ms += 2 * DAY_MS
+    tracemalloc.start()
+    try:
+        result = scene.bring(source, reconcile=True)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert not result.failed
+    assert [each.reconciled for each in result.committed] == [1]
+    assert scene.state() == source.state()
+    assert peak_bytes < 20_000_000
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_there_is_found_and_nothing_else(dice: Callable[[int], Random], seed: int) -> None:
+    chance = dice(seed)
+    there = sorted(chance.sample(range(40), chance.randint(0, 30)))
+    cuts = sorted(chance.sample(range(1, 40), chance.randint(0, 4)))
+    results = []
+    for start, end in zip([0, *cuts], [*cuts, 40], strict=True):
+        records = tuple(Record(offset, b"k", b"v", NOW_MS) for offset in there if start <= offset < end)
+        task = PresentTask(KeyedPart(TopicPartition("t", 0), start, end, records, False))
+        results.append(task.run(Attempt(LocalFiles(), "run", 0, "attempt")))
+    chance.shuffle(results)
+    assert np.flatnonzero(PresentOffsets.found_by(results).has(np.arange(50))).tolist() == there
