@@ -61,20 +61,34 @@ class _Messages:
         self.body.append(body)
 
 
-def decode(batches: Sequence[Batch]) -> Columns:
-    """The records of messages, in order.
+def unwrapped(batch: Batch) -> bytes | memoryview:
+    """What a message holds: of a wrapper the messages in it, decompressed.
+
+    Raises:
+        Undecodable: it is not what it should be.
+    """
+    if batch.attributes & _CODEC_BITS == 0:
+        return batch.payload
+    try:
+        return decompress(batch.codec, _wrapped(bytes(batch.payload)))
+    except _Broken as broken:
+        raise Undecodable(str(broken)) from None
+
+
+def decode(batches: Sequence[Batch], payloads: Sequence[bytes | memoryview]) -> Columns:
+    """The records of messages, in order; ``payloads`` has what each of them holds.
 
     Raises:
         BrokenRecords: a message or a wrapper is not what it should be.
     """
     messages = _Messages()
-    for index, batch in enumerate(batches):
+    for index, (batch, payload) in enumerate(zip(batches, payloads, strict=True)):
         if batch.attributes & _CODEC_BITS == 0:
-            messages.add(index, batch.last_offset, batch.base_timestamp_ms, _kind(batch), batch.payload)
+            messages.add(index, batch.last_offset, batch.base_timestamp_ms, _kind(batch), payload)
             continue
         try:
-            _add_wrapped(messages, index, batch)
-        except (_Broken, Undecodable) as broken:
+            _add_wrapped(messages, index, batch, bytes(payload))
+        except _Broken as broken:
             raise BrokenRecords(index, str(broken)) from None
     return _columns(messages)
 
@@ -121,8 +135,7 @@ def _kind(batch: Batch) -> TimestampType:
     return TimestampType.LOG_APPEND_TIME if batch.magic and batch.is_log_append_time else TimestampType.CREATE_TIME
 
 
-def _add_wrapped(messages: _Messages, index: int, batch: Batch) -> None:
-    data = decompress(batch.codec, _wrapped(bytes(batch.payload)))
+def _add_wrapped(messages: _Messages, index: int, batch: Batch, data: bytes) -> None:
     kind = _kind(batch)
     offsets: list[int] = []
     times_ms: list[int] = []

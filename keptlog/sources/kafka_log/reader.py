@@ -83,13 +83,13 @@ class _Reading:
         return not self.waiting or (self.waiting[0].magic == 2) == (batch.magic == 2)
 
     def add(self, batch: Batch) -> None:
-        """Add a batch, decompressed; a wrapper is decompressed later."""
+        """Add a batch, decompressed: what waits is counted as it is in memory."""
         if not batch.record_count:
             return
         payload: bytes | memoryview = batch.payload
-        if batch.magic == 2 and batch.codec != "none":
+        if batch.codec != "none":
             try:
-                payload = decompress(batch.codec, bytes(payload))
+                payload = decompress(batch.codec, bytes(payload)) if batch.magic == 2 else message_set.unwrapped(batch)
             except Undecodable as undecodable:
                 self.skip(self._damage(batch, str(undecodable)))
                 return
@@ -118,7 +118,7 @@ class _Reading:
 
     def _decode(self, waiting: list[Batch], payloads: list[bytes | memoryview]) -> pa.Table:
         is_v2 = waiting[0].magic == 2
-        columns = record_batch.decode(waiting, payloads) if is_v2 else message_set.decode(waiting)
+        columns = record_batch.decode(waiting, payloads) if is_v2 else message_set.decode(waiting, payloads)
         try:
             table = columns.table(self.partition)
         except pa.ArrowInvalid:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,24 @@ def test_a_batch_may_be_larger_than_what_is_read_at_once(tmp_path: Path) -> None
     small, large = Record(0, b"small", b"v", 1), Record(1, b"large", bytes(READ_BYTES + 1), 1)
     write_segment(tmp_path, 0, [batch([small]), batch([large]), moved(batch([small]), 2)])
     assert [len(record.value or b"") for record in read_log(tmp_path).records] == [1, READ_BYTES + 1, 1]
+
+
+def old_message(offset: int, value: bytes, attributes: int = 0) -> bytes:
+    """A message of format v1 with the key k."""
+    content = struct.pack(">bbqi", 1, attributes, 1_000, 1) + b"k" + struct.pack(">i", len(value)) + value
+    return struct.pack(">qiI", offset, len(content) + 4, zlib.crc32(content)) + content
+
+
+def test_compressed_messages_of_old_formats_come_in_tables_of_bounded_size(tmp_path: Path) -> None:
+    """What they hold counts, and not what is stored of them, or a few MiB would be hundreds."""
+    value_bytes = TABLE_BYTES // 8
+    wrapped = gzip.compress(b"".join(old_message(number, bytes(value_bytes)) for number in range(4)))
+    wrapper = old_message(3, wrapped, attributes=1)
+    write_segment(tmp_path, 0, [moved(wrapper, 4 * number + 3) for number in range(8)])
+    segments = segments_to_read(tmp_path)
+    tables = list(read_segment(segments[0], 3, scan_log(segments)))
+    assert [table.num_rows for table in tables] == [8, 8, 8, 8]
+    assert [offset for table in tables for offset in table["offset"].to_pylist()] == list(range(32))
 
 
 def test_a_log_that_was_upgraded_holds_several_formats(tmp_path: Path) -> None:
