@@ -18,7 +18,6 @@ import dagster as dg
 
 from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.assets.outage import told_outage
 from keptlog.dagster.orchestration.erasure_needs import TopicNeed
 from keptlog.dagster.orchestration.in_flight import (
     PURGE_JOB_NAME,
@@ -34,7 +33,7 @@ from keptlog.dagster.orchestration.in_flight import (
     stopped_logs,
     topics_in_flight,
 )
-from keptlog.dagster.orchestration.outages import Outages, recent_outages
+from keptlog.dagster.orchestration.outages import Outages, outage_of, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.log.erasures.open_erasures import ErasureNeed
@@ -223,11 +222,12 @@ def _stopped(run: dg.DagsterRun, job_name: str) -> list[str]:
 def _asked_before(own: OwnRuns) -> Mapping[str, Mapping[str, Sequence[_Asked]]]:
     """By job and name, the last runs that this sensor asked for."""
     found: dict[str, dict[str, list[_Asked]]] = defaultdict(lambda: defaultdict(list))
-    for run in own.runs(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
+    for record in own.records(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
+        run = record.dagster_run
         job_name = next((each for each in AGAIN_MS if own.is_of(run, each)), None)
         if job_name:
             asked_ms = _asked_ms(run)
-            stopped = _stopped(run, job_name) if told_outage(run.tags) else ()
+            stopped = _stopped(run, job_name) if outage_of(record) else ()
             for name in _named(run, job_name):
                 found[job_name][name].append(_Asked(run.run_id, asked_ms, name in stopped))
     return found

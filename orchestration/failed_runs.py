@@ -1,9 +1,9 @@
 """The sensor that remembers runs that died.
 
 A clean that fails says so itself, in the topic. A run whose process dies can't: its logs would be asked for again at
-once, and kill the next run. So this sensor marks those of them that are still due. A run that an outage has stopped
-marks none. What such a run has cleaned, and could not tell, is told here too (``untold_cleans``); so is what a run of
-assets had cleaned that died, and a run that somebody has ended (``ended_runs``).
+once, and kill the next run. So this sensor marks those of them that are still due. A run that an outage has stopped,
+or that never began, marks none. What such a run has cleaned, and could not tell, is told here too (``untold_cleans``);
+so is what a run of assets had cleaned that died, and a run that somebody has ended (``ended_runs``).
 
 A mark may not be taken: the catalog is away, or the storage of one topic. Dagster's own sensors of runs are told of a
 failure once, whatever they make of it. So this one looks at the last failed runs at each tick, and a tag says what it
@@ -26,10 +26,11 @@ from dagster._core.execution.plan.objects import ErrorSource
 from keptlog.dagster.assets.long_tags import as_tags, tag_text
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags, told_outage
+from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.ended_runs import tell_of_ended_runs
 from keptlog.dagster.orchestration.in_flight import configured_logs
+from keptlog.dagster.orchestration.outages import outage_of
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
 from keptlog.dagster.orchestration.untold_cleans import tell_untold_cleans
 from keptlog.errors import first_line
@@ -131,7 +132,7 @@ def _tags_of_left(run: dg.DagsterRun, left: Sequence[str]) -> dict[str, str]:
 def _why_no_mark(record: dg.RunRecord, now_ms: int) -> str | None:
     """Why the logs of a failed run are not to be marked; null if they are."""
     run = record.dagster_run
-    if outage := told_outage(run.tags):
+    if outage := outage_of(record):
         return f"it was stopped by {outage.reason}: that is no log's fault, nothing is marked for it"
     if FAILED_TAG in run.tags:
         return "it has named what failed itself, and has marked what is at fault"

@@ -7,7 +7,8 @@ ended the row of failures. Where a whole topic failed, or a run died that a hand
 That counts until a newer run that named the topic succeeds.
 
 The pause grows as it does for logs that can't be cleaned, from ``log.cleaner.backoff.ms`` to
-``keptlog.cleaner.backoff.max.ms``. A run that an outage has stopped counts for none of them (``outages``).
+``keptlog.cleaner.backoff.max.ms``. A run that an outage has stopped, or that never began, counts for
+none of them (``outages``).
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.long_tags import tag_text
-from keptlog.dagster.assets.outage import json_object, told_outage
+from keptlog.dagster.assets.outage import json_object
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME, ingested_topics, stopped_ingests
-from keptlog.dagster.orchestration.outages import Outages, recent_outages
+from keptlog.dagster.orchestration.outages import Outages, outage_of, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
 from keptlog.log.given.past import is_past
 from keptlog.log.topic_partition import TopicPartition
@@ -96,7 +97,7 @@ def _failures_of(record: dg.RunRecord, now_ms: int) -> Iterator[tuple[str, _Fail
     """By topic-partition, or by topic where nothing is known of its topic-partitions."""
     tags = record.dagster_run.tags
     ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
-    if told_outage(tags):
+    if outage_of(record):
         return
     failed_at = json_object(tag_text(tags, FAILED_AT_TAG))
     at_ms, positions = failed_at.get("at_ms"), _as_positions(failed_at.get("positions"))

@@ -1,6 +1,7 @@
 """What outages have stopped lately, and when it is asked for again. Runs are the only memory of it, as of all else.
 
-A run that an outage has stopped says so in a tag (``keptlog.dagster.assets.outage``). Its logs are asked for again at
+A run that an outage has stopped says so in a tag (``keptlog.dagster.assets.outage``). One that never began can't, and
+has tried nothing: the code server was down, or the start took too long. What either was asked for is asked for again at
 the next tick, under a new run key; if that run is stopped too, after half a minute, a minute and so on up to five
 minutes: an outage of hours is not to leave a failed run every half minute, and the first run after it is not to wait
 for long. What happened more than an hour ago is forgotten, and a time that is still to come says nothing.
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from keptlog.dagster.assets.outage import told_outage
+from keptlog.dagster.assets.outage import ToldOutage, told_outage
 from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
 from keptlog.log.given.past import was_within
 from keptlog.log.uncleanable import Backoff
@@ -57,6 +58,15 @@ class Outages:
         return {run: at_ms for name in names for run, at_ms in self.by_name.get(name, {}).items()}
 
 
+def outage_of(record: dg.RunRecord) -> ToldOutage | None:
+    """What has stopped a run that failed; null if it was no outage."""
+    told = told_outage(record.dagster_run.tags)
+    if told or record.start_time is not None or record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
+        return told
+    ended_s = record.end_time or record.update_timestamp.timestamp()
+    return ToldOutage(round(1000 * ended_s), "an outage before it began")
+
+
 def recent_outages(
     own: OwnRuns, job_name: str, names_of: Callable[[dg.DagsterRun], Iterable[str]], now_ms: int
 ) -> Outages:
@@ -64,7 +74,7 @@ def recent_outages(
     by_name: dict[str, dict[str, int]] = defaultdict(dict)
     for record in own.records(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS):
         run = record.dagster_run
-        if told := told_outage(run.tags):
+        if told := outage_of(record):
             at_ms = happened_ms(record, told.at_ms, now_ms)
             for name in names_of(run):
                 by_name[name][run.run_id] = at_ms

@@ -21,7 +21,7 @@ from unittest.mock import patch
 import dagster as dg
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from dagster._core.events import DagsterEvent, RunFailureReason
+from dagster._core.events import DagsterEvent, DagsterEventType, RunFailureReason
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
@@ -42,6 +42,17 @@ def fresh_instance() -> Iterator[dg.DagsterInstance]:
             dg.instance_for_test(temp_dir=folder) as instance,
         ):
             yield instance
+
+
+def begin(instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+    """Let a run have begun, as its process says first; one that fails before that has tried nothing."""
+    instance.report_dagster_event(DagsterEvent(DagsterEventType.PIPELINE_START.value, run.job_name), run.run_id)
+
+
+def fail(instance: dg.DagsterInstance, run: dg.DagsterRun, why: str | None = None) -> None:
+    """Let a run have begun, and fail."""
+    begin(instance, run)
+    instance.report_run_failed(run, why)
 
 
 @lru_cache(maxsize=1)

@@ -17,6 +17,7 @@ from keptlog.dagster.orchestration.in_flight import VERIFY_ERASURES_JOB_NAME, ha
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, due, need, passes
+from tests.orchestration.instance import fail
 from tests.orchestration.shipped import clean_logs, erasure_sensor, verify_erasures
 
 MINUTE_MS = 60_000
@@ -49,9 +50,10 @@ def failed(world: World, request: dg.RunRequest, *, by_outage: bool) -> None:
     tags = dict(request.tags)
     if by_outage:
         tags["keptlog/outage"] = json.dumps({"at_ms": world.now_ms, "reason": "the bucket does not answer"})
-    world.instance.create_run_for_job(
-        verify_erasures, run_config=request.run_config, tags=tags, status=dg.DagsterRunStatus.FAILURE
+    run = world.instance.create_run_for_job(
+        verify_erasures, run_config=request.run_config, tags=tags, status=dg.DagsterRunStatus.STARTED
     )
+    fail(world.instance, run)
 
 
 def test_what_is_asked_for_is_asked_once_and_again_when_it_did_not_help(world: World, users: str) -> None:
@@ -75,9 +77,10 @@ def test_a_clock_that_was_ahead_when_it_was_asked_for_holds_nothing_back(world: 
     due(world)
     world.now_ms += DAY_MS
     (request,) = world.requests(erasure_sensor)
-    world.instance.create_run_for_job(
-        clean_logs, run_config=request.run_config, tags=dict(request.tags), status=dg.DagsterRunStatus.FAILURE
+    run = world.instance.create_run_for_job(
+        clean_logs, run_config=request.run_config, tags=dict(request.tags), status=dg.DagsterRunStatus.STARTED
     )
+    fail(world.instance, run)
     assert "users-0 was to be cleaned already, again at" in world.skips(erasure_sensor)
     world.now_ms -= DAY_MS
 

@@ -17,6 +17,7 @@ from keptlog.log.segment import Log
 from keptlog.table.changes.mark import Marks
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.instance import fail
 from tests.orchestration.shipped import clean_logs, dirty_ratio_sensor, failed_run_sensor
 
 
@@ -37,7 +38,7 @@ def kill(world: World, request: dg.RunRequest, tags: dict[str, str]) -> None:
     run = world.instance.create_run_for_job(
         clean_logs, run_config=request.run_config, tags=tags, status=dg.DagsterRunStatus.STARTED
     )
-    world.instance.report_run_failed(run, "out of memory")
+    fail(world.instance, run, "out of memory")
 
 
 def test_a_run_that_died_leaves_its_logs_uncleanable_for_a_while_if_they_are_still_due(world: World) -> None:
@@ -68,7 +69,7 @@ def test_of_a_run_that_was_ended_the_mark_says_why_and_not_that_a_step_was_inter
         DagsterEventType.STEP_FAILURE.value, run.job_name, step_key="compact", event_specific_data=interrupted
     )
     world.instance.report_dagster_event(told, run.run_id)
-    world.instance.report_run_failed(run, "Exceeded maximum runtime of 60 seconds.")
+    fail(world.instance, run, "Exceeded maximum runtime of 60 seconds.")
 
     assert "marked as uncleanable: users-0" in world.skips(failed_run_sensor)
     mark = world.store.logs("users")[0].uncleanable

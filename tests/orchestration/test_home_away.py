@@ -14,6 +14,7 @@ from keptlog.dagster.orchestration.requests import TRIGGER_TAG
 from keptlog.errors import StorageUnavailable
 from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.erasing import KEY, SETTINGS, ask
+from tests.orchestration.instance import fail
 from tests.orchestration.shipped import (
     KEYS,
     clean_logs,
@@ -140,7 +141,7 @@ def test_a_run_that_died_is_not_settled_while_its_home_is_away(world: World, awa
         run_config={"ops": {"plan": {"config": {"logs": ["users-0"]}}}},
         status=dg.DagsterRunStatus.STARTED,
     )
-    world.instance.report_run_failed(run)
+    fail(world.instance, run)
     world.now_ms = time.time_ns() // 1_000_000
     world.reopen()
 

@@ -17,6 +17,7 @@ from keptlog.ingest.result import IngestResult
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS
 from tests.orchestration.ingesting import IngestWorld, asked_by, ingest_world
+from tests.orchestration.instance import fail
 from tests.orchestration.shipped import ingest_kafka, ingest_lag_sensor
 
 SECOND_MS = 1000
@@ -34,11 +35,18 @@ def dies(here: IngestWorld, request: dg.RunRequest, *, is_by_hand: bool = False)
     run = instance.create_run_for_job(
         ingest_kafka, run_config=request.run_config, tags=tags, status=dg.DagsterRunStatus.STARTED
     )
-    instance.report_run_failed(run)
+    fail(instance, run)
     record = instance.get_run_record_by_id(run.run_id)
     assert record
     assert record.end_time
     return int(record.end_time * 1000)
+
+
+def failed(here: IngestWorld, tags: dict[str, str]) -> dg.DagsterRun:
+    """A run that has failed, and has said this."""
+    run = here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.STARTED)
+    fail(here.world.instance, run)
+    return run
 
 
 def test_failures_end_with_the_position_that_they_happened_at(here: IngestWorld) -> None:
@@ -49,7 +57,7 @@ def test_failures_end_with_the_position_that_they_happened_at(here: IngestWorld)
         failed_at["positions"] = {"users-0": position}
         assert here.asked() == ["users-0"]
         tags = {"keptlog/ingest_failed_at": json.dumps(failed_at)}
-        here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.FAILURE)
+        failed(here, tags)
     assert "users-0: failed 1 time" in here.skips()
 
 
@@ -59,7 +67,7 @@ def test_a_failure_that_a_clock_ahead_has_dated_holds_nothing_back(here: IngestW
     for days, expected in ((0, []), (1, ["users-0"])):
         failed_at = {"at_ms": here.world.now_ms + days * DAY_MS, "positions": {"users-0": 0}}
         tags = {"keptlog/ingest_failed_at": json.dumps(failed_at)}
-        run = here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.FAILURE)
+        run = failed(here, tags)
         requests = here.world.requests(ingest_lag_sensor)
         assert [name for request in requests for name in asked_by(request)] == expected
         here.world.instance.delete_run(run.run_id)
@@ -142,7 +150,7 @@ def test_a_topic_that_could_not_be_looked_at_counts_no_longer_once_a_newer_run_h
     here.knows("users", 0, 0, 0, 0)
     failed_at = {"at_ms": here.world.now_ms, "positions": {"users": None}}
     tags = {"keptlog/ingest_failed_at": json.dumps(failed_at)}
-    here.world.instance.create_run_for_job(ingest_kafka, tags=tags, status=dg.DagsterRunStatus.FAILURE)
+    failed(here, tags)
     assert "users-0: failed 1 time" in here.skips()
     assert here.ingest(topic_partitions=["users-0"]).success
     here.produce("users", ("b", "1"))

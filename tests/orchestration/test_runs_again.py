@@ -11,6 +11,7 @@ from keptlog.dagster.assets.long_tags import as_tags, tag_text
 from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from tests.orchestration.conftest import World
+from tests.orchestration.instance import fail
 from tests.orchestration.shipped import clean_logs, dirty_ratio_sensor, failed_run_sensor
 
 OUTAGE = '{"at_ms": 0, "reason": "the cluster is gone"}'
@@ -24,7 +25,7 @@ def first(world: World) -> dg.DagsterRun:
     world.append("users", ("a", "1"), ("a", "2"))
     (request,) = world.requests(dirty_ratio_sensor)
     run = world.instance.create_run_for_job(clean_logs, run_config=request.run_config)
-    world.instance.report_run_failed(run, "out of memory")
+    fail(world.instance, run, "out of memory")
     return run
 
 
@@ -51,7 +52,7 @@ def test_a_run_again_that_dies_marks_its_logs_whatever_was_said_of_the_one_befor
     assert attempts(world) == 0
 
     second = again(world, first)
-    world.instance.report_run_failed(second, "out of memory")
+    fail(world.instance, second, "out of memory")
 
     assert f"run {second.run_id}: marked as uncleanable: users-0" in world.skips(failed_run_sensor)
     assert attempts(world) == 1
@@ -62,7 +63,7 @@ def test_what_is_said_of_a_run_again_itself_counts(world: World, first: dg.Dagst
     tell_in_tags(world.instance, first.run_id, {"keptlog/failed": "users-0"})
     second = again(world, first)
     tell_in_tags(world.instance, second.run_id, {"keptlog/outage": OUTAGE})
-    world.instance.report_run_failed(second, "out of memory")
+    fail(world.instance, second, "out of memory")
 
     assert f"run {second.run_id}: it was stopped by the cluster is gone" in world.skips(failed_run_sensor)
     assert attempts(world) == 0

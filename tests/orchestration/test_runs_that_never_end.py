@@ -13,12 +13,12 @@ from typing import Any
 import dagster as dg
 import pytest
 import yaml
-from dagster._core.events import DagsterEvent, DagsterEventType
 from dagster._daemon.monitoring import run_monitoring
 
 from keptlog.dagster.orchestration import in_flight
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.instance import begin
 from tests.orchestration.shipped import (
     AUTOMATION,
     KEYS,
@@ -42,8 +42,7 @@ def lost(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
     run = world.instance.create_run_for_job(
         clean_logs, run_config=request.run_config, status=dg.DagsterRunStatus.STARTING, tags=clean_logs.tags
     )
-    began = DagsterEvent(DagsterEventType.PIPELINE_START.value, run.job_name)
-    world.instance.report_dagster_event(began, run.run_id)
+    begin(world.instance, run)
     return run.run_id
 
 
@@ -123,7 +122,7 @@ def test_what_reads_or_ingests_for_two_days_goes_on(
     world: World, lost: str, monkeypatch: pytest.MonkeyPatch, job: dg.JobDefinition
 ) -> None:
     run = world.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTING, tags=job.tags)
-    world.instance.report_dagster_event(DagsterEvent(DagsterEventType.PIPELINE_START.value, job.name), run.run_id)
+    begin(world.instance, run)
 
     assert monitor(world, run.run_id, monkeypatch, after_ms=2 * DAY_MS) is dg.DagsterRunStatus.STARTED
     assert monitor(world, run.run_id, monkeypatch, after_ms=8 * DAY_MS) is dg.DagsterRunStatus.FAILURE

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.events import DagsterEvent, DagsterEventType
 
 from keptlog.dagster.orchestration import in_flight
 from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME
@@ -15,14 +14,14 @@ from keptlog.ingest import lag
 from tests.orchestration.conftest import HOUR_MS, World
 from tests.orchestration.erasing import SETTINGS, ask, asked_for, passes
 from tests.orchestration.ingesting import ingest_world
+from tests.orchestration.instance import begin
 from tests.orchestration.shipped import AUTOMATION, erasure_sensor, health_sensor, ingest_kafka, ingest_lag_sensor
 
 
 def begun(world: World, job: dg.JobDefinition, request: dg.RunRequest) -> str:
     """A run that Dagster takes for one that is under way."""
     run = world.instance.create_run_for_job(job, run_config=request.run_config, status=dg.DagsterRunStatus.STARTING)
-    began = DagsterEvent(DagsterEventType.PIPELINE_START.value, run.job_name)
-    world.instance.report_dagster_event(began, run.run_id)
+    begin(world.instance, run)
     return run.run_id
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from keptlog.dagster.orchestration.in_flight import ingested_topics
 from tests.orchestration.conftest import World
+from tests.orchestration.instance import begin
 from tests.orchestration.shipped import (
     DEFS,
     clean_logs,
@@ -35,7 +36,9 @@ def world(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 def started(world: World, job: dg.JobDefinition, op: str, logs: Any) -> dg.DagsterRun:
     config = {"ops": {op: {"config": {"logs": logs}}}}
-    return world.instance.create_run_for_job(job, run_config=config, status=dg.DagsterRunStatus.STARTED)
+    run = world.instance.create_run_for_job(job, run_config=config, status=dg.DagsterRunStatus.STARTED)
+    begin(world.instance, run)
+    return run
 
 
 def test_a_run_that_was_given_null_for_its_logs_is_waited_for_as_one_that_named_none(world: World) -> None:

@@ -11,6 +11,7 @@ from keptlog.dagster.orchestration.ingest_failures import recent_failures
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.uncleanable import Backoff
 from tests.orchestration.conftest import World, logs_of
+from tests.orchestration.instance import fail
 from tests.orchestration.shipped import (
     DEFS,
     clean_logs,
@@ -34,7 +35,7 @@ def world(world: World) -> World:
 
 def failed(world: World, job: dg.JobDefinition, config: dict[str, object], tags: dict[str, str]) -> dg.DagsterRun:
     run = world.instance.create_run_for_job(job, run_config=config, tags=tags, status=dg.DagsterRunStatus.STARTED)
-    world.instance.report_run_failed(run, "out of memory")
+    fail(world.instance, run, "out of memory")
     return run
 
 

@@ -14,6 +14,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.log.segment import Log
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import World
+from tests.orchestration.instance import fail
 from tests.orchestration.shipped import clean_logs, failed_run_sensor
 
 LONGEST = 2_000
@@ -30,7 +31,7 @@ def test_of_many_long_names_exactly_those_that_are_left_are_read_again(
         world.append(topic, ("a", "1"), ("a", "2"))
     config = {"ops": {"plan": {"config": {"logs": [*names[SMALL], *names[LARGE]]}}}}
     run = world.instance.create_run_for_job(clean_logs, run_config=config, status=dg.DagsterRunStatus.STARTED)
-    world.instance.report_run_failed(run)
+    fail(world.instance, run)
     away, really = {LARGE, SMALL}, LogStore.logs
 
     def logs(store: LogStore, topic: str) -> list[Log]:

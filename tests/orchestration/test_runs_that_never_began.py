@@ -1,0 +1,65 @@
+"""A run that failed before it began has tried nothing: it is held against no log, and is asked for again at once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import dagster as dg
+import yaml
+from dagster._core.events import DagsterEvent, DagsterEventType
+
+from tests.orchestration.conftest import World
+from tests.orchestration.ingesting import asked_by, ingest_world
+from tests.orchestration.shipped import (
+    clean_logs,
+    dirty_ratio_sensor,
+    failed_run_sensor,
+    ingest_kafka,
+    ingest_lag_sensor,
+)
+
+
+def never_begins(world: World, job: dg.JobDefinition, request: dg.RunRequest) -> None:
+    """Let a run be launched, and fail before its process says a word, as Dagster tells it."""
+    run = world.instance.create_run_for_job(job, run_config=request.run_config, tags=dict(request.tags))
+    starting = DagsterEvent(DagsterEventType.PIPELINE_STARTING.value, run.job_name)
+    world.instance.report_dagster_event(starting, run.run_id)
+    world.instance.report_run_failed(run, "Run timed out due to taking longer than 300 seconds to start.")
+    world.now_ms = time.time_ns() // 1_000_000 + 1
+
+
+def test_a_clean_marks_no_log_and_is_asked_for_again_with_a_pause_only_after_the_second(world: World) -> None:
+    world.now_ms = time.time_ns() // 1_000_000
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    keys = set()
+    for _ in range(2):
+        (request,) = world.requests(dirty_ratio_sensor)
+        keys.add(request.run_key)
+        never_begins(world, clean_logs, request)
+        said = world.skips(failed_run_sensor)
+        assert "stopped by an outage before it began: that is no log's fault, nothing is marked for it" in said
+
+    assert len(keys) == 2
+    assert "an outage has stopped the clean of users-0, the next is asked for at" in world.skips(dirty_ratio_sensor)
+    assert world.store.logs("users")[0].uncleanable is None
+
+
+def test_an_ingest_is_held_against_no_position(tmp_path: Path) -> None:
+    with ingest_world(tmp_path / "home") as here:
+        here.world.now_ms = time.time_ns() // 1_000_000
+        here.produce("users", ("a", "1"))
+        here.knows("users", 0, 0, 0, 0)
+        (first,) = here.world.requests(ingest_lag_sensor)
+        never_begins(here.world, ingest_kafka, first)
+
+        (second,) = here.world.requests(ingest_lag_sensor)
+
+        assert asked_by(second) == asked_by(first)
+        assert second.run_key != first.run_key
+
+
+def test_one_whose_code_server_is_starting_goes_back_into_the_queue() -> None:
+    settings = yaml.safe_load((Path(__file__).parents[2] / "dagster.yaml").read_text())
+    assert settings["run_coordinator"]["config"]["max_user_code_failure_retries"] > 0
