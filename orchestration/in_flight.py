@@ -108,7 +108,7 @@ def cancelled_cleans(own: OwnRuns) -> InFlight:
 
 
 def slow_cleans(own: OwnRuns, records: Sequence[dg.RunRecord], topics: Iterable[str]) -> tuple[str, ...]:
-    """The runs that have been cleaning for hours. Due or not, others wait for their places."""
+    """The runs that have been cleaning for hours. Due or not, others wait for their places (``slow_runs``)."""
     return slow_runs(own, records, CLEAN_JOB, map(own.mount.keys.clean, topics))
 
 
@@ -123,14 +123,20 @@ def slow_runs(
 ) -> tuple[str, ...]:
     """The runs that have been at a job for hours, or at assets, as people are told of them: a process may have died.
 
-    A run that waits has no process yet. It goes by Dagster's clock, which has dated them; keptlog's may be a given one.
+    Where one of these waits in Dagster's queue, it waits for a place, and any run may hold that. A run that waits has
+    no process yet. It goes by Dagster's clock, which has dated them; keptlog's may be a given one.
     """
     keys = set(assets)
+    meant = [
+        each
+        for each in records
+        if own.is_of(each.dagster_run, job_name) or not keys.isdisjoint(each.dagster_run.asset_selection or ())
+    ]
+    is_any_queued = any(each.dagster_run.status is dg.DagsterRunStatus.QUEUED for each in meant)
     found = []
-    for record in records:
+    for record in records if is_any_queued else meant:
         run, began = record.dagster_run, record.start_time
-        is_meant = own.is_of(run, job_name) or not keys.isdisjoint(run.asset_selection or ())
-        if is_meant and began and _is_an_hour_ago(began):
+        if began and _is_an_hour_ago(began):
             since = iso_time(round(1000 * began))
             found.append(f"run {run.run_id} is under way since {since}: if its process has died, terminate it")
     return tuple(found)

@@ -25,6 +25,7 @@ from keptlog.dagster.orchestration.in_flight import (
     retained_logs,
     retentions_in_flight,
     slow_cleans,
+    slow_runs,
     stopped_retentions,
 )
 from keptlog.dagster.orchestration.outages import recent_outages
@@ -93,7 +94,10 @@ def _tick(tick: Tick) -> dg.SensorResult:
         both = [(str(step.topic_partition), step.topic_partition.topic) for step in old]
         asked = [name for name, topic in both if retaining.includes_name(name, topic)]
         cleaned = [name for name, topic in both if not retaining.includes_name(name, topic)]
-        waiting = [f"being retained, or waiting for a place: {some_of(asked, _TOLD)}"] if asked else []
+        waiting = []
+        if asked:
+            waiting.append(f"being retained, or waiting for a place: {some_of(asked, _TOLD)}")
+            waiting += slow_runs(own, records, RETENTION_JOB_NAME)[:_TOLD]
         if cleaned:
             waiting.append(f"to be retained once their cleans are done: {some_of(cleaned, _TOLD)}")
             waiting += slow_cleans(own, records, seen.locations)[:_TOLD]

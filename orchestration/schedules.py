@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import dagster as dg
@@ -11,7 +12,7 @@ from dagster._core.storage.tags import SCHEDULE_NAME_TAG
 
 from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.orchestration.automation import Automation
-from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, UNDER_WAY
+from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, UNDER_WAY, VERIFY_JOB_NAME
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import TRIGGER_TAG
 
@@ -21,9 +22,26 @@ FULL_CLEAN_SCHEDULE = "full_clean_schedule"
 INGEST_SCHEDULE = "ingest_schedule"
 LONGEST_PURGE = timedelta(hours=6)
 """A run of the schedule that is older has died, though nobody has told: it holds up no other. Deadlines are later."""
+LONGEST_VERIFY = timedelta(hours=36)
+"""The same of a run that verifies: one that has died costs one night, and one of days is joined every other night."""
 HOME_TAG = "keptlog/home"
-"""On a run of the schedule: whose home it purges, as a digest."""
+"""On a run of these schedules: of whose home it is, as a digest."""
 SCHEDULES = (PURGE_SCHEDULE, VERIFY_SCHEDULE, FULL_CLEAN_SCHEDULE, INGEST_SCHEDULE)
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """A schedule that asks for one run at a time."""
+
+    name: str
+    job_name: str
+    longest: timedelta
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """On its runs, beside whose home it is."""
+
+
+_PURGE = _Alone(PURGE_SCHEDULE, PURGE_JOB_NAME, LONGEST_PURGE)
+_VERIFY = _Alone(VERIFY_SCHEDULE, VERIFY_JOB_NAME, LONGEST_VERIFY, {TRIGGER_TAG: "schedule"})
 
 
 def schedules(automation: Automation, home: str) -> list[dg.ScheduleDefinition]:
@@ -33,7 +51,7 @@ def schedules(automation: Automation, home: str) -> list[dg.ScheduleDefinition]:
         name=name(PURGE_SCHEDULE),
         job=jobs.purge,
         cron_schedule=automation.cron(PURGE_SCHEDULE, "*/10 * * * *"),
-        execution_fn=_unless_under_way(automation.mount, home),
+        execution_fn=_unless_under_way(automation.mount, home, _PURGE),
         default_status=automation.schedule_status(PURGE_SCHEDULE, is_on=True),
         description=(
             "Deletes replaced files: file.delete.delay.ms after a clean, and the time to the next run of this. While a "
@@ -44,11 +62,12 @@ def schedules(automation: Automation, home: str) -> list[dg.ScheduleDefinition]:
         name=name(VERIFY_SCHEDULE),
         job=jobs.verify,
         cron_schedule=automation.cron(VERIFY_SCHEDULE, "0 4 * * *"),
-        tags={TRIGGER_TAG: "schedule"},
+        execution_fn=_unless_under_way(automation.mount, home, _VERIFY),
         default_status=automation.schedule_status(VERIFY_SCHEDULE, is_on=True),
         description=(
             "Reads all logs back every night and checks the guarantees: what breaks in a log that nobody changes is "
-            "seen here and nowhere else. Turn it off where reading everything once a day costs too much."
+            "seen here and nowhere else. While its last run is under way it asks for no other. Turn it off where "
+            "reading everything once a day costs too much."
         ),
     )
     full_clean = dg.ScheduleDefinition(
@@ -75,19 +94,19 @@ def schedules(automation: Automation, home: str) -> list[dg.ScheduleDefinition]:
 
 
 def _unless_under_way(
-    mount: Mount, home: str
+    mount: Mount, home: str, schedule: _Alone
 ) -> Callable[[dg.ScheduleEvaluationContext], dg.RunRequest | dg.SkipReason]:
-    """Asks for a purge unless the schedule's last one is under way: a slow storage's would take all places of runs."""
-    # A schedule does not know its place, and that of another code location may have its name: at each tick the purge of
+    """Asks for a run unless the schedule's last one is under way: slow ones would take all places of runs."""
+    # A schedule does not know its place, and that of another code location may have its name: at each tick the run of
     # the one could keep the other's from ever being asked for.
     of_home = {HOME_TAG: hashlib.sha256(home.encode()).hexdigest()[:16]}
 
     def evaluate(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        own, tags = OwnRuns(context.instance, mount=mount), {SCHEDULE_NAME_TAG: mount.name(PURGE_SCHEDULE), **of_home}
-        for record in own.records(*UNDER_WAY, job_name=PURGE_JOB_NAME, tags=tags, limit=1):
-            if record.create_timestamp > context.scheduled_execution_time - LONGEST_PURGE:
+        own, tags = OwnRuns(context.instance, mount=mount), {SCHEDULE_NAME_TAG: mount.name(schedule.name), **of_home}
+        for record in own.records(*UNDER_WAY, job_name=schedule.job_name, tags=tags, limit=1):
+            if record.create_timestamp > context.scheduled_execution_time - schedule.longest:
                 told = f"run {record.dagster_run.run_id} is still under way; the next tick asks again"
                 return dg.SkipReason(told)
-        return dg.RunRequest(tags=of_home)
+        return dg.RunRequest(tags={**of_home, **schedule.tags})
 
     return evaluate

@@ -21,12 +21,14 @@ from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.instance import begin
 from tests.orchestration.shipped import (
     AUTOMATION,
+    DEFS,
     KEYS,
     clean_logs,
     dirty_ratio_sensor,
     failed_run_sensor,
     health_sensor,
 )
+from tests.orchestration.test_siblings import HERE
 
 SETTINGS = yaml.safe_load((Path(__file__).parents[2] / "dagster.yaml").read_text())["run_monitoring"]
 
@@ -100,6 +102,29 @@ def test_one_that_only_waits_for_hours_is_not_named_and_the_one_that_it_waits_fo
     assert "carts-0 is being cleaned" in said
     assert lost in said
     assert waiting.run_id not in said
+
+
+@pytest.mark.parametrize("name", ["verify", "purge", "ingest_kafka"])
+def test_while_a_clean_is_queued_a_run_of_any_job_that_may_hold_its_place_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (request,) = world.requests(dirty_ratio_sensor)
+    queued = world.instance.create_run_for_job(
+        clean_logs, run_config=request.run_config, status=dg.DagsterRunStatus.QUEUED, remote_job_origin=HERE
+    )
+    dead = world.instance.create_run_for_job(DEFS.get_job_def(name), status=dg.DagsterRunStatus.STARTING)
+    begin(world.instance, dead)
+    assert dead.run_id not in world.skips(dirty_ratio_sensor)
+    monkeypatch.setattr(in_flight, "get_current_timestamp", lambda: time.time() + HOUR_MS / 1000)
+
+    said = world.skips(dirty_ratio_sensor)
+    (event,) = world.tick(health_sensor).asset_events
+
+    assert f"run {dead.run_id} is under way since" in said
+    assert queued.run_id not in said
+    assert dead.run_id in str(event.metadata["worst"].value)
 
 
 def test_a_materialization_that_is_not_due_any_more_and_holds_the_place_is_named(world: World) -> None:

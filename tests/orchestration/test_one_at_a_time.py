@@ -1,4 +1,4 @@
-"""The schedule of purges asks for one at a time: where each takes long, they would take all places of runs."""
+"""Purges, and verifications of all, are asked for one at a time: where each takes long, they would take all places."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ def under_way(
     return world.instance.create_run_for_job(purge, status=status, tags=tags)
 
 
-def asked(world: World, later: timedelta = timedelta(), home: Path | None = None) -> list[dg.RunRequest] | str:
+def asked(
+    world: World, later: timedelta = timedelta(), home: Path | None = None, schedule: str = NAME
+) -> list[dg.RunRequest] | str:
     """The runs that a tick asks for, or why it asks for none."""
-    schedule = build_defs(home or world.path).get_repository_def().get_schedule_def(NAME)
+    found = build_defs(home or world.path).get_repository_def().get_schedule_def(schedule)
     at = datetime.now(UTC) + later
     with dg.build_schedule_context(instance=world.instance, scheduled_execution_time=at) as context:
-        tick = schedule.evaluate_tick(context)
+        tick = found.evaluate_tick(context)
     return tick.skip_message or list(tick.run_requests or ())
 
 
@@ -41,6 +43,20 @@ def test_none_is_asked_for_while_its_last_is_under_way(world: World, status: dg.
     assert asked(world) == f"run {run.run_id} is still under way; the next tick asks again"
     world.instance.report_run_canceled(run)
     assert isinstance(asked(world), list)
+
+
+def test_a_verification_of_all_is_asked_for_again_at_the_night_after_the_next(world: World) -> None:
+    requests = asked(world, schedule="verify_schedule")
+    assert isinstance(requests, list)
+    assert requests[0].tags["keptlog/trigger"] == "schedule"
+    verify = build_defs(world.path).get_job_def("verify")
+    tags = {**requests[0].tags, "dagster/schedule_name": "verify_schedule"}
+    run = world.instance.create_run_for_job(verify, status=dg.DagsterRunStatus.STARTED, tags=tags)
+
+    told = asked(world, timedelta(days=1), schedule="verify_schedule")
+
+    assert told == f"run {run.run_id} is still under way; the next tick asks again"
+    assert isinstance(asked(world, timedelta(days=2), schedule="verify_schedule"), list)
 
 
 def test_one_that_died_and_nobody_has_told_holds_up_none_for_long(world: World) -> None:
