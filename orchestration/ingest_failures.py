@@ -8,7 +8,8 @@ That counts until a newer run that named the topic succeeds.
 
 The pause grows as it does for logs that can't be cleaned, from ``log.cleaner.backoff.ms`` to
 ``keptlog.cleaner.backoff.max.ms``. A run that an outage has stopped, or that never began, counts for
-none of them (``outages``).
+none of them (``outages``). One that somebody has cancelled counts for an hour: under its key, which Dagster starts only
+once, what it was asked for would not be asked for again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ import dagster as dg
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.long_tags import tag_text
 from keptlog.dagster.assets.outage import json_object
-from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME, ingested_topics, stopped_ingests
+from keptlog.dagster.orchestration.in_flight import (
+    INGEST_JOB_NAME,
+    has_ended_lately,
+    ingested_topics,
+    stopped_ingests,
+)
 from keptlog.dagster.orchestration.outages import Outages, outage_of, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
 from keptlog.log.given.past import is_past
@@ -41,15 +47,17 @@ class _Failure:
     at_ms: int
     position: int | None
     """Null for a topic, and for a topic-partition that was never read."""
+    is_cancelled: bool = False
+    """Whether somebody has ended the run."""
 
 
 @dataclass(frozen=True)
 class IngestFailures:
-    """Failed ingests by topic-partition, or by topic where all of it failed."""
+    """Failed and cancelled ingests by topic-partition, or by topic where all of it failed."""
 
     by_name: dict[str, list[_Failure]]
     runs_by_name: dict[str, list[str]]
-    """The runs that failed, whether or not they still count."""
+    """Their runs, whether or not they still count."""
     backoff: Backoff
     outages: Outages
 
@@ -61,6 +69,10 @@ class IngestFailures:
     def count(self, name: TopicPartition, position: int | None) -> int:
         """How often a topic-partition failed at a position, or was stopped by an outage."""
         return len(self._of(name, position)) + self.outages.count(str(name), name.topic)
+
+    def is_any_cancelled(self, name: TopicPartition, position: int | None) -> bool:
+        """Whether somebody has ended one of these."""
+        return any(each.is_cancelled for each in self._of(name, position))
 
     def retry_at_ms(self, name: TopicPartition, position: int | None) -> int:
         """When it may be tried again; 0 if it never failed."""
@@ -74,10 +86,12 @@ class IngestFailures:
 
 
 def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailures:
-    """What the failed runs of the ingest job tell; a time that is still to come says nothing."""
+    """What the failed runs of the ingest job tell, and cancelled ones; a time that is still to come says nothing."""
+    statuses = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
     failures = [
         (record, name, failure)
-        for record in own.records(dg.DagsterRunStatus.FAILURE, job_name=INGEST_JOB_NAME, limit=_RUNS)
+        for record in own.records(*statuses, job_name=INGEST_JOB_NAME, limit=_RUNS)
+        if record.dagster_run.status is dg.DagsterRunStatus.FAILURE or has_ended_lately(record)
         for name, failure in _failures_of(record, now_ms)
     ]
     succeeded = _last_successes(own) if any(failure.position is None for _, _, failure in failures) else {}
@@ -105,7 +119,8 @@ def _failures_of(record: dg.RunRecord, now_ms: int) -> Iterator[tuple[str, _Fail
         named = dict.fromkeys(ingested_topics(record.dagster_run))
         at_ms, positions = ended_ms, _as_positions(json_object(tag_text(tags, ASKED_AT_TAG))) or named
     at_ms = happened_ms(record, at_ms, now_ms)
-    yield from ((name, _Failure(at_ms, position)) for name, position in positions.items())
+    is_cancelled = record.dagster_run.status is dg.DagsterRunStatus.CANCELED
+    yield from ((name, _Failure(at_ms, position, is_cancelled)) for name, position in positions.items())
 
 
 def _as_positions(told: object) -> dict[str, int | None] | None:

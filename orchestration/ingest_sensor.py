@@ -2,8 +2,8 @@
 
 A topic is due when it is ``KEPTLOG_INGEST_MIN_LAG`` offsets behind, or by fewer for ``KEPTLOG_INGEST_MAX_WAIT_MS``.
 What is being ingested is left to its run, and no run is asked for while the Spark server that runs use does not answer.
-What failed is left alone for a while, topic-partition by topic-partition, so
-that it neither starts a run at every tick nor holds up the rest of its topic.
+What failed or was cancelled is left alone for a while, topic-partition by topic-partition, so that it neither starts a
+run at every tick nor holds up the rest of its topic.
 
 A stopped topic-partition (``keptlog.log.source``) can't go on by itself. It is asked for all the same, with the same
 pauses: the run that fails is what people are alerted by. Its reason stands in every tick and in its observation too.
@@ -169,7 +169,8 @@ def _why_paused(topic: TopicLag, name: TopicPartition, failures: IngestFailures,
     if now_ms >= retry_at_ms:
         return None
     attempts = counted(failures.count(name, position), "time")
-    return f"failed {attempts}, the next ingest is {next_time(retry_at_ms)}"
+    failed = "failed or was cancelled" if failures.is_any_cancelled(name, position) else "failed"
+    return f"{failed} {attempts}, the next ingest is {next_time(retry_at_ms)}"
 
 
 def _all_caught_up(scan: LagScan) -> str:
@@ -183,7 +184,7 @@ def _texts(reasons: Mapping[TopicPartition, str]) -> dict[str, str]:
 
 
 def _request(decision: LagDecision, scan: LagScan, failures: IngestFailures) -> dg.RunRequest:
-    """One run; its key changes with the topics' state and with every failure, or Dagster would start it only once."""
+    """One run; its key changes with the topics' state and every failure, or Dagster would start it only once."""
     names = [str(name) for _, name in decision.requested]
     states = [f"{topic.location}#{failures.runs(name)}" for topic, name in decision.requested]
     seen = [(str(name), topic.seen_ms.get(name.partition)) for topic, name in decision.requested]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,14 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from keptlog.dagster.orchestration import in_flight, requests
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.result import IngestResult
 from keptlog.table.store import LogStore
-from tests.orchestration.conftest import DAY_MS
+from tests.orchestration.conftest import DAY_MS, HOUR_MS
 from tests.orchestration.ingesting import IngestWorld, asked_by, ingest_world
-from tests.orchestration.instance import fail
+from tests.orchestration.instance import begin, fail
 from tests.orchestration.shipped import ingest_kafka, ingest_lag_sensor
 
 SECOND_MS = 1000
@@ -101,6 +103,32 @@ def test_a_run_that_died_counts_for_all_that_it_was_asked_for(here: IngestWorld)
     assert "users-0: failed 1 time" in here.skips()
     here.world.now_ms += 15 * SECOND_MS
     assert here.asked() == ["users-0"]
+
+
+def test_a_run_that_was_cancelled_counts_for_an_hour_and_is_asked_for_again_under_a_new_key(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The key holds the hour too, and another one may begin meanwhile.
+    monkeypatch.setattr(requests, "_HOUR_MS", 10 * here.world.now_ms)
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    (first,) = here.world.requests(ingest_lag_sensor)
+    instance = here.world.instance
+    run = instance.create_run_for_job(
+        ingest_kafka, run_config=first.run_config, tags=dict(first.tags), status=dg.DagsterRunStatus.STARTED
+    )
+    begin(instance, run)
+    instance.report_run_canceled(run)
+    here.world.now_ms = time.time_ns() // 1_000_000
+
+    assert "users-0: failed or was cancelled 1 time, the next ingest is at" in here.skips()
+    here.world.now_ms += 15 * SECOND_MS
+    (second,) = here.world.requests(ingest_lag_sensor)
+    assert asked_by(second) == asked_by(first)
+    assert second.run_key != first.run_key
+    monkeypatch.setattr(in_flight, "get_current_timestamp", lambda: time.time() + HOUR_MS / 1000)
+    here.world.now_ms -= 15 * SECOND_MS
+    assert here.asked() == asked_by(first)
 
 
 @pytest.mark.parametrize("is_by_hand", [False, True])
