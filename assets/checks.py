@@ -63,6 +63,10 @@ class TopicFindings:
     """The partitions whose reason is that nobody could look: whether their last clean landed is not known."""
     in_full: frozenset[int] = frozenset()
     """The partitions of which every byte was read that the checks look at: what passes there is whole."""
+    looked_ms: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    """By partition and check, when it was looked at. A run may last for hours, and others look meanwhile."""
+    reasons_ms: int | None = None
+    """When the reasons were known, if not at ``now_ms``."""
 
     @property
     def broken(self) -> dict[int, str]:
@@ -144,22 +148,40 @@ def _left_broken(home: Path, topic: str) -> set[int]:
     return {int(number) for of_topic, _, number in names if of_topic == topic and number.isdecimal()}
 
 
-def look_at(store: LogStore, looked: TopicFindings, logs: Sequence[Log], *, every_byte: bool) -> TopicFindings:
+def look_at(run: Run, looked: TopicFindings, logs: Sequence[Log], *, every_byte: bool) -> TopicFindings:
     """What is known once logs of the topic are read back, as they are now; what was known of them before stays.
 
     With every byte of a log goes a look at the whole storage of the topic; a clean has no time for either.
     """
-    found = {
-        log.topic_partition.partition: verify_log(store, log, looked.now_ms, every_byte=every_byte) for log in logs
-    }
+    store = run.log_store.store
+    found: dict[int, list[CheckResult]] = {}
+    looked_ms = dict(looked.looked_ms)
+    for log in logs:
+        number, began_ms = log.topic_partition.partition, run.now_ms()
+        found[number] = list(verify_log(store, log, looked.now_ms, every_byte=every_byte))
+        looked_ms |= _times({number: found[number]}, began_ms, run.now_ms())
     if every_byte:
-        gone = check_gone(store, looked.topic, list(found), looked.now_ms)
-        found = {number: [*results, gone[number]] for number, results in found.items()}
+        began_ms = run.now_ms()
+        gone = {each: [result] for each, result in check_gone(store, looked.topic, list(found), looked.now_ms).items()}
+        found = {number: [*results, *gone[number]] for number, results in found.items()}
+        looked_ms |= _times(gone, began_ms, run.now_ms())
     # A log says itself whether its last clean failed.
     marks = {log.topic_partition.partition: log.uncleanable for log in logs}
     reasons = {number: mark.reason if mark else None for number, mark in marks.items()}
     in_full = looked.in_full | found.keys() if every_byte else looked.in_full
-    return replace(looked, found={**looked.found, **found}, reasons={**reasons, **looked.reasons}, in_full=in_full)
+    return replace(
+        looked,
+        found={**looked.found, **found},
+        reasons={**reasons, **looked.reasons},
+        in_full=in_full,
+        looked_ms=looked_ms,
+    )
+
+
+def _times(found: Mapping[int, Sequence[CheckResult]], began_ms: int, ended_ms: int) -> dict[tuple[int, str], int]:
+    """When logs were looked at: what is whole was so when that began, what is not was found before that ended."""
+    results = [(number, each) for number, of_log in found.items() for each in of_log]
+    return {(number, each.name): began_ms if each.passed else ended_ms for number, each in results}
 
 
 def check_results(run: Run, looked: TopicFindings) -> Iterator[dg.AssetCheckResult]:
@@ -174,7 +196,7 @@ def check_results(run: Run, looked: TopicFindings) -> Iterator[dg.AssetCheckResu
         of_check = {number: each for number, each in found if each.name == check.name}
         yield from _result(run, looked.topic, topic, check, _seen(looked, of_check))
     cleaned = {
-        number: LastResult(looked.now_ms, reason, is_looked_at=number not in looked.unlooked)
+        number: LastResult(looked.reasons_ms or looked.now_ms, reason, is_looked_at=number not in looked.unlooked)
         for number, reason in looked.reasons.items()
     }
     yield from _result(run, looked.topic, topic, _CLEANED, _Seen(cleaned))
@@ -195,9 +217,13 @@ def gone_results(run: Run, topic: str, now_ms: int) -> Iterator[dg.AssetCheckRes
     store = run.log_store.store
     described = _described(store, topic)
     if described:
+        began_ms = run.now_ms()
         gone = check_gone(store, topic, list(range(described.partitions)), now_ms)
         found = {number: [result] for number, result in gone.items()}
-        yield from check_results(run, TopicFindings(topic, now_ms, found, in_full=frozenset(found)))
+        looked_ms = _times(found, began_ms, run.now_ms())
+        yield from check_results(
+            run, TopicFindings(topic, now_ms, found, in_full=frozenset(found), looked_ms=looked_ms)
+        )
 
 
 def as_evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
@@ -226,7 +252,7 @@ def _described(store: LogStore, topic: str) -> Topic | None:
 def _seen(looked: TopicFindings, found: Mapping[int, CheckResult]) -> _Seen:
     results = {
         number: LastResult(
-            looked.now_ms,
+            looked.looked_ms.get((number, each.name), looked.now_ms),
             None if each.passed else each.description,
             each.is_looked_at,
             is_in_full=not each.passed or each.warns_only or number in looked.in_full,

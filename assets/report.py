@@ -150,14 +150,20 @@ def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:
                 unlooked[topic].add(partition)
     findings = []
     for topic in sorted({*logs, *failed}):
-        looked = TopicFindings(topic, cleaned.plan.now_ms, reasons=failed[topic], unlooked=frozenset(unlooked[topic]))
+        looked = TopicFindings(
+            topic,
+            cleaned.plan.now_ms,
+            reasons=failed[topic],
+            unlooked=frozenset(unlooked[topic]),
+            reasons_ms=run.now_ms(),
+        )
         topic_id = next((log.topic_id for log in logs[topic]), None)
         before = broken_before(run, topic, topic_id, or_unseen=True) if logs[topic] else set()
         # The clean has just written the values, so most logs are not read in full. What was wrong is: it is
         # whole only if who reads every byte finds it so.
         again = [log for log in logs[topic] if log.topic_partition.partition in before]
-        looked = look_at(store, looked, [log for log in logs[topic] if log not in again], every_byte=False)
-        findings.append(look_at(store, looked, again, every_byte=True) if again else looked)
+        looked = look_at(run, looked, [log for log in logs[topic] if log not in again], every_byte=False)
+        findings.append(look_at(run, looked, again, every_byte=True) if again else looked)
     return findings
 
 

@@ -84,7 +84,7 @@ def _verify(run: Run, config: VerifyConfig) -> None:
         unreadable[topic][partition] = error
     problems: dict[str, str] = {}
     for topic in sorted({*logs, *unreadable}):
-        looked = look_at(store, _unread(topic, now_ms, unreadable[topic]), logs[topic], every_byte=True)
+        looked = look_at(run, _unread(topic, now_ms, unreadable[topic]), logs[topic], every_byte=True)
         for result in check_results(run, looked):
             context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
         _tell_attempts(run, looked)

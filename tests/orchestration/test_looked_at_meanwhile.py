@@ -1,0 +1,72 @@
+"""What a long run finds at its end is newer than what others found meanwhile, whenever the run began."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.passes.check import CheckResult
+from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.verify import verify_log
+from tests.orchestration.conftest import World
+from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.test_attempts import checks, verify
+
+VERIFY_LOG = "keptlog.dagster.assets.checks.verify_log"
+
+
+@pytest.fixture
+def users(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Two logs; the clock goes on by a second at each look at it."""
+    passed, really = itertools.count(1000, 1000), ClockResource.read_ms
+    monkeypatch.setattr(ClockResource, "read_ms", lambda clock: really(clock) + next(passed))
+    world.topic("users", 2)
+    for partition in range(2):
+        world.append("users", ("a", "1"), ("b", "2"), partition=partition)
+    return world
+
+
+def test_a_log_that_broke_after_another_run_had_found_it_whole_stays_broken(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_last(*given: Any, **named: Any) -> list[CheckResult]:
+        monkeypatch.setattr(VERIFY_LOG, verify_log)
+        assert verify(users, "users-0").success
+        users.break_segment("users")
+        return list(verify_log(*given, **named))
+
+    monkeypatch.setattr(VERIFY_LOG, read_last)
+    assert not verify(users, "users-0").success
+    assert checks(users)["G1"][0] == "red"
+
+    assert verify(users, "users-1").success
+
+    assert checks(users)["G1"][0] == "red", "users-0 is broken, and nobody has looked at it again"
+
+
+def test_a_clean_that_landed_after_another_run_had_found_its_log_uncleanable_ends_that(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users.more_resources["spark"] = InProcessSpark(spark_config={})
+    users.append("users", ("a", "3"), ("b", "4"))
+    mend = users.break_segment("users")
+    assert not users.clean("users-0", requested=True).success
+    mend()
+    really = Cleaner.commit
+
+    def commit_later(*given: Any) -> Pass:
+        monkeypatch.setattr(Cleaner, "commit", really)
+        verify(users, "users-0")
+        assert checks(users)["cleaned"][0] == "red"
+        return really(*given)
+
+    monkeypatch.setattr(Cleaner, "commit", commit_later)
+    assert users.clean("users-0", requested=True).success
+    assert checks(users)["cleaned"][0] == "green"
+
+    verify(users, "users-1")
+
+    assert checks(users)["cleaned"][0] == "green"
