@@ -61,7 +61,8 @@ from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.references import all_references, comparable
 from keptlog.table.metadata.state import LogState, cleaning_to, first_dirty_offset, last_pass, uncleanable, watermarks
 from keptlog.table.metadata.stored_json import to_json
-from keptlog.table.reading.readers import told_of_overruns, with_holds
+from keptlog.table.reading.overruns import told_of_overruns
+from keptlog.table.reading.readers import with_holds
 from keptlog.table.waiting.reach import OUT_OF_REACH
 from keptlog.table.waiting.reaching import one_line
 

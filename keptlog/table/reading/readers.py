@@ -7,7 +7,7 @@ A registration moves in commits that make a snapshot: so a clean that was prepar
 looks again, and finds the new reader. A reader commits his position often, and nothing is to be decided by it at that
 moment, so it takes no commit: it is the *name* of a file, which says the partition and the offset. A file that is half
 written says as much as one that is whole; of several the furthest counts, so no position ever goes back, however many
-write at once. The others are deleted once the new one is durable.
+write at once. The others are deleted once the new one is durable; one that can't be does no harm.
 
 In the file stands how often the log had been truncated when it was read so far (``keptlog.log.truncations``). It is
 looked at only where that ever happened. A file that does not say it was written before the first time.
@@ -21,16 +21,16 @@ his position is not beyond it. Files are looked at only for topics that have rea
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import LogCorrupt, first_line
 from keptlog.log.erasures.erasure_deadline import holds_end_ms
 from keptlog.log.given.given import whole_number
 from keptlog.log.holds import Hold, Holds, valid_reader_name
-from keptlog.log.result import RewriteResult
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
@@ -46,6 +46,7 @@ from keptlog.whole_file import is_unfinished
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
+_logger = logging.getLogger(__name__)
 _FILE_NAME = re.compile(r"(0|[1-9][0-9]*)-(0|[1-9][0-9]*)\.json")
 
 
@@ -236,13 +237,20 @@ class PositionFiles:
         with reaching(f"the position of reader {name} can't be stored"):
             content = to_json(_Content(position.truncations)).encode()
             self.files.write_bytes(f"{folder}{file_name}", content)
-            stored: dict[int, str] = {}
+        self._drop_lower(folder, partition)
+
+    def _drop_lower(self, folder: str, partition: int) -> None:
+        """Delete what counts no more, as far as the storage lets; the position has moved, whatever becomes of it."""
+        stored: dict[int, str] = {}
+        try:
             for file in self.files.list(folder):
                 form = _FILE_NAME.fullmatch(file.path.rpartition("/")[2])
                 if form and int(form[1]) == partition:
                     stored[int(form[2])] = file.path
             for lower in sorted(stored)[:-1]:
                 self.files.delete(stored[lower])
+        except OSError as error:
+            _logger.info("earlier positions below %s are left for the next one: %s", folder, first_line(error))
 
     def forget(self, name: str, keep: Registration | None = None) -> int:
         """Delete what is stored of a reader, but for this registration's; gives the number of files.
@@ -326,52 +334,6 @@ def observed_with_holds(files: TableFiles, stored: StoredTopic, observed: Observ
     interval_ms = observed.holdings.terms.purge_interval_ms
     logs = with_holds(files, observed.logs, stored.properties, stored.location, interval_ms)
     return replace(observed, logs=tuple(logs))
-
-
-def told_of_overruns(table: Table, files: TableFiles, outcomes: Iterable[RewriteResult]) -> dict[str, str]:
-    """What a commit writes into the registrations of those who miss tombstones that go with it.
-
-    Who has read on since it was planned, or has come since, is asked where he stands now.
-
-    Raises:
-        LogCorrupt, StorageUnavailable: as for ``with_holds``.
-    """
-    overrun = [outcome for outcome in outcomes if outcome.overrun]
-    readers = registrations(table.name()[-1], table.properties) if overrun else {}
-    if not readers:
-        return {}
-    positions = PositionFiles(files, table.location()).read(readers)
-    changed: dict[str, Registration] = {}
-    for outcome in overrun:
-        partition = outcome.step.topic_partition.partition
-        for name, registration in readers.items():
-            behind = [each for each in outcome.overrun if positions[name].of(partition) <= each.last_offset]
-            if behind:
-                gone = MissedTombstones(
-                    partition,
-                    behind[0].first_offset,
-                    behind[-1].last_offset,
-                    sum(each.tombstones for each in behind),
-                    outcome.step.now_ms,
-                    outcome.step.now_ms,
-                )
-                changed[name] = _with_missed(changed.get(name, registration), gone)
-    return {READER_PREFIX + name: to_json(each) for name, each in changed.items()}
-
-
-def _with_missed(registration: Registration, gone: MissedTombstones) -> Registration:
-    before = [each for each in registration.missed if each.partition == gone.partition]
-    others = tuple(each for each in registration.missed if each.partition != gone.partition)
-    for each in before:
-        gone = MissedTombstones(
-            gone.partition,
-            min(each.first_offset, gone.first_offset),
-            max(each.last_offset, gone.last_offset),
-            each.tombstones + gone.tombstones,
-            min(each.first_ms, gone.first_ms),
-            max(each.last_ms, gone.last_ms),
-        )
-    return replace(registration, missed=(*others, gone))
 
 
 @dataclass(frozen=True, slots=True)
