@@ -10,11 +10,12 @@ a day:
 
 Whoever reads takes both, each snapshot once; so it does no harm if the commit does not land, or if two purges write
 down the same. A purge that finds a file of its day writes another with all that is in it, and then deletes it: so there
-are few files, and none is ever changed. A file is deleted ``keptlog.history.retention.ms`` after its day.
+are few files, and none is ever changed. Where the one before could not be deleted, they are not merged. A file is
+deleted ``keptlog.history.retention.ms`` after its day.
 
 It is nobody's proof, and nothing is decided by it: a file that is damaged or gone costs only what it told. While a key
-is to be erased, a purge deletes damaged ones: nobody can look them through (``drop_unreadable``). What is deleted for
-good has receipts (``keptlog.receipts``).
+is to be erased, a purge deletes damaged ones: nobody can look them through (``unreadable_entries``). What is deleted
+for good has receipts (``keptlog.receipts``).
 """
 
 from __future__ import annotations
@@ -54,38 +55,42 @@ class _Stored:
     entries: tuple[HistoryEntry, ...]
 
 
-def remember_entries(files: TableFiles, table: Table, expiring: Iterable[Snapshot], new_id: str, now_ms: int) -> None:
-    """Write down what these snapshots tell; to be called before the commit that expires them."""
+def remember_entries(
+    files: TableFiles, table: Table, expiring: Iterable[Snapshot], new_id: str, now_ms: int
+) -> list[str]:
+    """Write down what these snapshots tell; to be called before the commit that expires them.
+
+    Gives the files that are in the new one whole, and are to be deleted.
+    """
     entries = {each.snapshot_id: each for each in map(_entry, expiring)}
     if not entries:
-        return
+        return []
     day = iso_time(now_ms)[:10]
     of_today = [path for path, of_day in _paths(files, table.location()) if of_day == day]
     before = {path: read for path in of_today if (read := _read(files, table, path)) is not None}
+    if len(before) > 1:  # an earlier one could not be deleted, so this one would be written again and again
+        before = {}
     for read in before.values():
         entries = {each.snapshot_id: each for each in read} | entries
     stored = _Stored(str(table.metadata.table_uuid), tuple(entries.values()))
     files.write_bytes(f"{_folder(table.location())}{day}-{new_id}.json", to_json(stored).encode())
-    for path in before:
-        files.delete(path)
+    return list(before)
 
 
-def forget_entries(files: TableFiles, location: str, now_ms: int, retention_ms: int) -> None:
-    """Delete what was written down longer ago than that, of the topic at a location."""
+def outdated_entries(files: TableFiles, location: str, now_ms: int, retention_ms: int) -> list[str]:
+    """The files of what was written down longer ago than that, of the topic at a location."""
     oldest = _oldest_day(now_ms, retention_ms)
-    for path, day in _paths(files, location):
-        if day < oldest:
-            files.delete(path)
+    return [path for path, day in _paths(files, location) if day < oldest]
 
 
-def drop_unreadable(files: TableFiles, table: Table, moment_ms: int) -> None:
-    """Delete what was written before a moment and can't be understood: an erasure waits until it is looked through."""
+def unreadable_entries(files: TableFiles, table: Table, moment_ms: int) -> list[str]:
+    """What was written before a moment and can't be understood: an erasure waits until it is looked through."""
     folder = _folder(table.location())
     old = [file.path for file in files.list(folder) if file.modified_ms <= moment_ms]
-    for path in old:
-        if _NAME.fullmatch(path.removeprefix(folder)) and _read(files, table, path) is None:
-            _logger.warning("%s is deleted: nothing is decided by it, and an erasure would wait for it", path)
-            files.delete(path)
+    named = [path for path in old if _NAME.fullmatch(path.removeprefix(folder)) and _read(files, table, path) is None]
+    for path in named:
+        _logger.warning("%s is deleted: nothing is decided by it, and an erasure would wait for it", path)
+    return named
 
 
 def history_of(files: TableFiles, table: Table, now_ms: int, retention_ms: int) -> list[HistoryEntry]:

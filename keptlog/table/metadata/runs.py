@@ -91,12 +91,10 @@ def remember(files: TableFiles, table: Table, expiring: Iterable[Snapshot], new_
         files.write_bytes(f"{_folder(table.location())}{now_ms:013d}-{new_id}.json", content.encode())
 
 
-def forget(files: TableFiles, location: str, now_ms: int, horizon_ms: int) -> None:
-    """Delete what was written down longer ago than that, of the topic at a location."""
-    for file in files.list(_folder(location)):
-        written_ms = remembered_ms(file.path, location)
-        if written_ms is not None and written_ms < now_ms - horizon_ms:
-            files.delete(file.path)
+def outdated(files: TableFiles, location: str, now_ms: int, horizon_ms: int) -> list[str]:
+    """The files of what was written down longer ago than that, of the topic at a location."""
+    found = ((file.path, remembered_ms(file.path, location)) for file in files.list(_folder(location)))
+    return [path for path, written_ms in found if written_ms is not None and written_ms < now_ms - horizon_ms]
 
 
 def remembered_ms(path: str, location: str) -> int | None:

@@ -26,7 +26,7 @@ One that can't be read costs only itself: its files are orphans then.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
@@ -153,7 +153,7 @@ class Purge:
         while self._expire_some():
             pass
         table = self._table()
-        expired.forget(self.files, table, self.times)
+        self._delete(expired.outdated(self.files, table, self.times))
         discard(self.files, left_registers(table, self._stored))
         needed = self._needed(table, left_behind)
         doomed = self._removal.own(lambda journal: not is_sweep(journal), needed)
@@ -203,10 +203,17 @@ class Purge:
         """Move a journal that says nothing to where no purge looks, for whoever wants to know what it was."""
         name = path.rpartition("/")[2]
         aside = unreadable_folder(self.topic.location) + name
-        self.files.write_bytes(aside, self.files.read_bytes(path))
-        self.files.delete(path)
-        moved = replace(self._stored.pop(comparable(path)), path=aside)
-        self._stored[comparable(aside)] = moved
+        moved = replace(self._stored[comparable(path)], path=aside)
+        if comparable(aside) not in self._stored:
+            self.files.write_bytes(aside, self.files.read_bytes(path))
+            self._stored[comparable(aside)] = moved
+        if self._removal.delete_or_tell(path):
+            del self._stored[comparable(path)]
+
+    def _delete(self, paths: Iterable[str]) -> None:
+        """Delete what is keptlog's own and counts no more; what can't be deleted is told, and keeps nothing else."""
+        for path in paths:
+            self._removal.delete_or_tell(path)
 
     def _pass_over(self, what: str) -> None:
         if what not in self._unreadable:
@@ -234,7 +241,7 @@ class Purge:
             for what in expiry.unreadable:
                 self._pass_over(what)
             written = self._write_expiry(expiry, written)
-            expired.remember(self.files, table, old, self.new_id(), self.times.now_ms)
+            self._delete(expired.remember(self.files, table, old, self.new_id(), self.times.now_ms))
             return lambda: self._land(table, expiry)
 
         self.committer.commit(Change(self.topic.name, self.topic.id, remedy=PURGE_AGAIN), prepare)
@@ -252,8 +259,7 @@ class Purge:
         path = f"{journal_folder(self.topic.location)}{self.new_id()}.json"
         write_journal(self.files, path, journal)
         self._removal.journals[path] = journal
-        if written:
-            self.files.delete(written[0])
+        if written and self._removal.delete_or_tell(written[0]):
             del self._removal.journals[written[0]]
         return path, journal
 

@@ -147,6 +147,15 @@ class Removal:
             return False
         return True
 
+    def delete_or_tell(self, path: str) -> bool:
+        """Delete a file that no journal names; gives whether it is gone. If not, it is told with what could not be."""
+        is_gone = self.delete_file(path)
+        if is_gone:
+            self._left.pop(path, None)
+        else:
+            self._left[path] = NotDeleted(path, 0, self._reasons[path])
+        return is_gone
+
     def look_again(self, doomed: Iterable[Journal]) -> list[StoredFile]:
         """Find out what is really gone, from a new listing; gives the listing."""
         listed = list(self.files.list(self.location))
@@ -228,11 +237,10 @@ class Removal:
 
     def _drop(self, path: str) -> bool:
         """Gives whether it is gone. One that can't be deleted keeps those behind it: what both name is theirs."""
-        if self.delete_file(path):
+        is_gone = self.delete_or_tell(path)
+        if is_gone:
             del self.journals[path]
-            return True
-        self._left[path] = NotDeleted(path, 0, self._reasons[path])
-        return False
+        return is_gone
 
     def _in_order(self, paths: Iterable[str]) -> list[str]:
         """From the first to be settled; what a topic's deletion names is nobody's else."""
