@@ -1,7 +1,7 @@
 """What changes a topic. Each is one commit: it lands whole, or not at all.
 
 records in            ``append``, ``arrival``; on their way: ``staging``, ``partition_writers``
-what a log loses      ``swap`` (a clean), ``retain``, ``truncate``; where a clean fails: ``mark``, ``elsewhere``
+what a log loses      ``swap`` (a clean), ``retain``, ``truncate``; where a clean fails: ``mark``
 what a topic says     ``alteration``, ``declaration``, ``erasures``, ``reader_register``
 put right again       ``repair``, ``notes``
 """

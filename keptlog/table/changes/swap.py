@@ -45,9 +45,9 @@ from keptlog.log.told.history import cost_of
 from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.leftover import discard
-from keptlog.table.changes.elsewhere import may_be_elsewhere
 from keptlog.table.changes.mark import tell_cleared
 from keptlog.table.commits.commit import Committer, Land
+from keptlog.table.commits.elsewhere import may_be_elsewhere, metadata_folder_of
 from keptlog.table.commits.freshness import require_cleanable, require_droppable, require_not_held, require_staged
 from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.commits.topics import topic_of
@@ -136,7 +136,8 @@ class Swap:
 
     def _discard_of_gone_topic(self, committer: Committer, files: TableFiles) -> None:
         paths = self._staged_paths
-        if paths and may_be_elsewhere(committer.catalog, files, self.topic, self._topic_id, paths[0]):
+        folder = metadata_folder_of(paths[0]) if paths else None
+        if paths and may_be_elsewhere(committer.catalog, files, self.topic, self._topic_id, folder):
             text = "what run %s has staged for topic %s is left: its table may be there under another name"
             _logger.info(text, self.run_id, self.topic)
             return

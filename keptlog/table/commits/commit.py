@@ -15,7 +15,7 @@ round finds it and is done; also if the answer was "refused", which whoever sent
 first one. A purge that has expired the snapshot in between has remembered the id (``keptlog.table.metadata.runs``).
 Only if another program has expired it, or if nobody answers any more, the caller is told ``CommitStateUnknown``. A
 topic whose deletion was begun meanwhile is looked at where it waits for its end: what has landed there is told in its
-receipt, and is nothing to take back.
+receipt, and is nothing to take back. One that another program has renamed meanwhile stays in doubt (``elsewhere``).
 
 **In doubt** is a change from when it is sent until somebody says what became of it, or until the table has another
 snapshot: on that it can't land any more. Whatever is raised but ``CommitStateUnknown`` is sure: who has staged files
@@ -54,6 +54,7 @@ from keptlog.errors import (
 )
 from keptlog.storage.disk import refusal_text
 from keptlog.storage.refusal import store_refusal_of
+from keptlog.table.commits.elsewhere import may_be_elsewhere
 from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.io.file_io import metadata_read_once
 from keptlog.table.io.files import TableFiles
@@ -194,21 +195,23 @@ class Committer:
         try:
             table = self._load(rounds)
         except (UnknownTopic, StalePlan):
-            deleted = self._look_at_deleted(rounds)
-            if deleted is None:
-                raise
-            return deleted
+            if deleted := self._look_at_deleted(rounds):
+                return deleted
+            raise
         return table, rounds.found(table, self.files)
 
     def _look_at_deleted(self, rounds: _Rounds) -> tuple[Table, LandedChange] | None:
-        """The same, where the topic is no longer to be found; null if it has not landed, and then it never will."""
-        found = None
+        """The same of one that is no longer to be found; null if it never lands. CommitStateUnknown: it was renamed."""
+        found, topic = None, rounds.change.topic
         if rounds.is_in_doubt and rounds.change.namespace == NAMESPACE:
             with contextlib.suppress(UnknownTopic):  # its deletion is over, and has told all that it found
-                table = load_topic_table(self.catalog, rounds.change.topic, DELETING)
+                table = load_topic_table(self.catalog, topic, DELETING)
                 is_same = str(table.metadata.table_uuid) == rounds.topic_id
                 landed = rounds.found(table, self.files) if is_same else None
                 found = (table, landed) if landed else None
+        where = (rounds.topic_id, rounds.metadata_folder)
+        if found is None and rounds.is_in_doubt and may_be_elsewhere(self.catalog, self.files, topic, *where):
+            raise rounds.unknown("its table has gone from its name, and may have another one: name it back first")
         rounds.clear()
         return found
 
@@ -253,6 +256,7 @@ class _Rounds:
     _sending: bool = False
     """Sent, and nobody has looked since."""
     _sent_on: int | None = None
+    metadata_folder: str | None = None  # of the table that it was sent to
     _unanswered_on: set[int | None] = field(default_factory=set)
     """The snapshots on which it was sent, without an answer: while one of them is the current one it may land."""
 
@@ -278,6 +282,7 @@ class _Rounds:
         """It is sent, from now on it may land."""
         self._was_sent = self._sending = True
         self._sent_on = table.metadata.current_snapshot_id
+        self.metadata_folder = table.metadata_location.rpartition("/")[0]
         self.since = table.last_sequence_number if self.since is None else self.since
 
     def was_refused(self) -> None:

@@ -30,15 +30,22 @@ _NOT_KNOWN: tuple[type[Exception], ...] = (
 )
 
 
-def may_be_elsewhere(catalog: Catalog, files: TableFiles, topic: str, topic_id: str | None, path: str) -> bool:
-    """Whether a topic that is not there any more may be; ``path`` is one of its data files, there or not."""
+def may_be_elsewhere(
+    catalog: Catalog, files: TableFiles, topic: str, topic_id: str | None, metadata_folder: str | None
+) -> bool:
+    """Whether a topic that is not there any more may be; of a folder that is not known, null, nobody can tell."""
     try:
         if _is_being_deleted(catalog, topic, topic_id):
             return False
-        location, is_known, _ = path.rpartition(_DATA)
-        return not is_known or _has_metadata(files, f"{location}/metadata", topic_id)
+        return metadata_folder is None or _has_metadata(files, metadata_folder, topic_id)
     except _NOT_KNOWN:
         return True
+
+
+def metadata_folder_of(data_path: str) -> str | None:
+    """Where the metadata of a topic lies of which this is a data file, there or not; null if that can't be told."""
+    location, is_known, _ = data_path.rpartition(_DATA)
+    return f"{location}/metadata" if is_known else None
 
 
 def _is_being_deleted(catalog: Catalog, topic: str, topic_id: str | None) -> bool:
