@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.home import open_home
+from keptlog.log.record import NewRecord
 from tests.readme.transcript import shell, steps
 
 
@@ -85,3 +87,27 @@ def test_a_reader_that_had_read_what_was_lost_is_listed_and_starts_over_as_the_p
     assert "app" in paste(_READERS)
     paste("keptlog reader add users app --start-over\n" + _WRITERS)
     assert "ada@example.net" in paste("keptlog read users --as-reader app")
+
+
+def test_a_backup_has_all_records_whatever_writers_commit_between_its_two_steps(tmp_path: Path) -> None:
+    paste = shell(tmp_path)
+    paste(_TOPIC + _CATALOG)
+    home = open_home(tmp_path / ".keptlog")
+    for number in range(25):
+        home.store.append("users", [NewRecord(b"cy", b"%d" % number, 1, 0)], f"run-{number}", 1)
+    paste(_FILES)
+    assert "ada@example.org" in paste(_BACK)
+    paste(_ASIDE)
+    assert "0 problems" in paste("keptlog doctor")
+
+
+def test_a_topic_whose_metadata_is_lost_is_named_and_the_backup_has_the_others(tmp_path: Path) -> None:
+    paste = shell(tmp_path)
+    paste(_TOPIC + "keptlog topic create lost\n")
+    for path in (tmp_path / ".keptlog" / "warehouse" / "keptlog" / "lost" / "metadata").glob("*.metadata.json"):
+        path.unlink()
+    told = paste(_CATALOG)
+    assert "not in the backup: " in told
+    assert "keptlog/lost/metadata/" in told
+    paste(_FILES + "rm -r .keptlog\ncp -a backup .keptlog\n")
+    assert "ada@example.org" in paste("keptlog read users")

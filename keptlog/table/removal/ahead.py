@@ -125,7 +125,7 @@ def landed_since(named: str, stored: Iterable[str]) -> list[str]:
 def why_put_back(topic: str, named: str, elsewhere: Sequence[str]) -> str:
     """Why files are gone that the catalog names, where the storage knows more than it does."""
     return (
-        f"topic {topic}: the catalog was put back to an older state, and files of that were purged since: "
+        f"topic {topic}: the catalog was put back to an older state, and files of that are gone since: "
         f"{elsewhere[-1]}{_more(elsewhere)} is not in its history, which ends with {named.rpartition('/')[2]}"
     )
 
