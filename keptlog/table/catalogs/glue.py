@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import (
@@ -32,9 +33,12 @@ from botocore.exceptions import (
     ProxyConnectionError,
 )
 from pyiceberg.catalog import BOTOCORE_SESSION, ICEBERG, METADATA_LOCATION, TABLE_TYPE
-from pyiceberg.catalog.glue import GLUE_MAX_RETRIES, GlueCatalog
+from pyiceberg.catalog.glue import GLUE_ACCESS_KEY_ID, GLUE_MAX_RETRIES, GLUE_PROFILE_NAME, GlueCatalog
+from pyiceberg.io import AWS_ACCESS_KEY_ID, AWS_PROFILE_NAME
+from pyiceberg.utils.properties import get_first_property_value
 
 from keptlog.table.io.aws_answers import give_up_trickles
+from keptlog.table.io.aws_credentials import take_up_renewed
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.reach import FailureKind, ToldFailure
 from keptlog.table.waiting.side_by_side import AT_ONCE
@@ -116,9 +120,17 @@ def _client(properties: tuple[tuple[str, Any], ...]) -> Any:
         asking, changing = (GlueCatalog("", **told | each).glue for each in ({}, {GLUE_MAX_RETRIES: 0}))
     except (NoRegionError, InvalidRegionError, ProfileNotFound) as error:
         raise ValueError(f"{error} Set glue.region or client.region, or the profile") from error
-    give_up_trickles(asking)
-    give_up_trickles(changing)
+    for client in (asking, changing):
+        give_up_trickles(client)
+        if not get_first_property_value(told, GLUE_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID):
+            take_up_renewed(
+                client, lambda: _found_now(get_first_property_value(told, GLUE_PROFILE_NAME, AWS_PROFILE_NAME))
+            )
     return _TellingClient(asking, changing)
+
+
+def _found_now(profile: str | None) -> Any:
+    return boto3.Session(profile_name=profile).get_credentials()
 
 
 def _telling(call: Callable[..., Any], *, is_question: bool) -> Callable[..., Any]:

@@ -47,6 +47,7 @@ from pyiceberg.utils.properties import get_first_property_value, property_as_boo
 
 from keptlog.errors import InvalidConfig
 from keptlog.table.io.aws_answers import give_up_trickles
+from keptlog.table.io.aws_credentials import take_up_renewed
 from keptlog.table.io.files import Properties
 from keptlog.table.io.s3_answers import require_stores_own
 from keptlog.table.waiting.side_by_side import AT_ONCE
@@ -75,9 +76,12 @@ def s3_client(properties: Properties) -> Any:
     )
     role = get_first_property_value(known, S3_ROLE_ARN, AWS_ROLE_ARN)
     if role:
-        _take_role(session, role, get_first_property_value(known, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME))
+        role_session = get_first_property_value(known, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME)
+        _take_role(session, role, role_session, are_given=_are_given(known))
     client = session.client("s3", endpoint_url=_endpoint(known), config=_config(known))
     give_up_trickles(client)
+    if not _are_given(known):
+        take_up_renewed(client, _found_now)
     client.meta.events.register("needs-retry.s3", _tell_silence)
     client.meta.events.register("after-call.s3", require_stores_own)
     return client
@@ -129,13 +133,24 @@ def _seconds(known: dict[str, Any], name: str) -> float | None:
         raise InvalidConfig(f"{name}={given} is no number of seconds: correct it in the catalog's settings") from None
 
 
-def _take_role(session: boto3.Session, role: str, session_name: str | None) -> None:
+def _are_given(known: dict[str, Any]) -> bool:
+    """Whether the properties have credentials: then no other ones are meant."""
+    return bool(get_first_property_value(known, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID))
+
+
+def _found_now() -> Any:
+    return boto3.Session().get_credentials()
+
+
+def _take_role(session: boto3.Session, role: str, session_name: str | None, *, are_given: bool) -> None:
     """Let a session act in a role, as Arrow's client does; what the role gives is renewed before it ends."""
     inner = session._session  # noqa: SLF001  # boto3 takes a role from its own configuration file only
 
     def create_client(*args: Any, **how: Any) -> Any:
         client = inner.create_client(*args, **how)
         give_up_trickles(client)
+        if not are_given:
+            take_up_renewed(client, _found_now)
         return client
 
     fetcher = AssumeRoleCredentialFetcher(

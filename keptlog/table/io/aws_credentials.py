@@ -1,0 +1,46 @@
+"""Lets boto3 take up credentials that somebody has renewed: in the shared credentials file, as a machine's login does.
+
+boto3 renews by itself what a role or a process gives it. What it has read from a file it keeps for as long as a client
+lives, which here is as long as the process. So where a service says that they have expired, or that it does not know
+them, they are looked up once more. If there are others now, the request is sent again with these: it was not carried
+out. If there are none, the refusal stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from botocore.credentials import Credentials
+from botocore.exceptions import BotoCoreError
+
+_REFUSED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken", "InvalidAccessKeyId"}
+_REFUSED |= {"InvalidClientTokenId", "UnrecognizedClientException"}
+_SIGNED_BY = "keptlog.signed-by"
+
+
+def take_up_renewed(client: Any, look: Callable[[], Any]) -> None:
+    """Let a client of boto3 do so; ``look`` gives the credentials that boto3 would begin with now, null for none."""
+
+    def remember(request: Any, request_signer: Any, **_: object) -> None:
+        request.context[_SIGNED_BY] = request_signer, request_signer._credentials  # noqa: SLF001  # has no public name
+
+    def is_sent_again(response: Any, request_dict: dict[str, Any], **_: object) -> int | None:
+        """After so many seconds; null leaves it to botocore."""
+        code = response[1].get("Error", {}).get("Code") if response else None
+        signer, used = request_dict["context"].get(_SIGNED_BY, (None, None))
+        if code not in _REFUSED or type(used) is not Credentials:
+            return None
+        try:
+            now = look()
+            is_other = now is not None and now.get_frozen_credentials() != used.get_frozen_credentials()
+        except BotoCoreError:  # what is there is none, or is being written
+            return None
+        if not is_other:
+            return None
+        signer._credentials = now  # noqa: SLF001  # as above
+        return 0
+
+    service = client.meta.service_model.service_id.hyphenize()
+    client.meta.events.register(f"before-sign.{service}", remember)
+    client.meta.events.register(f"needs-retry.{service}", is_sent_again)
