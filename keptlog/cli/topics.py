@@ -237,11 +237,10 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
     deleted are named: the topic is gone all the same, and the same command, or the next purge, tries again.
     """
     store = home_with(name).store
-    if name not in store.being_deleted():
-        store.describe_topic(name)
+    topic_id = None if name in store.being_deleted() else store.describe_topic(name).id
     if not yes:
         require_consent(f"delete topic {name} and all its records for good?")
-    deletion = store.delete_topic(name, clock_ms())
+    deletion = store.delete_topic(name, clock_ms(), topic_id)
     failed = {name: deletion.unfinished} if deletion.unfinished else {}
     if as_json:
         print_json({"topic": name} | deletion_numbers(deletion), failed)

@@ -15,6 +15,7 @@ A topic that is in the home and not in the file is left alone. To be deleted it 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -100,6 +101,8 @@ class TopicsPlan:
     """Because catalog or storage did not answer."""
     is_outage: bool = False
     """Whether catalog or storage did not answer; then nothing is done."""
+    deleted_ids: Mapping[str, str] = field(default_factory=dict)
+    """Of those to be deleted, as far as they can be read: a later one of the name is not meant."""
 
     @property
     def has_differences(self) -> bool:
@@ -170,6 +173,7 @@ class Applier:
             {name: each for name, each in planned.items() if isinstance(each, KeptlogError)},
             tuple(name for name, each in planned.items() if each is None),
             outage.is_set(),
+            {} if outage.is_set() else self._ids(topics.intersection(wanted)),
         )
 
     def carry_out(self, plan: TopicsPlan, now_ms: int, progress: Progress = silent) -> Applied:
@@ -188,7 +192,7 @@ class Applier:
         changes = {each.change.name: each for each in plan.changes}
         side_by_side(lambda name: run.attempt(name, lambda: run.change(changes[name])), changes, self.at_once)
         for name in plan.deletions:
-            run.attempt(name, partial(run.delete, name))
+            run.attempt(name, partial(run.delete, name, plan.deleted_ids.get(name)))
         in_order = [*changes, *plan.deletions]
         return Applied(
             plan,
@@ -213,6 +217,13 @@ class Applier:
     @property
     def _broker_settings(self) -> Mapping[str, str]:
         return self.store.clock_guard.broker_settings
+
+    def _ids(self, names: Iterable[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name in names:
+            with contextlib.suppress(KeptlogError):  # its deletion tells why it can't be read
+                found[name] = str(self.store.load_table(name).metadata.table_uuid)
+        return found
 
     def _planned(self, entry: TopicEntry, topics: set[str], going: set[str]) -> PlannedChange | Refused | KeptlogError:
         name = entry.topic.name
@@ -319,8 +330,8 @@ class _Run:
         self.done.add(change.name)
         self.progress(f"{'altered' if planned.topic_id else 'created'} {change.name}")
 
-    def delete(self, name: str) -> None:
-        deletion = self.deletions[name] = self.store.delete_topic(name, self.now_ms)
+    def delete(self, name: str, topic_id: str | None) -> None:
+        deletion = self.deletions[name] = self.store.delete_topic(name, self.now_ms, topic_id)
         if deletion.unfinished:
             self.failed[name] = deletion.unfinished
 

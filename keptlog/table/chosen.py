@@ -99,9 +99,9 @@ class ChosenTopics(LogStore):
         self._patterns.require(name)
         return super().create_topic(name, partitions, config)
 
-    def delete_topic(self, name: str, now_ms: int) -> TopicDeletion:
+    def delete_topic(self, name: str, now_ms: int, topic_id: str | None = None) -> TopicDeletion:
         self._patterns.require(name)
-        return super().delete_topic(name, now_ms)
+        return super().delete_topic(name, now_ms, topic_id)
 
 
 def whole(store: LogStore) -> LogStore:

@@ -7,6 +7,7 @@ has a module of its own takes what it needs from here: the table, the files, and
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from pyiceberg.catalog import Catalog
@@ -139,14 +140,15 @@ class LogStore:
         Alteration(name, to_set, unset, self._new_id()).commit(self.committer, self.broker_settings)
         return self.describe_topic(name)
 
-    def delete_topic(self, name: str, now_ms: int) -> TopicDeletion:
+    def delete_topic(self, name: str, now_ms: int, topic_id: str | None = None) -> TopicDeletion:
         """Delete a topic and all its records for good: it leaves the catalog first, then its files the storage.
 
         Runs that are still working on it lose their commit. Killed on its way, it is finished by the same call again.
+        With ``topic_id`` a later topic of the name stays: StalePlan.
         """
         if name not in self.being_deleted():
             self.load_table(name)
-        return self.deletion(name, now_ms).delete()
+        return replace(self.deletion(name, now_ms), topic_id=topic_id).delete()
 
     def deletion(self, name: str, now_ms: int) -> Deletion:
         """The deletion of a topic, for whoever finishes one that was begun, and begins none."""

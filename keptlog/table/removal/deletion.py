@@ -43,7 +43,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 
-from keptlog.errors import CommitStateUnknown, KeptlogError, StorageUnavailable
+from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
@@ -142,12 +142,15 @@ class Deletion:
     """When what a receipt tells was done: ``ClockGuard.done_ms``."""
     forgets: Iterable[Callable[[str], None]] = ()
     """What remembers topics, and forgets this one, whoever ends its deletion."""
+    topic_id: str | None = None
+    """The topic that is meant; null for the one that has the name."""
 
     def delete(self) -> TopicDeletion:
         """Delete a topic, and finish an earlier deletion of this name.
 
         Raises:
             UnknownTopic: there is nothing to delete.
+            StalePlan: the topic that was meant is gone, and a later one has its name, which stays.
             LogCorrupt: something else lies in its folder, or the storage knows more than the catalog.
             StorageUnavailable: catalog or storage can't be reached; the same call again goes on.
             CommitStateUnknown: the catalog gave no answer; the same call again goes on, or finds no such topic.
@@ -208,6 +211,10 @@ class Deletion:
         return TopicDeletion(self.name, done.deleted_files + gone, removal.refused, done.receipts, done.sealing)
 
     def _take_out(self) -> None:
+        there = loaded_if_there(self.catalog, NAMESPACE, self.name) if self.topic_id else None
+        if there and str(there.metadata.table_uuid) != self.topic_id:
+            what = f"topic {self.name} was deleted and created again meanwhile"
+            raise StalePlan(f"{what}; the new one was not deleted, run it again if it is meant for that")
         self.catalog.rename_table((NAMESPACE, self.name), (DELETING, self.name))
 
     def _changed(self, change: Callable[[], None], is_done: Callable[[], bool]) -> None:
