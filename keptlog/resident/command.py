@@ -21,15 +21,28 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from keptlog.ending import exit_code_of
+from keptlog.interrupted import EXIT_STOPPED, STOPPED
 from keptlog.resident.handover import EXIT, GO, HERE, LENGTH, PID, STREAMS, is_of_this_user
 
 _REQUEST_SECONDS = 10.0
-_ANOTHER = 1
+NEVER_BEGAN = 1
 """What a fork ends with that has not begun; nobody looks at it."""
 
 
 def carry_out(client: socket.socket, own_likeness: object, run: Callable[[], object]) -> NoReturn:
     """Do what the client asks for, by ``run``; or end, so that it does it itself."""
+    try:
+        _carry_out(client, own_likeness, run)
+    except KeyboardInterrupt:  # before the command could take it
+        print(f"keptlog: {STOPPED}", file=sys.stderr)  # noqa: T201
+        _tell_end(client, EXIT_STOPPED)
+        with contextlib.suppress(OSError):
+            while client.recv(len(GO)):  # until the client has heard it
+                pass
+        os._exit(EXIT_STOPPED)
+
+
+def _carry_out(client: socket.socket, own_likeness: object, run: Callable[[], object]) -> NoReturn:
     try:
         asked = _request(client, own_likeness)
         _become(asked)
@@ -37,18 +50,25 @@ def carry_out(client: socket.socket, own_likeness: object, run: Callable[[], obj
         client.settimeout(None)
         has_begun = client.recv(len(GO)) == GO
     except Exception:  # noqa: BLE001  # nothing was done yet, and the client does it
-        os._exit(_ANOTHER)
+        os._exit(NEVER_BEGAN)
     if not has_begun:
-        os._exit(_ANOTHER)
+        os._exit(NEVER_BEGAN)
     has_ended = threading.Event()
     watch = threading.Thread(target=_end_with, args=(client, has_ended), daemon=True)
     watch.start()
     code = exit_code_of(run)
     has_ended.set()
-    with contextlib.suppress(OSError):
-        client.sendall(f"{EXIT} {code}\n".encode())
+    if _tell_end(client, code):
         watch.join()
     os._exit(code)
+
+
+def _tell_end(client: socket.socket, code: int) -> bool:
+    """Whether the client could be told."""
+    with contextlib.suppress(OSError):
+        client.sendall(f"{EXIT} {code}\n".encode())
+        return True
+    return False
 
 
 def _request(client: socket.socket, own_likeness: object) -> Mapping[str, Any]:

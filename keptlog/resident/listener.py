@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import NoReturn
 
-from keptlog.resident.command import carry_out
+from keptlog.resident.command import NEVER_BEGAN, carry_out
 from keptlog.resident.handover import SIGNAL
 from keptlog.resident.place import as_short
 
@@ -93,10 +93,13 @@ def _serve(listening: socket.socket, own_likeness: object, run: Callable[[], obj
             client, _ = listening.accept()
             pid = os.fork() if thread_count() == 1 else None
             if pid == 0:
-                for each in (listening, *clients.values()):
-                    each.close()
-                _as_in_a_new_process()
-                carry_out(client, own_likeness, run)
+                try:
+                    for each in (listening, *clients.values()):
+                        each.close()
+                    _as_in_a_new_process()
+                    carry_out(client, own_likeness, run)
+                finally:  # a fork is not to end as the resident does, which takes its socket along
+                    os._exit(NEVER_BEGAN)
             if pid:
                 clients[pid] = client
             else:

@@ -17,6 +17,17 @@ from keptlog.resident.place import socket_beside
 from tests.processes import Started, left
 from tests.resident.conftest import REFUSED, Resident, client, running
 
+_STOPPED_EARLY = """
+import os, signal, sys
+from keptlog.resident import handover
+def stop(resident, pid):
+    os.kill(pid, signal.SIGINT)
+    how, number = handover._line(resident)
+    return number if how == handover.EXIT else 98
+handover._until_it_ends = stop
+sys.exit(handover.hand_over(sys.argv))
+"""
+"""A client that Ctrl-C reaches before it has let its command begin."""
 _RECORD = '{"key": "bob", "value": "2"}\n'
 
 
@@ -49,6 +60,23 @@ def test_ctrl_c_ends_the_command_as_it_ends_one_of_its_own(resident: Resident, h
         assert err.strip().startswith("keptlog: stopped; nothing is lost")
         assert len(err.strip().splitlines()) == 1
     assert not left({command})
+
+
+def test_ctrl_c_just_before_a_command_begins_ends_that_command_alone(resident: Resident, home: Path) -> None:
+    for _ in range(2):  # the next one finds the resident as this one did
+        done = subprocess.run(
+            [sys.executable, "-c", _STOPPED_EARLY, "read", "users"],
+            cwd=home,
+            env={**resident.variables, "KEPTLOG_HOME": "home"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.returncode, done.stdout) == (130, "")
+        assert done.stderr.startswith("keptlog: stopped; nothing is lost")
+        assert len(done.stderr.splitlines()) == 1
+        assert Path(socket_beside(str(resident.address))).is_socket()
 
 
 def test_a_client_that_is_asked_to_end_ends_by_that_signal(resident: Resident, home: Path) -> None:
