@@ -51,7 +51,7 @@ _WITHOUT_SPARK = {
 _STREAM = "/fd/"
 _ANSWER_SECONDS = 2.0
 """Who is not answered by then does its command itself, and the resident's fork ends without having begun."""
-_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _EXIT_FAILED = 1
 _BY_SIGNAL = 128
 
@@ -137,7 +137,7 @@ def _asked(argv: Sequence[str], environment: Mapping[str, str]) -> dict[str, obj
         "limits": limits,
         "niceness": os.getpriority(os.PRIO_PROCESS, 0),
         "processors": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "ignored": [number for number in _PASSED_ON if signal.getsignal(number) is signal.SIG_IGN],
+        "ignored": [number for number in PASSED_ON if signal.getsignal(number) is signal.SIG_IGN],
     }
 
 
@@ -155,7 +155,7 @@ def _line(resident: socket.socket) -> tuple[str, int] | None:
 
 def _until_it_ends(resident: socket.socket, pid: int) -> int:
     """Let the command begin, and wait for it."""
-    for passed_on in _PASSED_ON:
+    for passed_on in PASSED_ON:
         if signal.getsignal(passed_on) is not signal.SIG_IGN:
             signal.signal(passed_on, _passing_on(pid))
     if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:

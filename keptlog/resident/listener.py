@@ -20,7 +20,7 @@ from types import FrameType
 from typing import NoReturn
 
 from keptlog.resident.command import NEVER_BEGAN, carry_out
-from keptlog.resident.handover import SIGNAL
+from keptlog.resident.handover import PASSED_ON, SIGNAL
 from keptlog.resident.place import as_short
 
 _ALL_BUT_ITS_USERS = 0o177
@@ -132,9 +132,10 @@ def _end(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _as_in_a_new_process() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in _HANDLED:
+    # Under nohup, or in the background of a script, a resident itself ignores what its clients do not.
+    for number in (*_HANDLED, *PASSED_ON):
         signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
 
 

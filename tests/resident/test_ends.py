@@ -79,6 +79,19 @@ def test_ctrl_c_just_before_a_command_begins_ends_that_command_alone(resident: R
         assert Path(socket_beside(str(resident.address))).is_socket()
 
 
+def test_a_resident_that_ignores_hangups_hands_that_to_no_command(tmp_path: Path, home: Path) -> None:
+    ignored = {signal.SIGHUP: signal.SIG_IGN, signal.SIGQUIT: signal.SIG_IGN}
+    before = {number: signal.signal(number, handler) for number, handler in ignored.items()}  # as under nohup
+    with running(tmp_path / "address") as found:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in before:
+            with appending(found, home) as (process, command):
+                process.send_signal(number)
+                assert process.wait(60) == -number
+            assert not left({command})
+
+
 def test_a_client_that_is_asked_to_end_ends_by_that_signal(resident: Resident, home: Path) -> None:
     with appending(resident, home) as (process, command):
         process.send_signal(signal.SIGTERM)
