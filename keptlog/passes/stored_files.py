@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import StorageUnavailable
 from keptlog.folders import is_not_there
 from keptlog.log.sections import Sections
-from keptlog.log.segment import Log, total_bytes
+from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.told.stored_files import FilesOnDisk, WrongFile, live_paths, wrong_files
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.units import size
@@ -107,15 +107,21 @@ def still_wrong(wrong: Iterable[WrongFile], now: Log) -> list[WrongFile]:
 def no_room(log: Log, sections: Sections) -> str | None:
     """One sentence if the disk on which a log lies has no room for its clean; null if it has, or it is no disk."""
     judged = sections.clean + sections.cleanable
-    file = _on_disk(judged[0].path) if judged else None
-    if file is None:
+    folder = folder_on_disk(judged)
+    if folder is None:
         return None
-    needed_bytes, folder = total_bytes(judged), Path(file).parent
+    needed_bytes = total_bytes(judged)
     with suppress(OSError):
         free_bytes = shutil.disk_usage(folder).free
         if free_bytes < needed_bytes:
             return room_text(str(log.topic_partition), str(folder), free_bytes, needed_bytes)
     return None
+
+
+def folder_on_disk(segments: Sequence[Segment]) -> Path | None:
+    """Where segments of a log lie on a disk of this machine; null if there are none, or they lie elsewhere."""
+    file = _on_disk(segments[0].path) if segments else None
+    return Path(file).parent if file else None
 
 
 def room_text(name: str, folder: str, free_bytes: int, needed_bytes: int) -> str:

@@ -19,10 +19,8 @@ from dataclasses import dataclass
 from keptlog.errors import Action, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig, purge_interval_ms
 from keptlog.log.told.examination import (
-    DiskSeen,
     clock_problems,
     condition_problems,
-    disk_problems,
     file_problems,
     holder_problem,
     name_problems,
@@ -32,6 +30,7 @@ from keptlog.log.told.examination import (
 )
 from keptlog.log.told.problem import CheckUp, Problem
 from keptlog.log.words.counted import some_of
+from keptlog.passes.doctor.disk_doctor import room_problems
 from keptlog.passes.doctor.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
 from keptlog.passes.doctor.proof_doctor import erasure_problems, receipt_problems
 from keptlog.passes.doctor.this_machine import held_here
@@ -142,20 +141,6 @@ def _elsewhere_problem(found: Elsewhere) -> Problem:
     link = None if os.path.exists(found.made_at) else shlex.join(words)  # noqa: PTH110  # a Path may raise
     cause = "the folder was moved, or its disk is mounted elsewhere"
     return Problem(str(home), str(found), cause, found.way_back, link)
-
-
-def _disk(patient: Patient) -> Iterator[Problem]:
-    if not patient.home.is_dir():
-        raise NotLookedAt(NOT_OPENED)
-    status = os.statvfs(patient.home)
-    is_read_only = bool(status.f_flag & os.ST_RDONLY) or not os.access(patient.home, os.W_OK)
-    files = status.f_favail if status.f_files else None
-    disk = DiskSeen(str(patient.home), is_read_only, status.f_bavail * status.f_frsize, files)
-    try:
-        logs = patient.logs
-    except NotLookedAt:
-        logs = []
-    yield from disk_problems(disk, logs)
 
 
 def _catalog(patient: Patient) -> Iterator[Problem]:
@@ -346,7 +331,7 @@ def _spark(patient: Patient) -> Iterator[Problem]:
 CHECKS: Sequence[_Check] = (
     _Check("settings", "every file and variable of settings can be read", _settings),
     _Check("home", "the home is there, lies where it was made, and has its catalog", _home),
-    _Check("disk", "the home's disk can be written to, and has room for a clean", _disk),
+    _Check("disk", "the home's disk can be written to, and has room for a clean", room_problems),
     _Check("catalog", "the catalog answers, its storage is there, and no deletion was left half done", _catalog),
     _Check("promises", "a configured catalog loses no update, and does what keptlog rests on", _promises),
     _Check("topics", "every topic can be read, and nobody but keptlog has changed it", _topics),

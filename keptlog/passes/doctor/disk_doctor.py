@@ -1,0 +1,50 @@
+"""What ``keptlog doctor`` asks of disks: has the home's room for what it remembers, and each for the logs on it?
+
+A configured catalog may keep topics on another disk, or where there is none: what lies in a bucket needs no room here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from keptlog.log.segment import Log
+from keptlog.log.told.examination import DiskSeen, disk_problems
+from keptlog.log.told.problem import Problem
+from keptlog.passes.doctor.home_patient import NOT_OPENED, NotLookedAt, Patient
+from keptlog.passes.stored_files import folder_on_disk
+
+
+def room_problems(patient: Patient) -> Iterator[Problem]:
+    """A disk that nothing can be written to, or that has no room for a clean."""
+    if not patient.home.is_dir():
+        raise NotLookedAt(NOT_OPENED)
+    places = {patient.home.stat().st_dev: patient.home}
+    logs: dict[int, list[Log]] = {device: [] for device in places}
+    for log in _logs(patient):
+        folder = folder_on_disk(log.segments)
+        if folder is None:
+            continue
+        with suppress(OSError):  # files that are gone are told by themselves
+            device = folder.stat().st_dev
+            places.setdefault(device, folder)
+            logs.setdefault(device, []).append(log)
+    for device, place in places.items():
+        may_not_write = place == patient.home and not os.access(place, os.W_OK)
+        yield from disk_problems(_seen(place, may_not_write=may_not_write), logs[device])
+
+
+def _logs(patient: Patient) -> list[Log]:
+    try:
+        return patient.logs
+    except NotLookedAt:
+        return []
+
+
+def _seen(place: Path, *, may_not_write: bool) -> DiskSeen:
+    status = os.statvfs(place)
+    files = status.f_favail if status.f_files else None
+    is_read_only = bool(status.f_flag & os.ST_RDONLY) or may_not_write
+    return DiskSeen(str(place), is_read_only, status.f_bavail * status.f_frsize, files)
