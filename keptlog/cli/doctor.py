@@ -31,7 +31,7 @@ _NAMED = 3
 @click.option(
     "--catalog", "is_catalog", is_flag=True, help="Probe the catalog alone, the configured one or the home's."
 )
-@click.option("--no-probes", is_flag=True, help="Do not probe a configured catalog: nothing at all is written.")
+@click.option("--no-probes", is_flag=True, help="Do not probe a configured catalog: nothing is written to it.")
 @quiet_option
 @json_option
 def doctor(*, is_catalog: bool, no_probes: bool, quiet: bool, as_json: bool) -> None:

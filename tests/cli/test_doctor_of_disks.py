@@ -50,3 +50,16 @@ def test_a_log_on_another_disk_needs_room_there(keptlog: Run, home: Path, monkey
 def test_a_log_whose_folder_is_gone_needs_no_room(keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keptlog(*_CREATE)
     assert told_of_disks(keptlog, monkeypatch, f"{home}/gone/0.parquet") == []
+
+
+def test_a_home_that_opens_without_its_folder_needs_room_where_the_folder_would_be_made(
+    keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lake").mkdir()
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path / 'lake'}")
+    assert not home.exists()
+    told = keptlog("doctor", "--no-probes", "--json").json
+    [disk] = [each for each in told["checks"] if each["name"] == "disk"]
+    assert (disk["diagnosis"], disk["not_looked_at"]) == ("fine", [])
+    assert told["diagnosis"] == "fine"

@@ -13,15 +13,14 @@ from pathlib import Path
 from keptlog.log.segment import Log
 from keptlog.log.told.examination import DiskSeen, disk_problems
 from keptlog.log.told.problem import Problem
-from keptlog.passes.doctor.home_patient import NOT_OPENED, NotLookedAt, Patient
+from keptlog.passes.doctor.home_patient import NotLookedAt, Patient
 from keptlog.passes.stored_files import folder_on_disk
 
 
 def room_problems(patient: Patient) -> Iterator[Problem]:
     """A disk that nothing can be written to, or that has no room for a clean."""
-    if not patient.home.is_dir():
-        raise NotLookedAt(NOT_OPENED)
-    places = {patient.home.stat().st_dev: patient.home}
+    own = _home_or_above(patient)
+    places = {own.stat().st_dev: own}
     logs: dict[int, list[Log]] = {device: [] for device in places}
     for log in _logs(patient):
         folder = folder_on_disk(log.segments)
@@ -32,8 +31,16 @@ def room_problems(patient: Patient) -> Iterator[Problem]:
             places.setdefault(device, folder)
             logs.setdefault(device, []).append(log)
     for device, place in places.items():
-        may_not_write = place == patient.home and not os.access(place, os.W_OK)
+        may_not_write = place == own and not os.access(place, os.W_OK)
         yield from disk_problems(_seen(place, may_not_write=may_not_write), logs[device])
+
+
+def _home_or_above(patient: Patient) -> Path:
+    """The home's folder; of one that opens without it, as with a configured catalog, where it would be made."""
+    if patient.home.is_dir():
+        return patient.home
+    _ = patient.store  # which says so if it can't be opened
+    return next(each for each in patient.home.absolute().parents if each.is_dir())
 
 
 def _logs(patient: Patient) -> list[Log]:
