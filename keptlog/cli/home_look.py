@@ -22,6 +22,7 @@ import click
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.told.conditions import Evidence, Matter, Sighting, Thresholds
+from keptlog.notify.ticks import last_ticks
 from keptlog.passes.observer import Overview
 from keptlog.passes.watch import (
     home_sighting,
@@ -114,7 +115,7 @@ class HomeLook:
         else:
             sighting = home_sighting(self.home, overview, self.limits, asked)
             why_unknown = why_nothing_is_known(self.home, overview)
-        sighting = sighting.with_evidence(spark_evidence(_why_spark_is_down(self.home)))
+        sighting = sighting.with_evidence(_spark(self.home))
         sighting = sighting.with_evidence(tick_evidence(self.home, now_ms, self.limits))
         return HomeSeen(sighting, None if why_unknown else overview, lags, why_unknown, outage)
 
@@ -136,8 +137,12 @@ class HomeLook:
         return overview
 
 
-def _why_spark_is_down(home: Path) -> str | None:
-    """Why the Spark that runs use can't be had; null if its address answers, or each process starts its own."""
+def _spark(home: Path) -> Evidence:
+    """Whether the Spark that runs use answers; one that each process starts for itself is never down.
+
+    A home whose sensors tick has runs of Dagster. Where this process names no Spark, those may name one, and whether
+    that answers is for its sensor to say.
+    """
     try:
         settings = spark_settings(home)
         master = spark_master() or settings.get("spark.remote") or settings.get("spark.master")
@@ -145,6 +150,15 @@ def _why_spark_is_down(home: Path) -> str | None:
             from keptlog.spark.master import require_answer  # noqa: PLC0415  # it imports PySpark
 
             require_answer(master)
+        elif _may_have_sensors(home):
+            return Evidence()
     except (StorageUnavailable, InvalidConfig) as error:
-        return str(error)
-    return None
+        return spark_evidence(str(error))
+    return spark_evidence(None)
+
+
+def _may_have_sensors(home: Path) -> bool:
+    try:
+        return bool(last_ticks(home))
+    except KeptlogError:  # which is told with the sensors
+        return True

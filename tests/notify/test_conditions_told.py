@@ -169,6 +169,22 @@ def test_a_spark_server_that_is_gone_is_told_once_it_lasts(scene: Scene, posts: 
     assert "planted-connect-token" not in json.dumps(posts.posts)
 
 
+@pytest.mark.parametrize("has_dagster", [True, False])
+def test_who_knows_of_no_spark_says_of_none_that_it_is_back_where_dagster_may_know_one(
+    scene: Scene, posts: HttpInbox, *, has_dagster: bool
+) -> None:
+    scene.topic()
+    if has_dagster:
+        leave_tick(scene.home, "crm_", scene.now_ms, 10**9)
+    scene.environment.setenv("KEPTLOG_SPARK_MASTER", "sc://127.0.0.1:1")
+    for _ in range(2):
+        scene.notify()
+    scene.environment.delenv("KEPTLOG_SPARK_MASTER")
+    for _ in range(3):
+        scene.notify()
+    assert [each[:2] for each in told(posts)] == [("began", "spark"), *[("cleared", "spark")] * (not has_dagster)]
+
+
 @pytest.mark.parametrize("address", ["sc://127.0.0.1:1/;token=planted-connect-token", "", None])
 def test_a_spark_server_whose_address_is_kept_in_a_file_is_told_too(
     scene: Scene, posts: HttpInbox, tmp_path: Path, address: str | None
