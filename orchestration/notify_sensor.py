@@ -94,11 +94,10 @@ def _look(tick: Tick, limits: Thresholds) -> Sighting:
     return sighting.with_evidence(spark_evidence(tick.why_spark_is_down()))
 
 
-def _meant(patterns: list[str]) -> Callable[[str], bool]:
+def _meant(patterns: list[str]) -> Callable[[str], bool] | None:
     from keptlog.table.chosen import Patterns  # noqa: PLC0415  # a tick needs it, loading does not
 
-    chosen = Patterns(tuple(patterns))
-    return lambda topic: not patterns or chosen.fits(topic)
+    return Patterns(tuple(patterns)).fits if patterns else None
 
 
 def _stopped(tick: Tick, now_ms: int) -> Evidence:

@@ -136,6 +136,8 @@ class LagScan:
     """What is not known, and why: a line for each cluster, topic and topic-partition without an answer."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """By address, why a cluster did not answer."""
+    answered: frozenset[str] = frozenset()
+    """The addresses of the clusters that did."""
     missing: Mapping[str, KeptlogError] = field(default_factory=dict)
     """By topic, why nothing is known of its source: it is not there, or can't be looked at now."""
     unread: Mapping[str, KeptlogError] = field(default_factory=dict)
@@ -211,6 +213,7 @@ class LagScanner:
                 clusters[known.stored.source.bootstrap].add(known.stored.source.topic)
         found = _ask(settings, clusters)
         silent = {where or "": str(answer) for where, answer in found.items() if isinstance(answer, KeptlogError)}
+        answered = frozenset(where for where, answer in found.items() if where and where not in silent)
         topics: list[TopicLag] = []
         missing: dict[str, KeptlogError] = {}
         unwritable: dict[str, str] = {}
@@ -235,7 +238,7 @@ class LagScanner:
         unseen: dict[str, object] = {str(name): why for lag in topics for name, why in lag.unseen.items()}
         others = (f"{name}: {why}" for name, why in (missing | unwritable | unseen).items())
         unanswered = (*silent.values(), *others)
-        self._last = LagScan(now_ms, tuple(topics), unanswered, silent, missing, _unread(all_known))
+        self._last = LagScan(now_ms, tuple(topics), unanswered, silent, answered, missing, _unread(all_known))
         return self._last
 
     def may_have_brokers(self) -> bool:

@@ -76,6 +76,10 @@ class BrokersAsked(Protocol):
         """By address, why a cluster did not answer."""
 
     @property
+    def answered(self) -> Collection[str]:
+        """The addresses of the clusters that did."""
+
+    @property
     def is_whole(self) -> bool:
         """Whether each topic's source could be read; the broker of one of which it could not was not asked."""
 
@@ -144,14 +148,21 @@ def home_sighting(
     seen: Overview,
     limits: Thresholds,
     asked: Callable[[], Evidence],
-    is_meant: Callable[[str], bool] = lambda _topic: True,
+    is_meant: Callable[[str], bool] | None = None,
 ) -> Sighting:
-    """What an overview, and what verify has left, show; ``asked`` says what brokers tell, where a topic has one."""
+    """What an overview, and what verify has left, show; ``asked`` says what brokers tell, where a topic has one.
+
+    ``is_meant`` says of which topics the overview is; null if of all. A look at some hears of some brokers only, so
+    what it does not hear of is not over.
+    """
     if why_nothing_is_known(home, seen):
         return Sighting(seen.now_ms)
-    sighting = sighting_of(seen, limits, is_meant)
+    sighting = sighting_of(seen, limits, is_meant or (lambda _topic: True))
     of_brokers = without_brokers(seen)
     of_brokers = asked() if of_brokers is None else of_brokers
+    if is_meant:
+        judged = {matter: {*names} - {_NO_TOPIC} for matter, names in of_brokers.judged.items()}
+        of_brokers = of_brokers._replace(judged=judged)
     return sighting.with_evidence(check_evidence(home, seen)).with_evidence(of_brokers)
 
 
@@ -221,7 +232,9 @@ def ingest_evidence(scan: BrokersAsked) -> Evidence:
     ]
     unseen = [unseen_condition(str(name), name.topic, reason) for name, reason in scan.unseen.items()]
     silent = [silent_condition(address, reason) for address, reason in scan.silent.items()]
-    judged = {Matter.INGEST: scan.asked} | ({Matter.BROKER: {_NO_TOPIC}} if scan.is_whole else {})
+    judged: dict[Matter, Collection[str]] = {Matter.INGEST: scan.asked}
+    if scan.is_whole:
+        judged[Matter.BROKER] = {_NO_TOPIC, *scan.answered}
     return Evidence([*stopped, *missing, *unseen, *silent], judged)
 
 

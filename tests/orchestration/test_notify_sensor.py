@@ -10,6 +10,7 @@ import pytest
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import new_id
+from keptlog.ingest import lag
 from keptlog.notify.checks import checks_file, leave_checks
 from keptlog.notify.ticks import last_ticks
 from keptlog.passes.clean import Cleaner
@@ -117,6 +118,33 @@ def test_topics_that_a_mount_does_not_look_after_are_left_to_others(world: World
     assert len(told(posts)) == 2
     ticks(CrmAlone(world.path, world.instance, world.now_ms), 4)
     assert len(told(posts)) == 2
+
+
+def test_a_mount_of_some_topics_says_that_a_broker_is_over_only_once_that_has_answered(
+    posts: HttpInbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ingest_world(tmp_path / "home") as here:
+        here.knows("crm.users", 0)
+        here.produce("crm.users", ("a", "1"))
+        here.knows("sales.orders", 0, bootstrap="127.0.0.1:1")
+        crm = CrmAlone(here.world.path, here.world.instance, here.world.now_ms, more_resources={})
+        with monkeypatch.context() as patch:
+            patch.setattr(lag, "_look", lambda *_: StorageUnavailable("nobody answers"))
+            heard(here.world, 3)
+            assert {each[::2] for each in told(posts)} == {("began", here.broker.bootstrap), ("began", "127.0.0.1:1")}
+            crm.now_ms = here.world.now_ms
+            heard(crm, 3)
+        heard(crm, 3)
+        assert [each[::2] for each in told(posts)[2:]] == [("cleared", here.broker.bootstrap)]
+
+
+def heard(world: World, count: int) -> None:
+    """Ticks of the sensor, minutes apart, each just after that of the sensor that asks brokers."""
+    for _ in range(count):
+        world.now_ms += 2 * MINUTE_MS
+        world.reopen()
+        world.tick(ingest_lag_sensor)
+        world.tick(notify_sensor)
 
 
 def test_a_home_that_cannot_be_opened_is_told_once_it_lasts(world: World, posts: HttpInbox) -> None:

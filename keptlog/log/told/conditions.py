@@ -126,7 +126,7 @@ class Evidence(NamedTuple):
 
     conditions: Sequence[Condition] = ()
     judged: Mapping[Matter, Collection[str]] = {}
-    """By matter, the topics that were judged; the empty name stands for what is about no topic."""
+    """By matter, the topics that were judged, and subjects about no topic; the empty name stands for all of those."""
     unknown: Mapping[Matter, str] = {}
     """By matter, why nobody could look where there was something to look at."""
 
@@ -154,7 +154,8 @@ class Sighting:
 
     def covers(self, known: KnownCondition) -> bool:
         """Whether the condition would have been seen if it were still there."""
-        is_judged = known.topic in self.judged.get(known.matter, ())
+        judged = self.judged.get(known.matter, ())
+        is_judged = known.topic in judged or (not known.topic and known.subject in judged)
         return is_judged or bool(known.topic and self.is_gone(known.topic))
 
     @property
