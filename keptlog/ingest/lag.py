@@ -134,7 +134,7 @@ class LagScan:
     topics: tuple[TopicLag, ...]
     unanswered: tuple[str, ...]
     """What is not known, and why: a line for each cluster, topic and topic-partition without an answer."""
-    silent: Mapping[str, str] = field(default_factory=dict)
+    silent: Mapping[str, KeptlogError] = field(default_factory=dict)
     """By address, why a cluster did not answer."""
     answered: frozenset[str] = frozenset()
     """The addresses of the clusters that did."""
@@ -212,7 +212,7 @@ class LagScanner:
             if known.stored.source:
                 clusters[known.stored.source.bootstrap].add(known.stored.source.topic)
         found = _ask(settings, clusters)
-        silent = {where or "": str(answer) for where, answer in found.items() if isinstance(answer, KeptlogError)}
+        silent = {where or "": answer for where, answer in found.items() if isinstance(answer, KeptlogError)}
         answered = frozenset(where for where, answer in found.items() if where and where not in silent)
         topics: list[TopicLag] = []
         missing: dict[str, KeptlogError] = {}
@@ -237,7 +237,7 @@ class LagScanner:
             topics.append(replace(lag, failed={partition: str(error) for partition, error in failed.items()}))
         unseen: dict[str, object] = {str(name): why for lag in topics for name, why in lag.unseen.items()}
         others = (f"{name}: {why}" for name, why in (missing | unwritable | unseen).items())
-        unanswered = (*silent.values(), *others)
+        unanswered = (*map(str, silent.values()), *others)
         self._last = LagScan(now_ms, tuple(topics), unanswered, silent, answered, missing, _unread(all_known))
         return self._last
 

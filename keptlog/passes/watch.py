@@ -72,7 +72,7 @@ class BrokersAsked(Protocol):
         """What could not be looked at in topics that are there, and why."""
 
     @property
-    def silent(self) -> Mapping[str, str]:
+    def silent(self) -> Mapping[str, KeptlogError]:
         """By address, why a cluster did not answer."""
 
     @property
@@ -227,11 +227,11 @@ def ingest_evidence(scan: BrokersAsked) -> Evidence:
     missing = [
         unseen_condition(topic, topic, str(error))
         if isinstance(error, StorageUnavailable)
-        else stopped_condition(topic, topic, str(error))
+        else stopped_condition(topic, topic, str(error), error.action)
         for topic, error in scan.missing.items()
     ]
     unseen = [unseen_condition(str(name), name.topic, reason) for name, reason in scan.unseen.items()]
-    silent = [silent_condition(address, reason) for address, reason in scan.silent.items()]
+    silent = [silent_condition(address, error) for address, error in scan.silent.items()]
     judged: dict[Matter, Collection[str]] = {Matter.INGEST: scan.asked}
     if scan.is_whole:
         judged[Matter.BROKER] = {_NO_TOPIC, *scan.answered}

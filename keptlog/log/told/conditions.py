@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-from keptlog.errors import Action
+from keptlog.errors import Action, KeptlogError
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.erasures.open_erasures import OpenErasures
@@ -111,6 +111,8 @@ class Condition:
     """So long it must have been seen before it is told."""
     checks: tuple[str, ...] = ()
     """Which broke, if it is about checks."""
+    action: Action | None = None
+    """What is to be done about the error that it comes from; null where it comes from none."""
 
     @property
     def id(self) -> str:
@@ -311,19 +313,20 @@ def unreadable_condition(topic: str, reason: str, *, is_outage: bool) -> Conditi
     return Condition(Matter.UNREADABLE, topic, _line(f"can't be read: {text}"), topic, is_sure=not is_outage)
 
 
-def stopped_condition(name: str, topic: str, reason: str) -> Condition:
+def stopped_condition(name: str, topic: str, reason: str, action: Action | None = None) -> Condition:
     """A topic-partition that an ingest leaves alone."""
-    return Condition(Matter.INGEST, name, _line(f"the ingest of {name} is stopped: {reason}"), topic)
+    return Condition(Matter.INGEST, name, _line(f"the ingest of {name} is stopped: {reason}"), topic, action=action)
 
 
 def unseen_condition(name: str, topic: str, reason: str) -> Condition:
     """A topic-partition, or a whole topic, that an ingest can't read now, as while a leader is elected."""
-    return replace(stopped_condition(name, topic, reason), is_sure=False)
+    return replace(stopped_condition(name, topic, reason, Action.RETRY), is_sure=False)
 
 
-def silent_condition(address: str, reason: str) -> Condition:
-    """A cluster that topics are ingested from does not answer."""
-    return Condition(Matter.BROKER, address, _line(f"nothing can be ingested: {reason}"), is_sure=False)
+def silent_condition(address: str, error: KeptlogError) -> Condition:
+    """A cluster that topics are ingested from does not answer, or not as it is asked."""
+    text = _line(f"nothing can be ingested: {error}")
+    return Condition(Matter.BROKER, address, text, is_sure=False, action=error.action)
 
 
 def check_condition(name: str, topic: str, problems: Mapping[str, str]) -> Condition:

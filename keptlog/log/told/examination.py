@@ -197,7 +197,8 @@ def condition_problems(conditions: Iterable[Condition], broker: BrokerConfig) ->
     for each in conditions:
         if each.level > Level.OPEN and each.matter in steps:
             is_timely = bool(each.checks) and TIMELY_CHECKS.issuperset(each.checks)
-            cause, todo, command = _NEXT_IF_LATE if is_timely else steps[each.matter]
+            next_step = _NEXT_OF_ERRORS.get((each.matter, each.action), steps[each.matter])
+            cause, todo, command = _NEXT_IF_LATE if is_timely else next_step
             runs = command.format(subject=each.subject) if command else None
             yield Problem(each.subject, each.text, cause, todo.format(subject=each.subject), runs)
 
@@ -231,6 +232,25 @@ _NEXT: dict[Matter, tuple[str, str, str | None]] = {
         None,
     ),
 }
+_NEXT_OF_ERRORS: dict[tuple[Matter, Action | None], tuple[str, str, str | None]] = {
+    (Matter.INGEST, Action.RETRY): (
+        "no broker leads it at the moment, or none tells of it",
+        "see why at its cluster; the next ingest goes on once a broker leads it",
+        None,
+    ),
+    (Matter.INGEST, Action.FIX_CONFIG): (
+        "the topic was deleted there or is called otherwise now, or the user may not see it",
+        "do what it says; if the topic is there, have the permission to describe and read it granted",
+        None,
+    ),
+    (Matter.INGEST, Action.REPORT_BUG): ("it says so itself", _AS_IT_SAYS, None),
+    (Matter.BROKER, Action.FIX_CONFIG): (
+        "the cluster does not take this user, or a client setting is wrong: a password, a certificate, an address",
+        "correct the client settings (kafka.properties, KEPTLOG_KAFKA_…), or have the permission granted",
+        None,
+    ),
+}
+"""What is next where an ingest is not stopped for what its source has lost, or a broker does answer."""
 _NEXT_IF_LATE = (
     "a deadline has passed: a clean or a purge did not come, or something holds what it would delete",
     "do what it says, clean and purge, then verify again: what passes is forgotten",
