@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +89,16 @@ def test_the_page_has_every_variable_and_no_other() -> None:
     page = (ROOT / "docs" / "notify.md").read_text(encoding="utf-8")
     named = set(re.findall(r"(?:KEPTLOG_NOTIFY|…)_([A-Z_]+)`", page)) - {"TLS"}
     assert named == set(_NAMES)
+
+
+def test_a_value_that_is_written_as_the_page_says_reaches_the_command_whole(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "notify.md").read_text(encoding="utf-8")
+    [form] = set(re.findall("`NAME=([^`]*)`", page))
+    [line] = re.findall(r"^\* \* \* \* \*  keptlog  (.*) /usr/local/bin/keptlog notify", page, re.MULTILINE)
+    values = {"A": "https://h/x?a=1&b=2", "B": "pa$word;#`x`", "C": 'x y "z"', "D": "*"}
+    file = tmp_path / "notify.env"
+    file.write_text("".join(f"{name}={form.replace('value', value)}\n" for name, value in values.items()))
+    told = "'import json, os; print(json.dumps(dict(os.environ)))'"
+    program = f"{line.replace('/etc/keptlog/notify.env', str(file))} {sys.executable} -c {told}"
+    done = subprocess.run(["sh", "-c", program], env={}, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout).items() >= values.items()
