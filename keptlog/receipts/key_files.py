@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import logging
+import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -127,7 +128,10 @@ def public_keys(paths: Iterable[Path]) -> list[PublicKey]:
 def _private_place(home: Path, environment: Mapping[str, str]) -> tuple[Path, str | None]:
     """Where the private key lies, and the variable that says so; null if it is the home's own."""
     named = environment.get(KEY_FILE_VARIABLE)
-    return (Path(named).expanduser(), KEY_FILE_VARIABLE) if named else (home / PRIVATE_FILE, None)
+    if not named:
+        return home / PRIVATE_FILE, None
+    # Of a user whom this machine does not know it stays as it is, and is not there.
+    return Path(os.path.expanduser(named)), KEY_FILE_VARIABLE  # noqa: PTH111
 
 
 def _private_key(path: Path, variable: str | None) -> SigningKey:

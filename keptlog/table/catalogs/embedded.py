@@ -108,7 +108,8 @@ def unfinished_deletion(topic: str) -> UnknownTopic:
 
 def may_be_configured(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether there is anything of PyIceberg's configuration, whatever it says."""
-    folders = [Path.home(), Path.cwd()]
+    # A user without an entry in passwd has no folder of his own, and that is no error.
+    folders = [Path(os.path.expanduser("~")), Path.cwd()]  # noqa: PTH111
     return any(name.upper().startswith("PYICEBERG_") for name in environment) or any(
         (folder / _CONFIGURATION).is_file() for folder in folders
     )
