@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ SCHEMA_VERSION = 1
 """Of what ``--json`` prints: another number once a field goes or changes its meaning; new fields change nothing."""
 _NAMED = 3
 """So many of those that failed of the same are named."""
+_SURROGATE = re.compile("[\\ud800-\\udfff]")
 _has_answered: ContextVar[bool] = ContextVar("has_answered", default=False)
 
 json_option = click.option(
@@ -124,7 +126,9 @@ def begin_answer() -> None:
 
 def _print_document(document: Mapping[str, Any]) -> None:
     _has_answered.set(True)
-    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, ensure_ascii=False))
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2, ensure_ascii=False)
+    # A byte of a path that is no UTF-8 would be printed as it is, and no JSON has it.
+    click.echo(_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def error_row(kind: str, message: str, action: Action, subject: str | None = None) -> dict[str, object]:

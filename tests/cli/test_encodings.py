@@ -72,3 +72,13 @@ def test_a_file_whose_name_is_no_utf_8_is_written_and_told_by_its_bytes(tmp_path
         code, out, err = _keptlog(tmp_path, "home", f"restore t --to jsonl --overwrite {file}", variables)
         assert (code, err) == (0, b"")
         assert out.startswith(b"restored 1 record of t to caf\xe9.jsonl (")
+
+
+def test_a_document_is_utf_8_also_where_it_names_a_file_whose_name_is_not(tmp_path: Path) -> None:
+    _with_a_record(tmp_path / "home")
+    file = os.fsdecode(b"caf\xe9.jsonl")
+    (tmp_path / file).write_text("no JSON")
+    for variables in ({"PYTHONUTF8": "1"}, _ASCII):
+        code, out, _ = _keptlog(tmp_path, "home", f"append t --file {file} --json", variables)
+        assert code == 2
+        assert file in json.loads(out.decode("utf-8"))["errors"][0]["message"]
