@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
@@ -24,6 +25,8 @@ from keptlog.spark.settings import session_settings
 from keptlog.spark.waiting import is_given_up
 
 _logger = logging.getLogger(__name__)
+_one_starts = threading.RLock()
+"""Held while a Spark is looked for or started: a process has one, and variables say which Java PySpark is to take."""
 
 
 def use_this_python(settings: Mapping[str, str] | None = None) -> None:
@@ -45,23 +48,24 @@ def start_session(master: str | None = None, extra: Mapping[str, str] | None = N
         StorageUnavailable: the master can't be reached, or a Connect server wants another token.
     """
     settings = session_settings(master, extra)
-    remote = settings.get("spark.remote")
-    require_server(remote)
-    _forget_dead()
-    if remote and SparkSession.getActiveSession() is None:
-        require_greeting(remote)
-    if SparkSession.getActiveSession() is None:
-        require_way_there(settings.get("spark.master", ""), os.environ)
-    with starting(settings), nullcontext() if remote else java_for(settings):
-        builder: Any = SparkSession.builder
-        for name, value in settings.items():
-            builder = builder.config(name, value)
-        session: SparkSession = builder.getOrCreate()
-        if remote:
-            set_patience(session)
-        # A Connect session refuses a wrong token only when it is asked something.
-        _ = session.version
-    return session
+    with _one_starts:
+        remote = settings.get("spark.remote")
+        require_server(remote)
+        _forget_dead()
+        if remote and SparkSession.getActiveSession() is None:
+            require_greeting(remote)
+        if SparkSession.getActiveSession() is None:
+            require_way_there(settings.get("spark.master", ""), os.environ)
+        with starting(settings), nullcontext() if remote else java_for(settings):
+            builder: Any = SparkSession.builder
+            for name, value in settings.items():
+                builder = builder.config(name, value)
+            session: SparkSession = builder.getOrCreate()
+            if remote:
+                set_patience(session)
+            # A Connect session refuses a wrong token only when it is asked something.
+            _ = session.version
+        return session
 
 
 def start_spark(master: str | None = None, extra: Mapping[str, str] | None = None) -> Spark:
@@ -74,12 +78,13 @@ def start_spark(master: str | None = None, extra: Mapping[str, str] | None = Non
     settings = session_settings(master, extra)
     if not settings.get("spark.master", "").startswith("local"):
         return start_session(master, extra)
-    _forget_dead()
-    running = _running()
-    if running:
-        return running
-    with starting(settings), java_for(settings):
-        return SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
+    with _one_starts:
+        _forget_dead()
+        running = _running()
+        if running:
+            return running
+        with starting(settings), java_for(settings):
+            return SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
 
 
 def _running() -> Spark | None:
