@@ -7,23 +7,24 @@ the sensors themselves are silent it can't tell; ``keptlog notify`` does, from o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.resources.lag import lag_scanner_of
-from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.home import monotonic_ms
 from keptlog.log.told.conditions import Evidence, Sighting, Thresholds
 from keptlog.log.words.counted import counted
 from keptlog.notify.settings import notify_settings
 from keptlog.passes.watch import (
     AT_WORK,
+    Chosen,
     Watch,
     home_sighting,
     ingest_evidence,
+    is_left,
     spark_evidence,
     without_catalog,
 )
@@ -90,14 +91,24 @@ def _look(tick: Tick, limits: Thresholds) -> Sighting:
         # With settings that can't be accepted no home can be opened, and no sensor asks for a clean.
         sighting = without_catalog(error, now_ms)
     else:
-        sighting = home_sighting(log_store.path, seen, limits, lambda: _stopped(tick, now_ms), _meant(log_store.topics))
+        sighting = home_sighting(log_store.path, seen, limits, lambda: _stopped(tick, now_ms), _chosen(tick))
     return sighting.with_evidence(spark_evidence(tick.why_spark_is_down()))
 
 
-def _meant(patterns: list[str]) -> Callable[[str], bool] | None:
+def _chosen(tick: Tick) -> Chosen | None:
+    """Which topics of the home the sensor looks after; null if all."""
     from keptlog.table.chosen import Patterns  # noqa: PLC0415  # a tick needs it, loading does not
 
-    return Patterns(tuple(patterns)).fits if patterns else None
+    patterns = tuple(tick.log_store.topics)
+    return Chosen(Patterns(patterns).fits, lambda address: _is_left(tick, address)) if patterns else None
+
+
+def _is_left(tick: Tick, address: str) -> bool:
+    """Whether no topic of the whole home comes from a broker: asked of one that is told of, and not heard of here."""
+    try:
+        return is_left(tick.log_store.of_all.observer.look(tick.now_ms()), address)
+    except KeptlogError:
+        return False
 
 
 def _stopped(tick: Tick, now_ms: int) -> Evidence:

@@ -115,6 +115,11 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         return Path(home).absolute() if home else home_path()
 
     @property
+    def of_all(self) -> LogStoreResource:
+        """The same home with all its topics."""
+        return LogStoreResource(home=str(self.path))
+
+    @property
     def identity(self) -> str:
         """The same for the same topics of the same home."""
         return f"{self.path} {' '.join(self.topics)}".rstrip()

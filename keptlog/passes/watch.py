@@ -143,26 +143,40 @@ class Watch:
         return replace(state, known=tuple(known))
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """Some topics of a home, where a look is at these alone.
+
+    It hears of some brokers only. One that it does not hear of is over where no topic of the home is left that comes
+    from it.
+    """
+
+    is_meant: Callable[[str], bool]
+    """Whether a topic is one of them."""
+    is_left: Callable[[str], bool]
+    """Whether certainly no topic of the home comes from the cluster of an address any more."""
+
+
 def home_sighting(
     home: Path,
     seen: Overview,
     limits: Thresholds,
     asked: Callable[[], Evidence],
-    is_meant: Callable[[str], bool] | None = None,
+    chosen: Chosen | None = None,
 ) -> Sighting:
     """What an overview, and what verify has left, show; ``asked`` says what brokers tell, where a topic has one.
 
-    ``is_meant`` says of which topics the overview is; null if of all. A look at some hears of some brokers only, so
-    what it does not hear of is not over.
+    ``chosen`` says of which topics the overview is; null if of all.
     """
     if why_nothing_is_known(home, seen):
         return Sighting(seen.now_ms)
-    sighting = sighting_of(seen, limits, is_meant or (lambda _topic: True))
+    sighting = sighting_of(seen, limits, chosen.is_meant if chosen else lambda _topic: True)
     of_brokers = without_brokers(seen)
     of_brokers = asked() if of_brokers is None else of_brokers
-    if is_meant:
+    if chosen:
         judged = {matter: {*names} - {_NO_TOPIC} for matter, names in of_brokers.judged.items()}
         of_brokers = of_brokers._replace(judged=judged)
+        sighting = replace(sighting, is_left=chosen.is_left)
     return sighting.with_evidence(check_evidence(home, seen)).with_evidence(of_brokers)
 
 
@@ -242,6 +256,19 @@ def without_brokers(seen: Overview) -> Evidence | None:
     """That no broker is waited for; null if a topic has one, or may have one that can be asked."""
     if any(isinstance(error, LogCorrupt) for error in seen.unreadable.values()):
         return None  # of most of them the source can be read, and nobody but who asks has done so
+    addresses, is_whole = _addresses(seen)
+    return None if addresses else Evidence((), {Matter.BROKER: {_NO_TOPIC}} if is_whole else {})
+
+
+def is_left(seen: Overview, address: str) -> bool:
+    """Whether certainly none of the topics comes from the cluster of this address."""
+    addresses, is_whole = _addresses(seen)
+    return is_whole and address not in addresses
+
+
+def _addresses(seen: Overview) -> tuple[set[str], bool]:
+    """Those of the brokers that topics come from, and whether these are all: the source of each topic could be read."""
+    addresses: set[str] = set()
     is_whole = not (seen.behind or seen.unreadable)
     for topic, text in seen.sources.items():
         try:
@@ -250,8 +277,8 @@ def without_brokers(seen: Overview) -> Evidence | None:
             is_whole = False
             continue
         if source and source.bootstrap:
-            return None
-    return Evidence((), {Matter.BROKER: {_NO_TOPIC}} if is_whole else {})
+            addresses.add(source.bootstrap)
+    return addresses, is_whole
 
 
 def check_evidence(home: Path, seen: Overview) -> Evidence:

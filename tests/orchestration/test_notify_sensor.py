@@ -138,6 +138,26 @@ def test_a_mount_of_some_topics_says_that_a_broker_is_over_only_once_that_has_an
         assert [each[::2] for each in told(posts)[2:]] == [("cleared", here.broker.bootstrap)]
 
 
+def test_a_mount_of_some_topics_says_that_a_broker_is_over_once_no_topic_of_the_home_comes_from_it(
+    posts: HttpInbox, tmp_path: Path
+) -> None:
+    gone, of_others = "127.0.0.1:1", "127.0.0.1:2"
+    with ingest_world(tmp_path / "home") as here:
+        here.knows("crm.users", 0, bootstrap=gone)
+        here.knows("sales.orders", 0, bootstrap=of_others)
+        heard(here.world, 3)
+        assert {each[::2] for each in told(posts)} == {("began", gone), ("began", of_others)}
+        here.world.store.delete_topic("crm.users", here.world.now_ms)
+        crm = CrmAlone(here.world.path, here.world.instance, here.world.now_ms, more_resources={})
+        heard(crm, 3)
+        assert [each[::2] for each in told(posts)[2:]] == [("cleared", gone)]
+        here.world.store.delete_topic("sales.orders", crm.now_ms)
+        here.knows("crm.users", 0, bootstrap=here.broker.bootstrap)
+        here.produce("crm.users", ("a", "1"))
+        heard(crm, 3)
+        assert [each[::2] for each in told(posts)[3:]] == [("cleared", of_others)]
+
+
 def heard(world: World, count: int) -> None:
     """Ticks of the sensor, minutes apart, each just after that of the sensor that asks brokers."""
     for _ in range(count):

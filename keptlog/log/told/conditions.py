@@ -142,6 +142,8 @@ class Sighting:
     judged: Mapping[Matter, Collection[str]] = field(default_factory=dict)
     is_gone: Callable[[str], bool] = lambda _topic: False
     """Whether there is certainly no such topic any more."""
+    is_left: Callable[[str], bool] = lambda _address: False
+    """Whether certainly no topic comes from the cluster of this address any more."""
     unknown: Mapping[Matter, str] = field(default_factory=dict)
     """By matter, why nobody could look where there was something to look at."""
 
@@ -158,7 +160,9 @@ class Sighting:
         """Whether the condition would have been seen if it were still there."""
         judged = self.judged.get(known.matter, ())
         is_judged = known.topic in judged or (not known.topic and known.subject in judged)
-        return is_judged or bool(known.topic and self.is_gone(known.topic))
+        if is_judged or known.matter is not Matter.BROKER:
+            return is_judged or bool(known.topic and self.is_gone(known.topic))
+        return self.is_left(known.subject)
 
     @property
     def levels(self) -> dict[str, Condition]:
