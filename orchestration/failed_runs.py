@@ -2,8 +2,9 @@
 
 A clean that fails says so itself, in the topic. A run whose process dies can't: its logs would be asked for again at
 once, and kill the next run. So this sensor marks those of them that are still due. A run that an outage has stopped,
-or that never began, marks none. What such a run has cleaned, and could not tell, is told here too (``untold_cleans``);
-so is what a run of assets had cleaned that died, and a run that somebody has ended (``ended_runs``).
+or that never began, marks none; nor does one that is executed again, and does not find what the run before has left to
+it. What a run that died has cleaned, and could not tell, is told here too (``untold_cleans``); so is what a run of
+assets had cleaned that died, and a run that somebody has ended (``ended_runs``).
 
 A mark may not be taken: the catalog is away, or the storage of one topic. Dagster's own sensors of runs are told of a
 failure once, whatever they make of it. So this one looks at the last failed runs at each tick, and a tag says what it
@@ -21,7 +22,8 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 from dagster import DagsterEventType
-from dagster._core.execution.plan.objects import ErrorSource
+from dagster._core.errors import DagsterExecutionLoadInputError
+from dagster._core.execution.plan.objects import ErrorSource, StepFailureData
 
 from keptlog.dagster.assets.long_tags import as_tags, tag_text
 from keptlog.dagster.assets.mount import MountCall, Tick
@@ -33,6 +35,7 @@ from keptlog.dagster.orchestration.in_flight import configured_logs
 from keptlog.dagster.orchestration.outages import outage_of
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
 from keptlog.dagster.orchestration.untold_cleans import tell_untold_cleans
+from keptlog.dagster.resources.passes import NOT_HERE
 from keptlog.errors import first_line
 from keptlog.log.topic_partition import possible_topics
 from keptlog.log.words.counted import first_lines, some_of
@@ -101,7 +104,7 @@ def _settled(tick: Tick, record: dg.RunRecord, progress: _Progress) -> str:
     """Mark what is still to be marked of a run; what its tags and the tick say of it."""
     now_ms = tick.now_ms()
     left: list[str] = []
-    told = _why_no_mark(record, now_ms)
+    told = _why_no_mark(tick, record, now_ms)
     if told is None:
         # Of a home that is away no log is there to be marked, and the run would be settled.
         tick.log_store.require_begun()
@@ -129,7 +132,7 @@ def _tags_of_left(run: dg.DagsterRun, left: Sequence[str]) -> dict[str, str]:
     return before | as_tags(UNMARKED_TAG, ",".join(left))
 
 
-def _why_no_mark(record: dg.RunRecord, now_ms: int) -> str | None:
+def _why_no_mark(tick: Tick, record: dg.RunRecord, now_ms: int) -> str | None:
     """Why the logs of a failed run are not to be marked; null if they are."""
     run = record.dagster_run
     if outage := outage_of(record):
@@ -138,10 +141,27 @@ def _why_no_mark(record: dg.RunRecord, now_ms: int) -> str | None:
         return "it has named what failed itself, and has marked what is at fault"
     if run.tags.get("dagster/will_retry") == "true":
         return "it is tried again"
+    if _has_tried_nothing(tick.context.instance, run):
+        return "it could not load what the run before had handed on: that is no log's fault, nothing is marked for it"
     ended_s = record.end_time or record.update_timestamp.timestamp()
     if now_ms - ended_s * 1000 >= _REMEMBERED_MS:
         return "it died more than a day ago, which tells nothing of its logs as they are now: nothing is marked"
     return None if _names(record) else "it named no logs, but was to clean all that were due: nothing is marked"
+
+
+def _has_tried_nothing(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    """Whether a run that executes another again could not take up what that one has left to it."""
+    if run.parent_run_id is None:
+        return False
+    events = [each.dagster_event for each in instance.all_logs(run.run_id, of_type=DagsterEventType.STEP_FAILURE)]
+    return any(_is_of_input(each.step_failure_data) for each in events if each)
+
+
+def _is_of_input(failed: StepFailureData) -> bool:
+    """Whether an op has failed before it began: what it was to be given is not there, or can't be read any more."""
+    told = failed.user_failure_data
+    is_gone = told is not None and told.description == NOT_HERE
+    return is_gone or (failed.error is not None and failed.error.cls_name == DagsterExecutionLoadInputError.__name__)
 
 
 def _names(record: dg.RunRecord) -> list[str]:

@@ -24,6 +24,10 @@ FOLDER = "keptlog_passes"
 """In the folder in which an instance keeps what ops hand on."""
 KEPT_SECONDS = 7 * 86_400
 """So long it is kept of a run that failed; no run takes that long."""
+NOT_HERE = (
+    "what the run before had handed on is not here: its clean has landed, or it failed over a week ago, or it ran on "
+    "another machine or with an earlier keptlog. Launch a new run"
+)
 
 
 @dataclass
@@ -46,13 +50,12 @@ class PassIOManager(dg.IOManager):
         """What the op before has handed on.
 
         Raises:
-            Failure: it was of a run that failed long ago.
+            Failure: it is not there; nobody knows why.
         """
         try:
             return self.files.load_input(context)
         except FileNotFoundError as error:
-            gone = "what the run before had staged is gone: it is kept for a week. Launch a new run"
-            raise dg.Failure(gone, allow_retries=False) from error
+            raise dg.Failure(NOT_HERE, allow_retries=False) from error
 
     def _delete_old(self, context: dg.OutputContext) -> None:
         with _told(context):

@@ -15,6 +15,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.passes.clean import Cleaner
 from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.shipped import failed_run_sensor
 
 _worlds: list[World] = []
 
@@ -26,6 +27,8 @@ def clean_logs() -> dg.JobDefinition:
 
 @pytest.fixture
 def users(world: World) -> Iterator[World]:
+    """Its clock is Dagster's, which says when runs began and ended."""
+    world.now_ms = time.time_ns() // 1_000_000
     world.more_resources["spark"] = InProcessSpark(spark_config={})
     world.topic("users")
     world.append("users", ("a", "1"), ("a", "2"))
@@ -104,17 +107,31 @@ def test_after_a_week_the_next_run_deletes_it(users: World) -> None:
     assert kept(users) == []
 
 
-def test_who_takes_it_up_later_is_told_to_launch_a_new_run(users: World) -> None:
-    users.break_segment("users")
-    failed = users.clean()
+def killed(*_: object) -> None:
+    raise MemoryError
+
+
+def test_who_takes_it_up_later_is_told_to_launch_a_new_run_and_no_log_is_at_fault(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Cleaner, "commit", killed)
+        failed = users.clean("users-0")
     grow_old(users, failed.run_id)
     users.clean()
+    users.tick(failed_run_sensor)
+    for value in "345":
+        users.append("users", ("a", value))
 
     late = again(users, failed.run_id)
 
     assert not late.success
     (step,) = [each for each in late.all_events if each.is_step_failure]
-    assert "kept for a week. Launch a new run" in str(step.step_failure_data.error)
+    assert "Launch a new run" in str(step.step_failure_data.error)
+    users.now_ms = time.time_ns() // 1_000_000
+    assert f"run {late.run_id}: it could not load what the run before had handed on" in users.skips(failed_run_sensor)
+    (log,) = users.store.logs("users")
+    assert log.uncleanable is None
 
 
 def test_what_can_not_be_deleted_fails_no_clean(users: World, monkeypatch: pytest.MonkeyPatch) -> None:
