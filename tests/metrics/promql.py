@@ -85,9 +85,10 @@ class Scrape:
         series = self.by_name.get(selector.name, {})
         return {labels: number for labels, number in series.items() if _matches(selector.matchers.matchers, labels)}
 
-    def _over_time(self, selector: Any) -> Vector:
+    def _over_time(self, matrix: Any) -> Vector:
         """No test has two numbers of one series."""
-        before = self.earlier._selected(selector) if self.earlier else {}
+        selector, from_s = matrix.vector_selector, self.at_s - matrix.range.total_seconds()
+        before = self.earlier._selected(selector) if self.earlier and self.earlier.at_s >= from_s else {}
         return before | self._selected(selector)
 
     def _together(self, aggregate: Any) -> Vector:
@@ -104,7 +105,7 @@ class Scrape:
         if call.func.name == "time":
             return self.at_s
         if call.func.name == "max_over_time":
-            return self._over_time(call.args[0].vector_selector)
+            return self._over_time(call.args[0])
         [argument] = [self._value(each) for each in call.args]
         assert isinstance(argument, dict)
         if call.func.name == "absent":

@@ -157,6 +157,8 @@ def test_one_home_that_nobody_tells_of_is_missed_though_another_is_told_of() -> 
     assert firing(both) == set()
     one = Scrape.of(scraped(0, a=1), 600, both)
     assert firing(one) == {"KeptlogMetricsMissing"}
+    days_later = Scrape.of(scraped(0, a=1), 6 * 86_400, both)
+    assert firing(days_later) == {"KeptlogMetricsMissing"}
     missing = RULES[0]["expr"]
     assert [dict(labels)["instance"] for labels in one.found(missing)] == ["b"]
 
