@@ -72,7 +72,10 @@ class IngestPlans:
         stored: Mapping[str, StoredSource | None],
         failed: Mapping[str, KeptlogError],
     ) -> IngestPlans:
-        """What there is to do, up to where the source ends by a later survey; what is not here stays as it is."""
+        """What there is to do, up to where the source ends by a later survey; what is not here stays as it is.
+
+        A topic here that could not be read then, which ``failed`` says, has nothing to do.
+        """
         plans = [each.plan for each in self.topics]
         names = {str(TopicPartition(plan.topic, each.partition)) for plan in plans for each in plan.ranges}
         names |= {plan.topic for plan in plans}
@@ -80,6 +83,8 @@ class IngestPlans:
         there = {each.topic: each.there for each in survey.topics}
 
         def up_to_there(planned: PlannedTopic) -> PlannedTopic | None:
+            if planned.plan.topic in failed:
+                return None
             known, found = stored.get(planned.plan.topic), there.get(planned.plan.topic)
             if not known:
                 return planned

@@ -13,6 +13,7 @@ from keptlog.engine.ingest_tasks import Skip
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.ingest.source import Survey
 from keptlog.log.source import IngestPlan, StoredSource
+from keptlog.table.store import LogStore
 from tests.ingest.test_reconcile import DAY_MS, CompactedTopic, KeyedPart, Scene
 from tests.logs import open_store
 
@@ -132,5 +133,31 @@ def test_a_source_that_can_not_be_asked_again_brings_nothing(scene: Scene, sourc
     result = scene.bring(source, reconcile=True)
     assert (result.failed, result.committed) == ({"t": source.failing}, ())
     source.failing = None
+    assert not scene.bring(source, reconcile=True).failed
+    assert scene.state() == source.state()
+
+
+def test_a_topic_here_that_can_not_be_read_again_gets_nothing(
+    scene: Scene, source: BusyTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to an earlier end a key looks as if it were gone that has only got a new value."""
+    source.put(dan="1", bob="2", eve="1")
+    source.put(dan="2")
+    source.clean(drop_tombstones=False)
+    here, busy, really = scene.state(), StorageUnavailable("catalog busy"), LogStore.source_of
+
+    def happens() -> None:
+        source.before_the_look = None
+        source.put(cat="2", fay="1")
+        source.clean(drop_tombstones=False)
+        monkeypatch.setattr(LogStore, "source_of", busy_once)
+
+    def busy_once(_store: LogStore, _topic: str) -> StoredSource:
+        monkeypatch.setattr(LogStore, "source_of", really)
+        raise busy
+
+    source.before_the_look = happens
+    result = scene.bring(source, reconcile=True)
+    assert (result.failed, result.committed, scene.state()) == ({"t": busy}, (), here)
     assert not scene.bring(source, reconcile=True).failed
     assert scene.state() == source.state()
