@@ -1,6 +1,6 @@
 """Tasks that compare a log with all of its source: which offsets are there, and what was read with tombstones in it.
 
-    PresentTask   a part of the source  --read-->  the stretches of offsets at which records are there
+    PresentTask   a part of the source  --read-->  the offsets at which records are there, packed
     InsertTask    staged segments, tombstones  --merge by offset-->  staged segments
 
 Which records make way for which tombstones is decided between the two (``keptlog.ingest.reconcile``).
@@ -13,7 +13,7 @@ import dataclasses
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,9 @@ from keptlog.storage.segment_writer import SegmentWriter
 
 Longs = npt.NDArray[np.int64]
 
+_TOLD_TOGETHER = 65_536
+"""At least so many offsets, or all that are left of a part: a table may have one."""
+
 
 @dataclass(frozen=True, slots=True)
 class PresentTask:
@@ -48,43 +51,85 @@ class PresentTask:
             KeptlogError: it can't be read.
         """
         skipped: list[str] = []
-        found = [_stretches(table["offset"].to_numpy()) for table in self.part.read(skipped.append) if table.num_rows]
-        stretches = np.concatenate([np.zeros((0, 2), np.int64), *found])
-        return {"present": base64.b64encode(zlib.compress(stretches.tobytes(), 1)).decode(), "skipped": skipped}
+        present = [_told(offsets) for offsets in _together(self.part.read(skipped.append))]
+        return {"present": present, "skipped": skipped}
 
 
-def _stretches(offsets: Longs) -> Longs:
-    """Where the neighbours among some offsets begin and end, a row each."""
-    offsets = np.sort(offsets)
+def _together(tables: Iterable[pa.Table]) -> Iterator[Longs]:
+    """The offsets of some tables at a time, rising."""
+    waiting: list[Longs] = []
+    count = 0
+    for table in tables:
+        waiting.append(np.array(table["offset"].to_numpy()))
+        count += table.num_rows
+        if count >= _TOLD_TOGETHER:
+            yield np.unique(np.concatenate(waiting))
+            waiting, count = [], 0
+    if count:
+        yield np.unique(np.concatenate(waiting))
+
+
+def _told(offsets: Longs) -> tuple[int, int, bool, str]:
+    """From where to where some offsets lie, and which they are: a bit each or as stretches, whichever is smaller."""
+    first, end = int(offsets[0]), int(offsets[-1]) + 1
     after_gap = np.flatnonzero(np.diff(offsets) > 1) + 1
     starts, lasts = offsets[np.r_[0, after_gap]], offsets[np.r_[after_gap - 1, -1]]
-    return np.stack([starts, lasts + 1], axis=1)
+    found = np.concatenate([starts, lasts - starts]).tobytes()
+    is_bits = end - first < 8 * len(found)
+    if is_bits:
+        is_there = np.zeros(end - first, np.bool_)
+        is_there[offsets - first] = True
+        found = np.packbits(is_there).tobytes()
+    return first, end, is_bits, base64.b64encode(zlib.compress(found, 1)).decode()
+
+
+@lru_cache(maxsize=2)
+def _unpacked(text: str) -> bytes:
+    """Tables that are asked for lie side by side, and no more than that is to be in memory."""
+    return zlib.decompress(base64.b64decode(text))
 
 
 @dataclass(frozen=True, slots=True)
 class PresentOffsets:
-    """At which offsets of a log records are. It is as large as there are records, however far apart they lie."""
+    """At which offsets of a log records are. It stays as it was told, and is unpacked where somebody asks."""
 
-    starts: Longs
-    """Of stretches of neighbours, rising."""
+    firsts: Longs
+    """Where the offsets begin that were told together."""
     ends: Longs
-    """How far all stretches up to this one come."""
+    told: tuple[tuple[bool, str], ...]
 
     @classmethod
     def found_by(cls, results: Iterable[dict[str, Any]]) -> PresentOffsets:
         """What such tasks have found in the parts of one log."""
-        found = [np.frombuffer(zlib.decompress(base64.b64decode(each["present"])), np.int64) for each in results]
-        stretches = np.concatenate([np.zeros(0, np.int64), *found]).reshape(-1, 2)
-        starts, ends = stretches[np.argsort(stretches[:, 0], kind="stable")].T
-        return cls(np.ascontiguousarray(starts), np.maximum.accumulate(ends))
+        told = [each for result in results for each in result["present"]]
+        firsts, ends = (np.array([each[index] for each in told], np.int64) for index in (0, 1))
+        return cls(firsts, ends, tuple((is_bits, text) for _, _, is_bits, text in told))
 
     def has(self, offsets: Longs) -> npt.NDArray[np.bool_]:
         """Of each offset, whether a record is there."""
-        if not len(self.starts):
-            return np.zeros(len(offsets), np.bool_)
-        before = np.searchsorted(self.starts, offsets, side="right") - 1
-        found: npt.NDArray[np.bool_] = (before >= 0) & (offsets < self.ends[before])
+        found = np.zeros(len(offsets), np.bool_)
+        if not len(offsets):
+            return found
+        for index in np.flatnonzero((self.firsts <= offsets.max()) & (self.ends > offsets.min())):
+            first = self.firsts[index]
+            inside = (offsets >= first) & (offsets < self.ends[index])
+            is_bits, text = self.told[index]
+            look = _in_bits if is_bits else _in_stretches
+            found[inside] |= look(_unpacked(text), offsets[inside], first)
         return found
+
+
+def _in_bits(found: bytes, offsets: Longs, first: np.int64) -> npt.NDArray[np.bool_]:
+    at = offsets - first
+    is_there: npt.NDArray[np.bool_] = np.frombuffer(found, np.uint8)[at >> 3] << (at & 7) & 128 != 0
+    return is_there
+
+
+def _in_stretches(found: bytes, offsets: Longs, _first: np.int64) -> npt.NDArray[np.bool_]:
+    starts, lengths = np.frombuffer(found, np.int64).reshape(2, -1)
+    before = np.searchsorted(starts, offsets, side="right") - 1
+    is_there: npt.NDArray[np.bool_] = offsets - starts[before] <= lengths[before]
+    return is_there
 
 
 def hidden_by(left_out: str) -> LogCorrupt:
