@@ -107,12 +107,14 @@ def cleaned_to(log: Log) -> int:
     """Up to where cleans may have removed records, superseded ones and tombstones; 0 if none has been there.
 
     A clean that was broken off may have gone beyond the checkpoint, and a repair may have given that up since. What an
-    older keptlog repaired does not tell how far it was: of a compacted log that may be all.
+    older keptlog repaired does not tell how far it was: of a log that is compacted, or was cleaned before, that may be
+    all.
     """
     known_to = log.cleaning_to or 0
     if log.checkpoint != GIVEN_UP:
         return max(known_to, min(log.checkpoint or 0, log.log_end_offset))
-    return log.log_end_offset if log.cleaning_to is None and log.config.is_compacted else known_to
+    may_be_clean = log.cleaning_to is None and (log.config.is_compacted or log.was_cleaned)
+    return log.log_end_offset if may_be_clean else known_to
 
 
 def _active(log: Log, dirty: Sequence[Segment], first_dirty_offset: int, now_ms: int) -> tuple[Segment, ...]:

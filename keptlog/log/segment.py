@@ -74,6 +74,8 @@ class Log:
 
     It counts if it is above the checkpoint. What lies below was closed, and is no longer as it was appended.
     """
+    was_cleaned: bool = False
+    """Whether a clean has been over it that left its numbers, however the topic is cleaned now."""
     is_ingested: bool = False
     """Its offsets are those of a source, and have gaps where it has."""
     truncations: Truncations = NO_TRUNCATIONS

@@ -204,6 +204,17 @@ def test_a_compacted_log_whose_repair_kept_no_note_of_how_far_it_was_cleaned_is_
     assert truncated(store, 40) == TruncationResult(USERS, WRONG + 30, 20, 10)
 
 
+def test_a_log_that_was_cleaned_before_its_repair_is_not_truncated_after_its_policy_is_altered(
+    store: LogStore, tmp_path: Path
+) -> None:
+    clean(store)
+    adopt(store, tmp_path / "home")
+    set_properties(tmp_path / "home", {"log.p0.cleaning-to": None}, "users")  # as an older keptlog
+    store.alter_topic("users", {"cleanup.policy": "delete"})
+    with pytest.raises(InvalidConfig, match="to offset 40: an older keptlog has repaired it, and kept no note"):
+        truncated(store, 40)
+
+
 def test_a_run_that_comes_again_after_a_truncation_reads_again_what_it_had_read(
     store: LogStore, tmp_path: Path
 ) -> None:

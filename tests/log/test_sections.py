@@ -108,6 +108,12 @@ def test_cleans_may_have_been_beyond_the_checkpoint_and_how_far_is_known_after_a
     assert cleaned_to(replace(judged, cleaning_to=cleaning_to)) == expected
 
 
+def test_a_log_that_is_not_compacted_any_more_may_be_clean_to_its_end_where_a_repair_kept_no_note() -> None:
+    judged = replace(log(three(), config(cleanup_policy="delete"), checkpoint=GIVEN_UP), was_cleaned=True)
+    assert cleaned_to(judged) == 30
+    assert cleaned_to(replace(judged, cleaning_to=10)) == 10
+
+
 def test_a_segment_with_the_checkpoint_inside_counts_as_clean_and_as_dirty() -> None:
     """As in Kafka, which asks both times for the segment that contains the offset: 9/30 of select_dirtiest_ratio."""
     judged = log(three(), CLOSED, checkpoint=15)

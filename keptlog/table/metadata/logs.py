@@ -28,6 +28,7 @@ from keptlog.table.metadata.prefixes import CONFIG_PREFIX, DEFAULT_PREFIX, READE
 from keptlog.table.metadata.state import (
     SOURCE,
     LogState,
+    last_pass,
     read_about,
     read_last_pass,
     read_open_erasures,
@@ -247,6 +248,7 @@ def _log(
         watermarks_path=state.watermarks_path,
         cleaning_to=state.cleaning_to,
         truncations=state.truncations,
+        was_cleaned=bool(properties.get(last_pass(topic_partition.partition))),
         is_ingested=SOURCE in properties,
         topic_id=topic_id,
     )
