@@ -13,9 +13,9 @@ The memory is Dagster's event log: the table ``last_results`` in an evaluation's
 bounded, however many topic-partitions there are: a row for each time at which some were found whole, and one for each
 that is broken or could not be looked at, at most ``ROWS`` of each kind. Beyond that the oldest share a row, under the
 oldest of their times if they are whole, else under the newest. Two runs may evaluate a check at once, neither knowing
-of the other: so several evaluations are read back, and of each topic-partition the newest result counts. But a
-result has the time at which its run began: one that found a log broken, and took long, goes before newer ones that
-could not look, or did not read the values.
+of the other: so several evaluations are read back, and of each topic-partition the newest result counts. Each result
+has the time of its own look, and a run may tell it hours later: what was found meanwhile is newer. But what is broken
+goes before newer results of those who could not look, or did not read the values.
 """
 
 from __future__ import annotations
@@ -103,9 +103,8 @@ def results_of(evaluations: Evaluations, topic_id: str | None, now_ms: int) -> d
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
             for partition, told in _understood(table.records).items():
                 found[partition].append(told if is_past(told.at_ms, now_ms) else replace(told, at_ms=made_ms))
-    logs = [each for number, results in found.items() for each in results if number != WHOLE_TOPIC]
-    read_ms = max((each.at_ms for each in logs if each.is_looked_at), default=0)
     # A topic of which a log was looked at could be read again: an older evaluation tells no more that it can't.
+    read_ms = _read_ms((number, each) for number, results in found.items() for each in results)
     found[WHOLE_TOPIC] = [each for each in found[WHOLE_TOPIC] if each.at_ms >= read_ms]
     return {partition: _that_counts(results) for partition, results in found.items() if results}
 
@@ -130,6 +129,11 @@ def last_evaluations(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> E
     ]
 
 
+def _read_ms(results: Iterable[tuple[int, LastResult]]) -> int:
+    """When a log of the topic was last looked at; 0 for never."""
+    return max((each.at_ms for number, each in results if number != WHOLE_TOPIC and each.is_looked_at), default=0)
+
+
 def _that_counts(results: Sequence[LastResult]) -> LastResult:
     """Of what evaluations tell of one topic-partition, the last evaluation first."""
     newest = max(results, key=lambda each: each.at_ms)
@@ -146,10 +150,17 @@ def _understood(records: Iterable[dg.TableRecord]) -> dict[int, LastResult]:
 
 
 def merged(before: LastResults, now: LastResults, partitions: int | None) -> dict[int, LastResult]:
-    """The last results once these are known too; ``partitions`` is how many the topic has, null if it can't be read."""
-    found = {**before, **{number: each for number, each in now.items() if each.counts_after(before.get(number))}}
-    if any(number != WHOLE_TOPIC and each.is_looked_at for number, each in now.items()) and WHOLE_TOPIC not in now:
-        found.pop(WHOLE_TOPIC, None)
+    """The last results once these are known too; ``partitions`` is how many the topic has, null if it can't be read.
+
+    These may be older than what others have told while the run went on.
+    """
+    told = {number: [each[number] for each in (now, before) if number in each] for number in before.keys() | now.keys()}
+    found = {number: _that_counts(results) for number, results in told.items()}
+    if WHOLE_TOPIC in found:
+        # At the same time, this is what was known first.
+        is_first = WHOLE_TOPIC not in now and found[WHOLE_TOPIC].at_ms == _read_ms(now.items())
+        if is_first or found[WHOLE_TOPIC].at_ms < _read_ms(found.items()):
+            del found[WHOLE_TOPIC]
     return {number: each for number, each in found.items() if partitions is None or number < partitions}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import dagster as dg
 import pytest
@@ -20,6 +21,7 @@ from keptlog.dagster.assets.last_results import (
     as_table,
     last_results,
     merged,
+    results_of,
 )
 from tests.orchestration.conftest import DAY_MS, World
 
@@ -43,11 +45,34 @@ def test_what_is_written_is_read_again(written: dict[int, LastResult]) -> None:
 def test_what_was_looked_at_now_counts_and_all_else_stays(
     before: dict[int, LastResult], now: dict[int, LastResult]
 ) -> None:
+    now = {number: replace(each, at_ms=each.at_ms + 20) for number, each in now.items()}
     found = merged(before, now, None)
     assert found.keys() == before.keys() | now.keys()
     for number, each in found.items():
         is_still_broken = number in before and before[number].is_broken and number in now and not now[number].is_sure
         assert each == (before if is_still_broken or number not in now else now)[number]
+
+
+@given(results, results)
+def test_what_a_run_tells_is_what_the_next_one_reads_back_whichever_of_two_looked_first(
+    before: dict[int, LastResult], now: dict[int, LastResult]
+) -> None:
+    key = dg.AssetKey(["users", "clean"])
+    evaluations = [
+        (dg.AssetCheckEvaluation(asset_key=key, check_name="G1", passed=True, metadata={TABLE: as_table(each)}), NOW_MS)
+        for each in (now, before)
+    ]
+    assert merged(before, now, None) == results_of(evaluations, None, NOW_MS + DAY_MS)
+
+
+def test_a_topic_that_could_be_read_after_a_run_had_tried_stays_readable() -> None:
+    looked = {0: LastResult(NOW_MS + 1, None)}
+    assert merged(looked, {WHOLE_TOPIC: LastResult(NOW_MS, "no metadata")}, 4) == looked
+
+
+def test_a_topic_that_could_not_be_read_after_a_run_had_looked_at_a_log_stays_so() -> None:
+    unreadable = {WHOLE_TOPIC: LastResult(NOW_MS + 1, "no metadata")}
+    assert merged(unreadable, {0: LastResult(NOW_MS, None)}, 4).keys() == {WHOLE_TOPIC, 0}
 
 
 def test_a_topic_that_could_not_be_read_can_be_once_a_log_of_it_was_looked_at() -> None:

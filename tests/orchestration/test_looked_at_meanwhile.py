@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -70,3 +71,46 @@ def test_a_clean_that_landed_after_another_run_had_found_its_log_uncleanable_end
     verify(users, "users-1")
 
     assert checks(users)["cleaned"][0] == "green"
+
+
+def test_a_log_that_another_run_found_broken_after_this_one_had_read_it_is_broken(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_second(*given: Any, **named: Any) -> list[CheckResult]:
+        monkeypatch.setattr(VERIFY_LOG, verify_log)
+        users.break_segment("users")
+        assert not verify(users, "users-0").success
+        return list(verify_log(*given, **named))
+
+    _at_the_second_log(monkeypatch, read_second)
+    assert verify(users).success
+
+    assert checks(users)["G1"][0] == "red"
+
+
+def test_a_log_whose_clean_landed_after_this_run_had_loaded_it_as_uncleanable_is_cleaned(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users.more_resources["spark"] = InProcessSpark(spark_config={})
+    users.append("users", ("a", "3"), ("b", "4"))
+    mend = users.break_segment("users")
+    assert not users.clean("users-0", requested=True).success
+    mend()
+
+    def read_second(*given: Any, **named: Any) -> list[CheckResult]:
+        monkeypatch.setattr(VERIFY_LOG, verify_log)
+        assert users.clean("users-0", requested=True).success
+        return list(verify_log(*given, **named))
+
+    _at_the_second_log(monkeypatch, read_second)
+    verify(users)
+
+    assert checks(users)["cleaned"][0] == "green"
+
+
+def _at_the_second_log(monkeypatch: pytest.MonkeyPatch, read: Callable[..., list[CheckResult]]) -> None:
+    def read_first(*given: Any, **named: Any) -> list[CheckResult]:
+        monkeypatch.setattr(VERIFY_LOG, read)
+        return list(verify_log(*given, **named))
+
+    monkeypatch.setattr(VERIFY_LOG, read_first)
