@@ -153,11 +153,11 @@ def look_at(run: Run, looked: TopicFindings, logs: Sequence[Log], *, every_byte:
 
     With every byte of a log goes a look at the whole storage of the topic; a clean has no time for either.
     """
-    store = run.log_store.store
+    store, began_ms = run.log_store.store, run.now_ms()
     found: dict[int, list[CheckResult]] = {}
     looked_ms = dict(looked.looked_ms)
     for log in logs:
-        number, began_ms = log.topic_partition.partition, run.now_ms()
+        number = log.topic_partition.partition
         found[number] = list(verify_log(store, log, looked.now_ms, every_byte=every_byte))
         looked_ms |= _times({number: found[number]}, began_ms, run.now_ms())
     if every_byte:
@@ -179,7 +179,10 @@ def look_at(run: Run, looked: TopicFindings, logs: Sequence[Log], *, every_byte:
 
 
 def _times(found: Mapping[int, Sequence[CheckResult]], began_ms: int, ended_ms: int) -> dict[tuple[int, str], int]:
-    """When logs were looked at: what is whole was so when that began, what is not was found before that ended."""
+    """When logs were looked at: what is not whole was found before a look ended, what is whole when all looks began.
+
+    That may be earlier than it was read. But whole logs have one time then: a check remembers few (``ROWS``).
+    """
     results = [(number, each) for number, of_log in found.items() for each in of_log]
     return {(number, each.name): began_ms if each.passed else ended_ms for number, each in results}
 

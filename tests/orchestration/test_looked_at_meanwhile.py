@@ -14,7 +14,7 @@ from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.verify import verify_log
 from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
-from tests.orchestration.test_attempts import checks, verify
+from tests.orchestration.test_attempts import checks, last_results, verify
 
 VERIFY_LOG = "keptlog.dagster.assets.checks.verify_log"
 
@@ -106,6 +106,11 @@ def test_a_log_whose_clean_landed_after_this_run_had_loaded_it_as_uncleanable_is
     verify(users)
 
     assert checks(users)["cleaned"][0] == "green"
+
+
+def test_all_logs_that_a_run_found_whole_share_a_row_of_the_few_that_are_remembered(users: World) -> None:
+    assert verify(users).success
+    assert [row["partitions"] for row in last_results(users, "G1")] == ["0-1"]
 
 
 def _at_the_second_log(monkeypatch: pytest.MonkeyPatch, read: Callable[..., list[CheckResult]]) -> None:
