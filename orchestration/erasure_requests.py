@@ -33,7 +33,7 @@ from keptlog.dagster.orchestration.in_flight import (
     stopped_logs,
     topics_in_flight,
 )
-from keptlog.dagster.orchestration.outages import Outages, outage_of, recent_outages
+from keptlog.dagster.orchestration.outages import Outages, outages_of, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.log.erasures.open_erasures import ErasureNeed
@@ -222,12 +222,13 @@ def _stopped(run: dg.DagsterRun, job_name: str) -> list[str]:
 def _asked_before(own: OwnRuns) -> Mapping[str, Mapping[str, Sequence[_Asked]]]:
     """By job and name, the last runs that this sensor asked for."""
     found: dict[str, dict[str, list[_Asked]]] = defaultdict(lambda: defaultdict(list))
-    for record in own.records(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS):
-        run = record.dagster_run
-        job_name = next((each for each in AGAIN_MS if own.is_of(run, each)), None)
-        if job_name:
+    records = own.records(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS)
+    for job_name in AGAIN_MS:
+        of_job = [record for record in records if own.is_of(record.dagster_run, job_name)]
+        outages = outages_of(of_job, partial(_stopped, job_name=job_name))
+        for run in (record.dagster_run for record in of_job):
             asked_ms = _asked_ms(run)
-            stopped = _stopped(run, job_name) if outage_of(record) else ()
+            stopped = _stopped(run, job_name) if run.run_id in outages else ()
             for name in _named(run, job_name):
                 found[job_name][name].append(_Asked(run.run_id, asked_ms, name in stopped))
     return found

@@ -2,9 +2,10 @@
 
 A clean that fails says so itself, in the topic. A run whose process dies can't: its logs would be asked for again at
 once, and kill the next run. So this sensor marks those of them that are still due. A run that an outage has stopped,
-or that never began, marks none; nor does one that is executed again, and does not find what the run before has left to
-it. What a run that died has cleaned, and could not tell, is told here too (``untold_cleans``); so is what a run of
-assets had cleaned that died, and a run that somebody has ended (``ended_runs``).
+or that never began, marks none, unless that goes on (``outages``); nor does one that is executed again, and does not
+find what the run before has left to it. What a run that died has cleaned, and could not tell, is told here too
+(``untold_cleans``); so is what a run of assets had cleaned that died, and a run that somebody has ended
+(``ended_runs``).
 
 A mark may not be taken: the catalog is away, or the storage of one topic. Dagster's own sensors of runs are told of a
 failure once, whatever they make of it. So this one looks at the last failed runs at each tick, and a tag says what it
@@ -28,11 +29,11 @@ from dagster._core.execution.plan.objects import ErrorSource, StepFailureData
 from keptlog.dagster.assets.long_tags import as_tags, tag_text
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
+from keptlog.dagster.assets.outage import FAILED_TAG, ToldOutage, tell_in_tags
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.ended_runs import tell_of_ended_runs
-from keptlog.dagster.orchestration.in_flight import configured_logs
-from keptlog.dagster.orchestration.outages import outage_of
+from keptlog.dagster.orchestration.in_flight import configured_logs, stopped_logs
+from keptlog.dagster.orchestration.outages import outages_of
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
 from keptlog.dagster.orchestration.untold_cleans import tell_untold_cleans
 from keptlog.dagster.resources.passes import NOT_HERE
@@ -94,17 +95,19 @@ def _told(tick: Tick, progress: _Progress) -> list[str]:
         StorageUnavailable: the catalog can't be reached; the next tick goes on.
     """
     records = OwnRuns.of_tick(tick).records(dg.DagsterRunStatus.FAILURE, job_name=CLEAN_JOB, limit=_RUNS)
+    outages = outages_of(records, stopped_logs)
     failed = [each for each in reversed(records) if MARKED_TAG not in each.dagster_run.tags]
     before = set((tick.context.cursor or "").split(",")) - {""}
     in_turn = sorted(failed, key=lambda each: not before.isdisjoint(_possible_topics(each)))
-    return [f"run {each.dagster_run.run_id}: {_settled(tick, each, progress)}" for each in in_turn]
+    runs = [(each.dagster_run.run_id, each) for each in in_turn]
+    return [f"run {run_id}: {_settled(tick, each, outages.get(run_id), progress)}" for run_id, each in runs]
 
 
-def _settled(tick: Tick, record: dg.RunRecord, progress: _Progress) -> str:
+def _settled(tick: Tick, record: dg.RunRecord, outage: ToldOutage | None, progress: _Progress) -> str:
     """Mark what is still to be marked of a run; what its tags and the tick say of it."""
     now_ms = tick.now_ms()
     left: list[str] = []
-    told = _why_no_mark(tick, record, now_ms)
+    told = _why_no_mark(tick, record, outage, now_ms)
     if told is None:
         # Of a home that is away no log is there to be marked, and the run would be settled.
         tick.log_store.require_begun()
@@ -132,10 +135,10 @@ def _tags_of_left(run: dg.DagsterRun, left: Sequence[str]) -> dict[str, str]:
     return before | as_tags(UNMARKED_TAG, ",".join(left))
 
 
-def _why_no_mark(tick: Tick, record: dg.RunRecord, now_ms: int) -> str | None:
+def _why_no_mark(tick: Tick, record: dg.RunRecord, outage: ToldOutage | None, now_ms: int) -> str | None:
     """Why the logs of a failed run are not to be marked; null if they are."""
     run = record.dagster_run
-    if outage := outage_of(record):
+    if outage:
         return f"it was stopped by {outage.reason}: that is no log's fault, nothing is marked for it"
     if FAILED_TAG in run.tags:
         return "it has named what failed itself, and has marked what is at fault"

@@ -29,7 +29,7 @@ from keptlog.dagster.orchestration.in_flight import (
     ingested_topics,
     stopped_ingests,
 )
-from keptlog.dagster.orchestration.outages import Outages, outage_of, recent_outages
+from keptlog.dagster.orchestration.outages import Outages, outages_of, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
 from keptlog.log.given.past import is_past
 from keptlog.log.topic_partition import TopicPartition
@@ -88,10 +88,13 @@ class IngestFailures:
 def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailures:
     """What the failed runs of the ingest job tell, and cancelled ones; a time that is still to come says nothing."""
     statuses = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+    records = own.records(*statuses, job_name=INGEST_JOB_NAME, limit=_RUNS)
+    stopped = outages_of(records, stopped_ingests)
     failures = [
         (record, name, failure)
-        for record in own.records(*statuses, job_name=INGEST_JOB_NAME, limit=_RUNS)
-        if record.dagster_run.status is dg.DagsterRunStatus.FAILURE or has_ended_lately(record)
+        for record in records
+        if record.dagster_run.run_id not in stopped
+        and (record.dagster_run.status is dg.DagsterRunStatus.FAILURE or has_ended_lately(record))
         for name, failure in _failures_of(record, now_ms)
     ]
     succeeded = _last_successes(own) if any(failure.position is None for _, _, failure in failures) else {}
@@ -111,8 +114,6 @@ def _failures_of(record: dg.RunRecord, now_ms: int) -> Iterator[tuple[str, _Fail
     """By topic-partition, or by topic where nothing is known of its topic-partitions."""
     tags = record.dagster_run.tags
     ended_ms = int((record.end_time or record.update_timestamp.timestamp()) * 1000)
-    if outage_of(record):
-        return
     failed_at = json_object(tag_text(tags, FAILED_AT_TAG))
     at_ms, positions = failed_at.get("at_ms"), _as_positions(failed_at.get("positions"))
     if not isinstance(at_ms, int) or positions is None:

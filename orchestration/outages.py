@@ -1,10 +1,13 @@
 """What outages have stopped lately, and when it is asked for again. Runs are the only memory of it, as of all else.
 
 A run that an outage has stopped says so in a tag (``keptlog.dagster.assets.outage``). One that never began can't, and
-has tried nothing: the code server was down, or the start took too long. What either was asked for is asked for again at
-the next tick, under a new run key; if that run is stopped too, after half a minute, a minute and so on up to five
-minutes: an outage of hours is not to leave a failed run every half minute, and the first run after it is not to wait
-for long. What happened more than an hour ago is forgotten, and a time that is still to come says nothing.
+has tried nothing: the code server was down, or the start took too long. After three of these within an hour a further
+one over the same is a run that died: what never begins may be no outage, and somebody is to be told.
+
+What either was asked for is asked for again at the next tick, under a new run key; if that run is stopped too, after
+half a minute, a minute and so on up to five minutes: an outage of hours is not to leave a failed run every half minute,
+and the first run after it is not to wait for long. What happened more than an hour ago is forgotten, and a time that is
+still to come says nothing.
 
 Which runs were stopped is told whatever their times are. Dagster starts a run key only once, so the run after one that
 was stopped needs a new key in any case.
@@ -13,7 +16,7 @@ was stopped needs a new key in any case.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -26,6 +29,8 @@ from keptlog.log.uncleanable import Backoff
 _RUNS = 100
 """So many failed runs are looked back at."""
 _REMEMBERED_MS = 3_600_000
+_NEVER_BEGUN = 3
+"""So many runs over a name that never began within an hour count as stopped."""
 _PAUSES = Backoff(first_ms=30_000, longest_ms=300_000)
 """After the second stopped run, the third and so on."""
 
@@ -58,13 +63,28 @@ class Outages:
         return {run: at_ms for name in names for run, at_ms in self.by_name.get(name, {}).items()}
 
 
-def outage_of(record: dg.RunRecord) -> ToldOutage | None:
-    """What has stopped a run that failed; null if it was no outage."""
-    told = told_outage(record.dagster_run.tags)
-    if told or record.start_time is not None or record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
-        return told
-    ended_s = record.end_time or record.update_timestamp.timestamp()
-    return ToldOutage(round(1000 * ended_s), "an outage before it began")
+def outages_of(
+    records: Sequence[dg.RunRecord], names_of: Callable[[dg.DagsterRun], Iterable[str]]
+) -> dict[str, ToldOutage]:
+    """By run, what has stopped those that an outage has stopped; ``records`` have the newest first.
+
+    ``names_of`` says what a run was asked for.
+    """
+    found: dict[str, ToldOutage] = {}
+    never_began: dict[str, list[int]] = defaultdict(list)
+    for record in reversed(records):
+        run = record.dagster_run
+        if told := told_outage(run.tags):
+            found[run.run_id] = told
+        elif record.start_time is None and run.status is dg.DagsterRunStatus.FAILURE:
+            at_ms = round(1000 * (record.end_time or record.update_timestamp.timestamp()))
+            names = list(names_of(run))
+            before = [[each for each in never_began[name] if was_within(_REMEMBERED_MS, each, at_ms)] for name in names]
+            if all(len(times) < _NEVER_BEGUN for times in before):
+                found[run.run_id] = ToldOutage(at_ms, "an outage before it began")
+            for name in names:
+                never_began[name].append(at_ms)
+    return found
 
 
 def recent_outages(
@@ -72,9 +92,11 @@ def recent_outages(
 ) -> Outages:
     """What the failed runs of a job tell; ``names_of`` says what a run was asked for."""
     by_name: dict[str, dict[str, int]] = defaultdict(dict)
-    for record in own.records(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS):
+    records = own.records(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS)
+    stopped = outages_of(records, names_of)
+    for record in records:
         run = record.dagster_run
-        if told := outage_of(record):
+        if told := stopped.get(run.run_id):
             at_ms = happened_ms(record, told.at_ms, now_ms)
             for name in names_of(run):
                 by_name[name][run.run_id] = at_ms

@@ -9,7 +9,10 @@ import dagster as dg
 import yaml
 from dagster._core.events import DagsterEvent, DagsterEventType
 
-from tests.orchestration.conftest import World
+from keptlog.dagster.orchestration.ingest_failures import recent_failures
+from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.log.uncleanable import Backoff
+from tests.orchestration.conftest import HOUR_MS, World
 from tests.orchestration.ingesting import asked_by, ingest_world
 from tests.orchestration.shipped import (
     clean_logs,
@@ -44,6 +47,42 @@ def test_a_clean_marks_no_log_and_is_asked_for_again_with_a_pause_only_after_the
     assert len(keys) == 2
     assert "an outage has stopped the clean of users-0, the next is asked for at" in world.skips(dirty_ratio_sensor)
     assert world.store.logs("users")[0].uncleanable is None
+
+
+def test_the_fourth_within_an_hour_counts_as_a_run_that_died(world: World) -> None:
+    """It may never begin, and somebody is to be told."""
+    world.now_ms = time.time_ns() // 1_000_000
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (request,) = world.requests(dirty_ratio_sensor)
+    for _ in range(3):
+        never_begins(world, clean_logs, request)
+        assert "nothing is marked for it" in world.skips(failed_run_sensor)
+
+    never_begins(world, clean_logs, request)
+    assert "marked as uncleanable: users-0" in world.skips(failed_run_sensor)
+
+    mark = world.store.logs("users")[0].uncleanable
+    assert mark
+    assert "Run timed out due to taking longer than 300 seconds to start." in mark.reason
+    world.now_ms += HOUR_MS
+    (again,) = world.requests(dirty_ratio_sensor)
+    assert again.run_key != request.run_key
+
+
+def test_the_fourth_ingest_within_an_hour_is_a_failed_one(tmp_path: Path) -> None:
+    with ingest_world(tmp_path / "home") as here:
+        here.world.now_ms = time.time_ns() // 1_000_000
+        here.produce("users", ("a", "1"))
+        here.knows("users", 0, 0, 0, 0)
+        (request,) = here.world.requests(ingest_lag_sensor)
+        failures = []
+        for _ in range(4):
+            never_begins(here.world, ingest_kafka, request)
+            known = recent_failures(OwnRuns(here.world.instance), Backoff(1, 1), here.world.now_ms)
+            failures.append(len(known.by_name))
+
+        assert failures == [0, 0, 0, 1]
 
 
 def test_an_ingest_is_held_against_no_position(tmp_path: Path) -> None:
