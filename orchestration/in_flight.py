@@ -123,8 +123,9 @@ def slow_runs(
 ) -> tuple[str, ...]:
     """The runs that have been at a job for hours, or at assets, as people are told of them: a process may have died.
 
-    Where one of these waits in Dagster's queue, it waits for a place, and any run may hold that. A run that waits has
-    no process yet. It goes by Dagster's clock, which has dated them; keptlog's may be a given one.
+    Where one of these waits in Dagster's queue, it waits for a place, and any run may hold that. A run that waits there
+    has no process yet; one that never came up is under way since it was launched. It goes by Dagster's clock, which has
+    dated them; keptlog's may be a given one.
     """
     keys = set(assets)
     meant = [
@@ -135,10 +136,9 @@ def slow_runs(
     is_any_queued = any(each.dagster_run.status is dg.DagsterRunStatus.QUEUED for each in meant)
     found = []
     for record in records if is_any_queued else meant:
-        run, began = record.dagster_run, record.start_time
-        if began and _is_an_hour_ago(began):
-            since = iso_time(round(1000 * began))
-            found.append(f"run {run.run_id} is under way since {since}: if its process has died, terminate it")
+        if _may_have_died(record):
+            run_id, since = record.dagster_run.run_id, iso_time(round(1000 * _began_s(record)))
+            found.append(f"run {run_id} is under way since {since}: if its process has died, terminate it")
     return tuple(found)
 
 
@@ -158,18 +158,23 @@ def _is_an_hour_ago(at_s: float) -> bool:
     return 1000 * (get_current_timestamp() - at_s) >= SLOW_MS
 
 
+def _may_have_died(record: dg.RunRecord) -> bool:
+    """Whether a run that is under way has been so for an hour; one in the queue may take longer, and can't die."""
+    return record.dagster_run.status is not dg.DagsterRunStatus.QUEUED and _is_an_hour_ago(_began_s(record))
+
+
+def _began_s(record: dg.RunRecord) -> float:
+    """Since when a run is under way: since it was about to begin, if it has not."""
+    return record.start_time or record.update_timestamp.timestamp()
+
+
 def retentions_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFlight:
     """What logs runs that are under way are retaining, or wait to.
 
     One that began an hour ago keeps no log waiting, nor does one that has been about to begin for so long. It may have
-    died, and the commits sort out those that have not. A queue may take longer, and no run dies in it.
+    died, and the commits sort out those that have not.
     """
-    lately = [
-        record.dagster_run
-        for record in records
-        if record.dagster_run.status is dg.DagsterRunStatus.QUEUED
-        or not _is_an_hour_ago(record.start_time or record.update_timestamp.timestamp())
-    ]
+    lately = [record.dagster_run for record in records if not _may_have_died(record)]
     return _in_flight([retained_logs(run) for run in lately if own.is_of(run, RETENTION_JOB_NAME)])
 
 

@@ -50,6 +50,19 @@ def test_an_ingest_is_named_by_the_sensor_and_by_health(tmp_path: Path, an_hour_
         assert dead not in here.skips(), "an ingest may take its time"
 
 
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING])
+def test_an_ingest_that_never_came_up_is_named(
+    tmp_path: Path, an_hour_later: pytest.MonkeyPatch, status: dg.DagsterRunStatus
+) -> None:
+    with ingest_world(tmp_path / "home") as here:
+        here.produce("users", ("a", "1"))
+        here.knows("users", 0, 0, 0, 0)
+        (request,) = here.world.requests(ingest_lag_sensor)
+        run = here.world.instance.create_run_for_job(ingest_kafka, run_config=request.run_config, status=status)
+
+        assert f"run {run.run_id} is under way since" in here.skips()
+
+
 def test_one_that_ingests_what_nobody_waits_for_is_not_named(tmp_path: Path, an_hour_later: pytest.MonkeyPatch) -> None:
     with ingest_world(tmp_path / "home") as here:
         an_hour_later.setattr(lag, "WAIT_SECONDS", 1)
