@@ -95,6 +95,8 @@ class _Looks:
     """Topics that are too large for it: a run is to look at them."""
     are_all: bool = True
     """Whether there was time for all that may be further."""
+    slow: Sequence[str] = ()
+    """The runs at it for hours, where a topic waits for one that looks through it."""
 
 
 def erasure_sensor(automation: Automation) -> dg.SensorDefinition:
@@ -135,7 +137,7 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
         context.log.error("%s", line)
     needs = memory.needs.of(seen, workable, _lengths(tick)) if workable else []
     asked = _asked(tick, needs)
-    asked.reasons.extend(line for line in slow if line not in asked.reasons)
+    asked.reasons.extend(line for line in dict.fromkeys([*slow, *looks.slow]) if line not in asked.reasons)
     ask_for_look(mounted.mount, looks.too_large, asked, seen)
     events, cursor = _events(mounted, news, memory)
     reason = None if asked.requests else _why_nothing(news, needs, asked.reasons)
@@ -188,7 +190,7 @@ def _looked(tick: _Tick) -> _Looks:
     if not candidates:
         return looks
     too_large = _large_among(candidates, tick)
-    busy = _looked_through_now(too_large, tick)
+    busy, looks.slow = _looked_through_now(too_large, tick)
     until_ms = monotonic_ms() + LOOKING_MS
     for topic in sorted(candidates, key=tick.memory.looked_ms):
         if monotonic_ms() >= until_ms:
@@ -215,13 +217,14 @@ def _large_among(topics: Sequence[str], tick: _Tick) -> AbstractSet[str]:
     return {topic for topic in topics if sizes[topic] >= LARGE_BYTES}
 
 
-def _looked_through_now(topics: AbstractSet[str], tick: _Tick) -> AbstractSet[str]:
-    """Those of these topics that a run is looking through, or is to."""
+def _looked_through_now(topics: AbstractSet[str], tick: _Tick) -> tuple[AbstractSet[str], Sequence[str]]:
+    """Those of these topics that a run is looking through, or is to; then the runs that have been at it for hours."""
     if not topics:
-        return topics
+        return topics, ()
     own = OwnRuns.of_tick(tick.mounted)
-    runs = topics_in_flight(own, VERIFY_ERASURES_JOB_NAME, own.records(*UNDER_WAY))
-    return set(filter(runs.includes_topic, topics))
+    records = own.records(*UNDER_WAY)
+    busy = set(filter(topics_in_flight(own, VERIFY_ERASURES_JOB_NAME, records).includes_topic, topics))
+    return busy, slow_runs(own, records, VERIFY_ERASURES_JOB_NAME) if busy else ()
 
 
 def _forget_lost_looks(tick: _Tick) -> Sequence[str]:

@@ -8,14 +8,22 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from keptlog.dagster.orchestration import erasure_sensor as erasure_sensor_module
 from keptlog.dagster.orchestration import in_flight
 from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME
 from keptlog.ingest import lag
-from tests.orchestration.conftest import HOUR_MS, World
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import SETTINGS, ask, asked_for, passes
 from tests.orchestration.ingesting import ingest_world
 from tests.orchestration.instance import begin
-from tests.orchestration.shipped import AUTOMATION, erasure_sensor, health_sensor, ingest_kafka, ingest_lag_sensor
+from tests.orchestration.shipped import (
+    AUTOMATION,
+    erasure_sensor,
+    health_sensor,
+    ingest_kafka,
+    ingest_lag_sensor,
+    verify_erasures,
+)
 
 
 def begun(world: World, job: dg.JobDefinition, request: dg.RunRequest) -> str:
@@ -89,3 +97,17 @@ def test_a_purge_that_an_erasure_waits_for_is_named(world: World, an_hour_later:
 
     assert f"run {dead} is under way since" in said
     assert "users is being purged" in said
+
+
+def test_a_look_at_everything_that_a_large_topic_waits_for_is_named(
+    world: World, an_hour_later: pytest.MonkeyPatch
+) -> None:
+    an_hour_later.setattr(erasure_sensor_module, "LARGE_BYTES", 1)
+    world.topic("users", 1, **SETTINGS)
+    world.append("users", ("user-7@example.org", "1"), ("other", "1"), age_ms=0)
+    ask(world, by_ms=30 * DAY_MS)
+    world.now_ms += 2 * HOUR_MS
+    passes(world).clean()
+    dead = begun(world, verify_erasures, dg.RunRequest(run_config={}))
+
+    assert f"run {dead} is under way since" in world.skips(erasure_sensor)
