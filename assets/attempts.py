@@ -33,6 +33,11 @@ def end_attempts(run: Run, reasons: Mapping[TopicPartition, str]) -> None:
         run.context.log_event(told)
 
 
+def attempts_before(run: Run, topic: str) -> dict[str, str]:
+    """By topic-partition the run of its last attempt that is not over, or brought nothing."""
+    return {name: run_id for name, (run_id, _) in _attempts(run.context.instance, run.keys.clean(topic)).items()}
+
+
 def failed_attempts(run: Run, topic: str) -> set[str]:
     """The topic-partitions whose last attempt was that of a run that has failed."""
     return last_attempts(run.context.instance, run.keys.clean(topic), [dg.DagsterRunStatus.FAILURE])
@@ -43,9 +48,13 @@ def last_attempts(instance: dg.DagsterInstance, key: dg.AssetKey, statuses: Sequ
 
     Dagster does not say by itself what became of the run: that it was cancelled, or deleted, for example.
     """
-    left = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
+    left = _attempts(instance, key)
     if not left:
         return set()
     run_ids = sorted({run_id for run_id, _ in left.values()})
     meant = {each.run_id for each in instance.get_runs(dg.RunsFilter(run_ids=run_ids, statuses=list(statuses)))}
     return {name for name, (run_id, _) in left.items() if run_id in meant}
+
+
+def _attempts(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, tuple[str, int]]:
+    return instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)

@@ -205,13 +205,11 @@ class Home:
         ok, broken or, where a file could not be had, not looked at. Every byte is read. What can't be read breaks its
         own log, or stands there under its topic, and stops no other. Without names, so does one that is half deleted.
         """
-        from keptlog.notify.checks import leave_checks
-        from keptlog.passes.verify_pass import by_check, to_verify, verify_logs
+        from keptlog.passes.verify_pass import left_in, to_verify, verify_logs
 
         asked = to_verify(self.store, names)
-        found = verify_logs(self.store, asked, now_ms if now_ms is not None else wall_clock_ms())
-        leave_checks(self.path, by_check(found, asked, is_of_now=now_ms is None))
-        return found
+        leave = left_in(self.path, asked, is_of_now=now_ms is None)
+        return verify_logs(self.store, asked, now_ms if now_ms is not None else wall_clock_ms(), leave)
 
     def repair(self, topic: str, *, adopt: bool = False, now_ms: int | None = None) -> RepairProposal | None:
         """Bring a topic's state and snapshot together again, after a rollback or a commit of another program.

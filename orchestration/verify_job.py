@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 from pydantic import Field
 
-from keptlog.dagster.assets.attempts import begin_attempts, end_attempts, failed_attempts
+from keptlog.dagster.assets.attempts import attempts_before, begin_attempts, end_attempts, failed_attempts
 from keptlog.dagster.assets.checks import TopicFindings, as_evaluation, check_results, look_at
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
@@ -82,12 +82,13 @@ def _verify(run: Run, config: VerifyConfig) -> None:
     for name, error in asked.unreadable.items():
         topic, partition = failed_topic_and_partition(name, topics, logs)
         unreadable[topic][partition] = error
+    attempts = {topic: attempts_before(run, topic) for topic in logs}
     problems: dict[str, str] = {}
     for topic in sorted({*logs, *unreadable}):
         looked = look_at(run, _unread(topic, now_ms, unreadable[topic]), logs[topic], every_byte=True)
         for result in check_results(run, looked):
             context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
-        _tell_attempts(run, looked)
+        _tell_attempts(run, looked, attempts.get(topic, {}))
         problems |= {f"{topic}-{number}": problem for number, problem in looked.broken.items()}
         problems |= {f"{topic}-{number}": f"not looked at: {why}" for number, why in looked.unseen.items()}
     count = counted(len(asked.logs), "log")
@@ -119,17 +120,18 @@ def _wrong_here(log_store: LogStoreResource, now_ms: int) -> list[str]:
     return [here.description] if here and not here.passed else []
 
 
-def _tell_attempts(run: Run, looked: TopicFindings) -> None:
-    """Let the Partitions tab show what is broken, and what passes again.
+def _tell_attempts(run: Run, looked: TopicFindings, before: Mapping[str, str]) -> None:
+    """Let the Partitions tab show what is broken, and what passes again; not where others have tried since ``before``.
 
     What the storage holds for too long has a check of its own: no clean of the log would end that.
     """
     looked = looked.without(GONE_IN_TIME)
     broken = {TopicPartition(looked.topic, number) for number in looked.broken}
     begin_attempts(run, sorted(broken, key=str))
+    now, failed = attempts_before(run, looked.topic), failed_attempts(run, looked.topic)
+    same = {name for name in failed if before.get(name) == now.get(name)}
     whole = {TopicPartition(looked.topic, number) for number in looked.whole}
-    failed = failed_attempts(run, looked.topic)
-    end_attempts(run, {name: "verify finds nothing broken in it" for name in whole if str(name) in failed})
+    end_attempts(run, {name: "verify finds nothing broken in it" for name in whole if str(name) in same})
 
 
 def _fail_if_any(lines_of: Mapping[str, Sequence[str]]) -> None:

@@ -24,11 +24,10 @@ from keptlog.cli.output import (
 )
 from keptlog.cli.unopened import unopened_store
 from keptlog.log.broker import purge_interval_ms
-from keptlog.notify.checks import leave_checks
 from keptlog.passes.check import Outcome
 from keptlog.passes.doctor.this_machine import held_here
 from keptlog.passes.holders import THIS_MACHINE, judged_here
-from keptlog.passes.verify_pass import by_check, to_verify, verify_logs
+from keptlog.passes.verify_pass import left_in, to_verify, verify_logs
 from keptlog.settings import home_path
 
 _TOLD = {Outcome.OK: "ok", Outcome.BROKEN: Wrong("BROKEN"), Outcome.NOT_LOOKED_AT: "not looked at"}
@@ -47,8 +46,7 @@ def verify(names: Sequence[str], *, as_json: bool) -> None:
     store, now_ms = unopened_store(trusts=False), clock_ms()
     require_topics_here()
     asked = to_verify(store, names)
-    found = verify_logs(store, asked, now_ms)
-    leave_checks(home_path(), by_check(found, asked, is_of_now=not is_time_given()))
+    found = verify_logs(store, asked, now_ms, left_in(home_path(), asked, is_of_now=not is_time_given()))
     held = held_here(home_path(), purge_interval_ms(store.broker_settings), store.metadata_locations())
     if here := judged_here(held, now_ms):
         found[THIS_MACHINE] = [here]

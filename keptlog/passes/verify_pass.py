@@ -10,14 +10,16 @@ program has dropped. Whoever verifies all is told.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.log.given.given import whole_number
 from keptlog.log.segment import Log
 from keptlog.log.told.conditions import TIMELY_CHECKS
+from keptlog.notify.checks import leave_checks
 from keptlog.passes.check import CHECKS, CheckResult, what_broke
 from keptlog.passes.holders import check_gone, not_looked_at
 from keptlog.passes.names import named_logs, require_all
@@ -28,6 +30,10 @@ from keptlog.table.doctor.unowned import unowned_folders
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
     from keptlog.table.unopened import UnopenedStore
+
+
+Leave = Callable[[Mapping[str, Sequence[CheckResult]]], None]
+"""What is done with the results of a look, by topic-partition, right after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +87,13 @@ def _unowned(store: LogStore | UnopenedStore) -> dict[str, KeptlogError]:
         return found | {"folders without a topic": error}
 
 
-def verify_logs(store: LogStore | UnopenedStore, asked: ToVerify, now_ms: int) -> dict[str, list[CheckResult]]:
+def verify_logs(
+    store: LogStore | UnopenedStore, asked: ToVerify, now_ms: int, leave: Leave
+) -> dict[str, list[CheckResult]]:
     """Check logs: topic-partition to one result for each of ``CHECKS``, and G8.
 
-    What can't be read stands there by its name.
+    What can't be read stands there by its name. Results are left right after each look: all looks may take hours, and
+    what others find meanwhile is newer.
     """
     now_ms = whole_number(now_ms, "now_ms")
     found = {name: _unreadable(error) for name, error in asked.not_looked_at.items()}
@@ -92,14 +101,22 @@ def verify_logs(store: LogStore | UnopenedStore, asked: ToVerify, now_ms: int) -
     for log in asked.logs:
         by_topic[log.topic_partition.topic].append(log)
     gone = {topic: check_gone(store, topic, _partitions(logs), now_ms) for topic, logs in by_topic.items()}
+    leave({f"{topic}-{number}": [each] for topic, results in gone.items() for number, each in results.items()})
     for log in asked.logs:
         name = log.topic_partition
-        found[str(name)] = [*verify_log(store, log, now_ms), gone[name.topic][name.partition]]
+        results = list(verify_log(store, log, now_ms))
+        leave({str(name): results})
+        found[str(name)] = [*results, gone[name.topic][name.partition]]
     return found
 
 
-def by_check(
-    found: Mapping[str, Sequence[CheckResult]], asked: ToVerify, *, is_of_now: bool = True
+def left_in(home: Path, asked: ToVerify, *, is_of_now: bool) -> Leave:
+    """Lets a home remember results."""
+    return lambda found: leave_checks(home, _by_check(found, asked, is_of_now=is_of_now))
+
+
+def _by_check(
+    found: Mapping[str, Sequence[CheckResult]], asked: ToVerify, *, is_of_now: bool
 ) -> dict[str, dict[str, str | None]]:
     """By topic-partition and check what is broken, null if nothing is, to be remembered.
 

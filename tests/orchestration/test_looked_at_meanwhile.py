@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from keptlog.dagster.resources.clock import ClockResource
+from keptlog.notify.checks import broken_checks
 from keptlog.passes.check import CheckResult
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.verify import verify_log
 from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
-from tests.orchestration.test_attempts import checks, last_results, verify
+from tests.orchestration.test_attempts import RED, checks, last_results, tab, verify
 
 VERIFY_LOG = "keptlog.dagster.assets.checks.verify_log"
 
@@ -86,6 +87,8 @@ def test_a_log_that_another_run_found_broken_after_this_one_had_read_it_is_broke
     assert verify(users).success
 
     assert checks(users)["G1"][0] == "red"
+    assert list(broken_checks(users.path)["users-0"]) == ["G1"]
+    assert tab(users)[0] == RED
 
 
 def test_a_log_whose_clean_landed_after_this_run_had_loaded_it_as_uncleanable_is_cleaned(
