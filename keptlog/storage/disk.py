@@ -4,7 +4,7 @@ A process that may open no more files is told likewise. That is no word of the d
 nothing of what was done before (``is_of_reading_too``).
 
 To try again would not help, and would leave one more unfinished file each time. So whoever writes says so at once, and
-takes back what is there already.
+takes back what is there already. Where a change may have been made before, it is looked for first.
 """
 
 from __future__ import annotations

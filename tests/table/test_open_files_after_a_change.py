@@ -1,6 +1,7 @@
-"""A catalog that reads back what it has changed, in a process that may open no more files: the change is looked for.
+"""A process that may open no more files: a change is looked for, as the catalog may read back what it has changed.
 
 Such a failure was taken for a disk that refuses to write, so nobody looked, and what was done was said to have failed.
+Once it is sure that nothing landed, it is told at once, with the limit.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pyiceberg.table import CommitTableResponse, Table
 
 from keptlog.errors import CommitStateUnknown, StorageUnavailable
 from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.metadata.change import Change
 from keptlog.table.store import LogStore
 from tests.table.purges import sealing_into
 from tests.table.stores import COMPACTED, NOW_MS, TOPIC, FaultyCatalog, create, new_id, new_records, store_over, values
@@ -105,6 +107,40 @@ def test_nobody_says_that_nothing_landed_while_it_can_not_be_looked_for(
     lose_the_answer_and_fail_to_look(monkeypatch, faulty, float("inf"))
     with pytest.raises(CommitStateUnknown, match="Too many open files") as told:
         store_over(faulty).append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    assert "nothing landed" not in str(told.value)
+
+
+def fail_to_write(faulty: FaultyCatalog) -> None:
+    def unwritten(_: Callable[[], CommitTableResponse]) -> CommitTableResponse:
+        raise no_more_files()
+
+    faulty.faults = [unwritten] * 30
+
+
+def test_a_commit_that_could_not_be_written_names_the_limit_after_one_look(faulty: FaultyCatalog) -> None:
+    fail_to_write(faulty)
+    with pytest.raises(StorageUnavailable, match=r"nothing landed: raise that limit \(ulimit -n\)") as told:
+        store_over(faulty).append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    assert (faulty.commits, told.value.is_refused) == (1, True)
+
+
+def test_so_does_a_commit_for_which_nothing_could_be_prepared(
+    faulty: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(_: Any) -> Table:
+        raise no_more_files()
+
+    monkeypatch.setattr(faulty, "load_table", load)
+    with pytest.raises(StorageUnavailable, match=r"nothing landed: raise that limit \(ulimit -n\)"):
+        store_over(faulty).alter_topic(TOPIC, {"retention.ms": "1"}, [])
+
+
+def test_a_change_that_is_not_looked_for_names_the_limit_and_does_not_say_that_nothing_landed(
+    faulty: FaultyCatalog,
+) -> None:
+    fail_to_write(faulty)
+    with pytest.raises(StorageUnavailable, match="ulimit -n") as told:
+        store_over(faulty).committer.commit(Change(TOPIC), lambda table: lambda: faulty.commit_table(table, (), ()))
     assert "nothing landed" not in str(told.value)
 
 

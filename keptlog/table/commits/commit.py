@@ -22,8 +22,8 @@ snapshot: on that it can't land any more. Whatever is raised but ``CommitStateUn
 for the change alone may delete them (``keptlog.table.commits.staged``).
 
 Who refuses for good (``reach``) is not asked again, but it is looked once more: a proxy may say no to what it has
-passed on. If that look is refused too, it stays in doubt. A disk that is full is told at once. A commit that found no
-connection was not sent.
+passed on. If that look is refused too, it stays in doubt. A disk that is full is told at once, and that this process
+may open no more files after one look. A commit that found no connection was not sent.
 
 Each round that is made again is one line of the log. An outage is a warning; a lost race is everyday life beside other
 writers, so only the 1st, 2nd, 4th, 8th … of a change is news.
@@ -52,7 +52,7 @@ from keptlog.errors import (
     UnsupportedFormat,
     first_line,
 )
-from keptlog.storage.disk import refusal_text
+from keptlog.storage.disk import is_of_reading_too, refusal_of, refusal_text
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.commits.elsewhere import may_be_elsewhere
 from keptlog.table.commits.loading import load_topic_table
@@ -139,6 +139,7 @@ class Committer:
                 where = table.location()
                 if landed or rounds.are_over:
                     return rounds.ended(landed)
+                rounds.require_room(rounds.failure, where)
                 require_written_format(table)
                 require_usable_properties(table)
                 rounds.change.require_fit(table)
@@ -155,7 +156,7 @@ class Committer:
                 rounds.failed(error, is_lost_race=True)
                 continue
             except OUT_OF_REACH as error:
-                _require_room(rounds.change, error, where)
+                rounds.require_room(error, where)
                 rounds.failed(error)
                 if rounds.are_over:
                     raise rounds.gave_up() from error
@@ -183,10 +184,8 @@ class Committer:
         table = load_topic_table(self.catalog, rounds.change.topic, rounds.change.namespace)
         topic_id = str(table.metadata.table_uuid)
         if rounds.topic_id not in {None, topic_id}:
-            raise StalePlan(
-                f"{rounds.change.place} was deleted and created again meanwhile; nothing landed in the new one, "
-                "run it again if it is meant for that"
-            )
+            what = f"{rounds.change.place} was deleted and created again meanwhile"
+            raise StalePlan(f"{what}; nothing landed in the new one, run it again if it is meant for that")
         rounds.topic_id = topic_id
         return table
 
@@ -202,18 +201,17 @@ class Committer:
 
     def _look_at_deleted(self, rounds: _Rounds) -> tuple[Table, LandedChange] | None:
         """The same of one that is no longer to be found; null if it never lands. CommitStateUnknown: it was renamed."""
-        found, topic = None, rounds.change.topic
+        topic = rounds.change.topic
         if rounds.is_in_doubt and rounds.change.namespace == NAMESPACE:
             with contextlib.suppress(UnknownTopic):  # its deletion is over, and has told all that it found
                 table = load_topic_table(self.catalog, topic, DELETING)
-                is_same = str(table.metadata.table_uuid) == rounds.topic_id
-                landed = rounds.found(table, self.files) if is_same else None
-                found = (table, landed) if landed else None
+                if str(table.metadata.table_uuid) == rounds.topic_id and (landed := rounds.found(table, self.files)):
+                    return table, landed
         where = (rounds.topic_id, rounds.metadata_folder)
-        if found is None and rounds.is_in_doubt and may_be_elsewhere(self.catalog, self.files, topic, *where):
+        if rounds.is_in_doubt and may_be_elsewhere(self.catalog, self.files, topic, *where):
             raise rounds.unknown("its table has gone from its name, and may have another one: name it back first")
         rounds.clear()
-        return found
+        return None
 
     def _landed(self, rounds: _Rounds, table: Table, land: Land) -> bool:
         """Send it; true if it landed, false if it is not certain that it did."""
@@ -222,22 +220,21 @@ class Committer:
             land()
         except (CommitFailedException, ValidationException, NoSuchTableError) as error:
             rounds.failed(error, is_lost_race=True)
-            return False
         except OUT_OF_REACH as error:
-            if failure_of(error) is FailureKind.UNKNOWN:
+            if failure_of(error) is FailureKind.UNKNOWN and not is_of_reading_too(error):
                 rounds.was_unanswered()
             elif is_sure(error):
                 rounds.was_refused()
-                _require_room(rounds.change, error, self._database(error) or table.location())
+                rounds.require_room(error, self._database(error) or table.location())
             rounds.failed(error)
-            return False
-        return True
+        else:
+            return True
+        return False
 
     def _database(self, error: Exception) -> str | None:
         """The file of an SQLite catalog, if the error comes from there."""
-        if isinstance(error, SQLAlchemyError) and isinstance(self.catalog, SqlCatalog):
-            return self.catalog.engine.url.database
-        return None
+        catalog = self.catalog if isinstance(error, SQLAlchemyError) else None
+        return catalog.engine.url.database if isinstance(catalog, SqlCatalog) else None
 
 
 @dataclass
@@ -366,10 +363,22 @@ class _Rounds:
             _logger.log(level, text, self.change, why, self.lost_races + 1, MAX_LOST_RACES, wait_seconds)
         return wait_seconds
 
+    def require_room(self, error: Exception | None, path: str) -> None:
+        """Raises StorageUnavailable if a disk refuses for good; ``path`` is where, unless the error tells better.
+
+        So does a process that may open no more files, once it is sure that nothing landed.
+        """
+        refusal = error and (disk_refusal_of(error) or (None if self._is_unsure else refusal_of(error)))
+        if refusal:
+            place = str(getattr(error, "filename", None) or path)
+            raise StorageUnavailable(refusal_text(str(self.change), place, refusal)).for_good() from error
+
     def gave_up(self) -> KeptlogError:
         """The error after the last round."""
         failure = self.refusal or self.failure
         why = (store_refusal_of(failure) or one_line(failure)) if failure else "no attempt was made"
+        limit = refusal_of(failure) if failure else None
+        why = f"{why}; {limit.remedy}" if limit else why
         if self.is_in_doubt:
             return self.unknown(why)
         place = self.change.place
@@ -380,8 +389,7 @@ class _Rounds:
         if isinstance(self.failure, CommitFailedException | ValidationException):
             text = f"others committed first {MAX_LOST_RACES} times in a row ({why}); nothing is lost, try again"
             return StalePlan(f"{place}: {text}")
-        text = f"catalog or storage can't be reached ({why}){landed}, try again"
-        return StorageUnavailable(f"{place}: {text}")
+        return StorageUnavailable(f"{place}: catalog or storage can't be reached ({why}){landed}, try again")
 
     def unknown(self, why: str) -> CommitStateUnknown:
         """The error while it is in doubt."""
@@ -390,11 +398,3 @@ class _Rounds:
             f"{self.change.place}: the catalog did not say whether the commit landed ({why}); "
             f"{self.change.remedy or again}"
         )
-
-
-def _require_room(change: Change, error: Exception, path: str) -> None:
-    """Raises StorageUnavailable if a disk refuses for good; ``path`` is where, unless the error tells better."""
-    refusal = disk_refusal_of(error)
-    if refusal:
-        named = error.filename if isinstance(error, OSError) else None
-        raise StorageUnavailable(refusal_text(str(change), str(named or path), refusal)).for_good() from error
