@@ -88,7 +88,7 @@ def test_a_topic_that_is_deleted_just_before_the_commit_is_unknown(tmp_path: Pat
     store = store_over(catalog)
 
     def is_gone(_: Callable[[], CommitTableResponse]) -> CommitTableResponse:
-        catalog.real.drop_table(("keptlog", TOPIC))
+        store_over(catalog.real).delete_topic(TOPIC, NOW_MS)
         raise NoSuchTableError("as Glue says it")
 
     create(tmp_path)
