@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +10,21 @@ import pytest
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import CommitTableResponse
 
-from keptlog.errors import CommitStateUnknown, UnknownTopic
+from keptlog.errors import CommitStateUnknown, StalePlan, UnknownTopic
 from keptlog.log.record import Record
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.passes.erasures.erase import Eraser
 from keptlog.passes.erasures.erasure_request import ErasureRequest
+from keptlog.storage.files import StoredFile
 from keptlog.storage.key_hash import KeyHasher
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.chain.sealed_receipts import CHAIN
 from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.commits.staged import discarded_if_refused
+from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import all_references
-from keptlog.table.namespaces import NAMESPACE, RECEIPTS
+from keptlog.table.namespaces import DELETING, NAMESPACE, RECEIPTS
+from keptlog.table.removal.removal import Removal
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.table.receipt_chains import chain_over, draft, require_sound, stored
@@ -126,7 +129,9 @@ def test_a_topic_goes_on_with_what_has_landed(
     store.create_topic(SOURCED, 1, {})
     taken: list[str] = []
     lost_answer(monkeypatch, catalog, lambda: taken.append(take_away(catalog, NAMESPACE, CHANGES[change])))
-    with pytest.raises(CommitStateUnknown, match="its table has gone from its name, and may have another one"):
+    with pytest.raises(
+        CommitStateUnknown, match="its table was deleted, or has another name: if so, name it back first"
+    ):
         change(store)
     if take_away is dropped:
         catalog.register_table((NAMESPACE, OTHER), taken[0])
@@ -137,7 +142,7 @@ def test_so_does_the_chain_of_receipts(catalog: Catalog, monkeypatch: pytest.Mon
     chain = chain_over(catalog)
     chain.append([draft("1")])
     lost_answer(monkeypatch, catalog, lambda: renamed(catalog, RECEIPTS, CHAIN))
-    with pytest.raises(CommitStateUnknown, match="its table has gone from its name"):
+    with pytest.raises(CommitStateUnknown, match="its table was deleted, or has another name"):
         chain.append([draft("2")])
     assert not _gone(catalog, RECEIPTS)
     catalog.rename_table((RECEIPTS, OTHER), (RECEIPTS, CHAIN))
@@ -153,6 +158,64 @@ def test_what_was_sent_to_a_topic_that_keptlog_has_deleted_meanwhile_is_no_doubt
     with pytest.raises(UnknownTopic):
         append(store)
     assert files_below(tmp_path) == set()
+
+
+def test_a_deletion_that_is_killed_before_its_last_file_may_be_one_and_the_next_run_is_sure(
+    store: LogStore, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_each(store, [("a", "1")])
+    really = Removal.delete_file
+
+    def killed(removal: Removal, path: str) -> bool:
+        if path.endswith(".metadata.json") and not catalog.list_tables((DELETING,)):
+            raise KeyboardInterrupt
+        return really(removal, path)
+
+    def delete() -> None:
+        monkeypatch.setattr(Removal, "delete_file", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store_over(catalog).delete_topic(TOPIC, NOW_MS)
+
+    lost_answer(monkeypatch, catalog, delete)
+    with pytest.raises(CommitStateUnknown, match="was deleted, or has another name"):
+        append(store)
+    with pytest.raises(UnknownTopic):
+        append(store)
+
+
+def test_a_storage_that_does_not_answer_once_is_asked_again_whether_the_table_is_there(
+    store: LogStore, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_each(store, [("a", "1")])
+    really = TableFiles.list
+
+    def silent(files: TableFiles, folder: str) -> Iterator[StoredFile]:
+        monkeypatch.setattr(TableFiles, "list", really)
+        raise OSError("no route to host")
+
+    def delete() -> None:
+        store_over(catalog).delete_topic(TOPIC, NOW_MS)
+        monkeypatch.setattr(TableFiles, "list", silent)
+
+    lost_answer(monkeypatch, catalog, delete)
+    with pytest.raises(UnknownTopic):
+        append(store)
+
+
+def test_a_clean_of_a_topic_that_is_gone_says_so_while_nobody_answers_whether_its_table_is_elsewhere(
+    store: LogStore, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_each(store, [("a", "1")], [("a", "2")])
+    outcome = rewritten(store, step_for(store.logs(TOPIC)[0]))
+    catalog.drop_table((NAMESPACE, TOPIC))
+
+    def silent(files: TableFiles, folder: str) -> Iterator[StoredFile]:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(TableFiles, "list", silent)
+    with pytest.raises(StalePlan, match="was deleted while it was cleaned"):
+        store.swap(TOPIC, [outcome], "run")
+    assert all(Path(segment.path.removeprefix("file://")).exists() for segment in outcome.added)
 
 
 def _gone(catalog: Catalog, namespace: str) -> list[str]:

@@ -200,7 +200,7 @@ class Committer:
         return table, rounds.found(table, self.files)
 
     def _look_at_deleted(self, rounds: _Rounds) -> tuple[Table, LandedChange] | None:
-        """The same of one that is no longer to be found; null if it never lands. CommitStateUnknown: it was renamed."""
+        """The same of one that is no longer to be found; null if it never lands. CommitStateUnknown: it may go on."""
         topic = rounds.change.topic
         if rounds.is_in_doubt and rounds.change.namespace == NAMESPACE:
             with contextlib.suppress(UnknownTopic):  # its deletion is over, and has told all that it found
@@ -209,7 +209,7 @@ class Committer:
                     return table, landed
         where = (rounds.topic_id, rounds.metadata_folder)
         if rounds.is_in_doubt and may_be_elsewhere(self.catalog, self.files, topic, *where):
-            raise rounds.unknown("its table has gone from its name, and may have another one: name it back first")
+            raise rounds.unknown("its table was deleted, or has another name: if so, name it back first")
         rounds.clear()
         return None
 

@@ -1,6 +1,6 @@
 """Whether the table of a topic that is not found under its name may be somewhere else, and go on with its files there.
 
-    deleted by keptlog                 all of its files are gone, its metadata too
+    deleted by keptlog                 all of its files are gone, its metadata too, unless it was killed just before
     being deleted                      it waits in another namespace, and all of its files go
     renamed by another program         it has its files where they were, under another name
     dropped by one, the files left     it may be registered again, with the files that it had (``unowned``)
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from typing import Any
 
 from pyiceberg.catalog import Catalog
@@ -21,19 +22,18 @@ from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.namespaces import DELETING
-from keptlog.table.waiting.reach import OUT_OF_REACH
 
 _DATA = "/data/"
-_NOT_KNOWN: tuple[type[Exception], ...] = (
-    *(KeptlogError, ValueError, LookupError, TypeError, EOFError),
-    *OUT_OF_REACH,
-)
+_NOT_KNOWN = (KeptlogError, ValueError, LookupError, TypeError, EOFError, gzip.BadGzipFile, zlib.error)
 
 
 def may_be_elsewhere(
     catalog: Catalog, files: TableFiles, topic: str, topic_id: str | None, metadata_folder: str | None
 ) -> bool:
-    """Whether a topic that is not there any more may be; of a folder that is not known, null, nobody can tell."""
+    """Whether a topic that is not there any more may be; of a folder that is not known, null, nobody can tell.
+
+    Raises one of ``OUT_OF_REACH`` if catalog or storage did not answer: that is no reason to delete anything either.
+    """
     try:
         if _is_being_deleted(catalog, topic, topic_id):
             return False
