@@ -28,6 +28,9 @@ class _Store(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         self._answer(EXPIRED, b"")
 
+    def do_HEAD(self) -> None:
+        self._answer(b"", b"")
+
     def do_POST(self) -> None:
         self._answer(GLUE_EXPIRED, b'{"TableList": []}')
 
@@ -86,6 +89,22 @@ def test_a_file_is_written_with_the_new_ones(endpoint: str, file: Path) -> None:
     files.write_bytes("s3://lake/x", b"2")
     files.write_bytes("s3://lake/x", b"3")
     assert _Store.tokens == ["a", "a", "b", "b"]
+
+
+def test_a_request_whose_answer_has_no_body_is_sent_again_with_the_new_ones(endpoint: str, file: Path) -> None:
+    from botocore.exceptions import ClientError  # noqa: PLC0415  # boto3 may be missing
+
+    from keptlog.table.io.s3_client import s3_client  # noqa: PLC0415
+
+    client = s3_client(files_at(endpoint).properties)
+    client.head_object(Bucket="lake", Key="x")
+    _Store.expired.add("a")
+    with pytest.raises(ClientError, match="400"):
+        client.head_object(Bucket="lake", Key="x")
+    assert set(_Store.tokens) == {"a"}
+    login(file, "b")
+    client.head_object(Bucket="lake", Key="x")
+    assert _Store.tokens[-1] == "b"
 
 
 @pytest.mark.parametrize("written", ["the old ones", "half of them", "nothing"])

@@ -3,7 +3,7 @@
 boto3 renews by itself what a role or a process gives it. What it has read from a file it keeps for as long as a client
 lives, which here is as long as the process. So where a service says that they have expired, or that it does not know
 them, they are looked up once more. If there are others now, the request is sent again with these: it was not carried
-out. If there are none, the refusal stands.
+out. If there are none, the refusal stands. An answer to HEAD has no body: it says only 400 or 403, which may be this.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError
 
 _REFUSED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken", "InvalidAccessKeyId"}
 _REFUSED |= {"InvalidClientTokenId", "UnrecognizedClientException"}
+_REFUSED_HEAD = {"400", "403"}
 _SIGNED_BY = "keptlog.signed-by"
 
 
@@ -25,11 +26,12 @@ def take_up_renewed(client: Any, look: Callable[[], Any]) -> None:
     def remember(request: Any, request_signer: Any, **_: object) -> None:
         request.context[_SIGNED_BY] = request_signer, request_signer._credentials  # noqa: SLF001  # has no public name
 
-    def is_sent_again(response: Any, request_dict: dict[str, Any], **_: object) -> int | None:
+    def is_sent_again(response: Any, operation: Any, request_dict: dict[str, Any], **_: object) -> int | None:
         """After so many seconds; null leaves it to botocore."""
         code = response[1].get("Error", {}).get("Code") if response else None
         signer, used = request_dict["context"].get(_SIGNED_BY, (None, None))
-        if code not in _REFUSED or type(used) is not Credentials:
+        is_refused = code in (_REFUSED_HEAD if operation.http.get("method") == "HEAD" else _REFUSED)
+        if not is_refused or type(used) is not Credentials:
             return None
         try:
             now = look()
