@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +60,23 @@ def full() -> Iterator[tuple[TableFiles, list[str]]]:
         endpoint = f"http://127.0.0.1:{server.server_port}"
         yield TableFiles(tuple(sorted({"s3.endpoint": endpoint, **KEYS}.items()))), told
         server.shutdown()
+
+
+def test_a_position_file_that_can_never_be_deleted_keeps_no_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = TableFiles.delete
+
+    def delete(files: TableFiles, path: str) -> None:
+        if path.endswith("/0-1.json"):
+            raise PermissionError(errno.EACCES, "held by law", path)
+        really(files, path)
+
+    monkeypatch.setattr(TableFiles, "delete", delete)
+    positions = PositionFiles(TableFiles(()), f"file://{tmp_path}")
+    for offset in range(1, 6):
+        positions.write("search", Registration("an-id", 1, 0), 0, ReaderPosition(offset, 0))
+    assert {path.name for path in tmp_path.rglob("*.json")} == {"0-1.json", "0-5.json"}
 
 
 def test_a_position_that_is_stored_again_stays_where_the_store_is_full(full: tuple[TableFiles, list[str]]) -> None:

@@ -247,7 +247,8 @@ class PositionFiles:
                 form = _FILE_NAME.fullmatch(file.path.rpartition("/")[2])
                 if form and int(form[1]) == partition:
                     stored[int(form[2])] = file.path
-            for lower in sorted(stored)[:-1]:
+            # The newest first: one that can never be deleted ends it each time, and is soon the lowest.
+            for lower in sorted(stored, reverse=True)[1:]:
                 self.files.delete(stored[lower])
         except OSError as error:
             _logger.info("earlier positions below %s are left for the next one: %s", folder, first_line(error))
