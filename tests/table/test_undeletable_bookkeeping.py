@@ -99,6 +99,26 @@ def test_a_history_that_stays_is_not_written_again_and_again(
     assert [each.operation for each in told if each.moves_records].count("clean") == 6
 
 
+def test_a_history_that_stayed_once_is_merged_again(
+    tmp_path: Path, store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ms = clock_ms() + 10 * MINUTE_MS
+    store.purge(TOPIC, now_ms)
+    _superseded(store)
+    with monkeypatch.context() as patch:
+        _kept(patch, OWN[1])
+        store.purge(TOPIC, now_ms + 1)
+    counts = []
+    for number in range(2, 6):
+        _superseded(store)
+        store.purge(TOPIC, now_ms + number)
+        counts.append(len(list((tmp_path / "warehouse").rglob("history/*"))))
+    assert counts == [2, 1, 1, 1]
+    told = history_of(store.files, store.load_table(TOPIC), now_ms, 90 * DAY_MS)
+    assert len({each.snapshot_id for each in told}) == len(told)
+    assert [each.operation for each in told if each.moves_records].count("clean") == 6
+
+
 def _age(path: Path) -> int:
     return path.stat().st_mtime_ns
 

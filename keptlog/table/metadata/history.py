@@ -10,8 +10,8 @@ a day:
 
 Whoever reads takes both, each snapshot once; so it does no harm if the commit does not land, or if two purges write
 down the same. A purge that finds a file of its day writes another with all that is in it, and then deletes it: so there
-are few files, and none is ever changed. Where the one before could not be deleted, they are not merged. A file is
-deleted ``keptlog.history.retention.ms`` after its day.
+are few files, and none is ever changed. Where one before could not be deleted, the next purge deletes it, and merges
+none. A file is deleted ``keptlog.history.retention.ms`` after its day.
 
 It is nobody's proof, and nothing is decided by it: a file that is damaged or gone costs only what it told. While a key
 is to be erased, a purge deletes damaged ones: nobody can look them through (``unreadable_entries``). What is deleted
@@ -68,13 +68,24 @@ def remember_entries(
     day = iso_time(now_ms)[:10]
     of_today = [path for path, of_day in _paths(files, table.location()) if of_day == day]
     before = {path: read for path in of_today if (read := _read(files, table, path)) is not None}
-    if len(before) > 1:  # an earlier one could not be deleted, so this one would be written again and again
-        before = {}
-    for read in before.values():
+    left = _told_by_others(before)
+    # They could not be deleted. While they can't be, what is merged would be written again and again.
+    for read in () if left else before.values():
         entries = {each.snapshot_id: each for each in read} | entries
     stored = _Stored(str(table.metadata.table_uuid), tuple(entries.values()))
     files.write_bytes(f"{_folder(table.location())}{day}-{new_id}.json", to_json(stored).encode())
-    return list(before)
+    return left or list(before)
+
+
+def _told_by_others(stored: Mapping[str, Sequence[HistoryEntry]]) -> list[str]:
+    """The files of which each entry is in another one, too, that is not among them."""
+    ids = {path: {each.snapshot_id for each in entries} for path, entries in stored.items()}
+    left: list[str] = []
+    for path, own in ids.items():
+        others = set[int]().union(*(ids[other] for other in ids if other != path and other not in left))
+        if len(ids) > 1 and own <= others:
+            left.append(path)
+    return left
 
 
 def outdated_entries(files: TableFiles, location: str, now_ms: int, retention_ms: int) -> list[str]:
