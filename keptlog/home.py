@@ -7,7 +7,6 @@ Broker settings are Kafka's (``log.cleaner.min.cleanable.ratio`` …), in Kafka'
 home, or environment variables, which win: ``KEPTLOG_BROKER_LOG_CLEANER_MIN_CLEANABLE_RATIO=0.3``.
 
 Spark's settings stand in a ``spark.properties`` in the home, and where it runs in ``KEPTLOG_SPARK_MASTER``.
-
 How a real broker is reached is said the same way, under librdkafka's names: a ``kafka.properties`` in the home, or
 ``KEPTLOG_KAFKA_SASL_PASSWORD=…``.
 
@@ -121,6 +120,7 @@ class Home:
 
         Raises:
             StorageUnavailable: some are left, or no receipt is sealed. The same call again, or a purge, finishes it.
+            LogCorrupt: something else lies in its folder, or the storage knows more than the catalog; the topic stays.
         """
         deletion = self.store.delete_topic(name, wall_clock_ms())
         if deletion.unfinished:
