@@ -299,17 +299,27 @@ class _Run:
                 continue
             told_ms = kept_ms[read.partition]
             kept = TombstoneRetention(own_ms, is_known=False) if told_ms is None else TombstoneRetention(told_ms)
-            if compared and not read.is_first:
-                why = why_compared_too_slowly(plan.topic, compared.since_ms, kept, now_ms)
-                read = replace(read, position_as_of_ms=compared.since_ms)
-            else:
-                why = why_deletions_may_lack(plan.topic, read, kept, now_ms)
-            if why:
-                stopped[str(each.topic_partition)] = InvalidConfig(why)
+            try:
+                if compared and not read.is_first:
+                    self._require_compared_in_time(compared, plan, read.partition, kept)
+                    read = replace(read, position_as_of_ms=compared.since_ms)
+                elif why := why_deletions_may_lack(plan.topic, read, kept, now_ms):
+                    raise InvalidConfig(why)
+            except KeptlogError as error:
+                stopped[str(each.topic_partition)] = error
                 continue
             taken.append(each)
             self.warnings += filter(None, [warning_of_deletions(plan.topic, read, kept, now_ms)])
         return taken, stopped
+
+    def _require_compared_in_time(
+        self, compared: Reconciliation, plan: IngestPlan, partition: int, kept: TombstoneRetention
+    ) -> None:
+        """Refuse what took longer than tombstones stay, unless all keys that were there then are there still."""
+        why = why_compared_too_slowly(plan.topic, compared.since_ms, kept, self.clock_ms())
+        [planned] = [each for each in self.plans.topics if each.plan.topic == plan.topic]
+        if why and compared.has_lost_more(self.plans.source, planned, partition):
+            raise InvalidConfig(why)
 
     def _commit(self, plan: IngestPlan, topic: Topic, intakes: Sequence[Intake]) -> None:
         """One commit, also without anything read: it remembers the source."""

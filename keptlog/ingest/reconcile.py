@@ -15,9 +15,10 @@ the highest are taken, so that little of what was staged is written once more.
 
 All of it is read before what is new, and then the source is asked once more where it ends. Its cleaner comes no further
 than that, so what superseded a record that is gone lies below it, or lay there. A key that vanishes later is deleted by
-a tombstone among what is new, unless ``delete.retention.ms`` is over before that was read: then nothing lands where
-offsets are missing. A copy does not change, and is asked once. What the source removed from its beginning (retention,
-``kafka-delete-records``) was deleted by nobody, and stays here.
+a tombstone among what is new, unless ``delete.retention.ms`` was over before that was read. Where it was, and offsets
+are missing in what is new, all is compared once more: a cleaner removes a key before its tombstone, so if no more of
+them is gone, no tombstone was missed. Otherwise nothing lands. A copy does not change, and is asked once. What the
+source removed from its beginning (retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
 
 Only what was read whole tells what is gone. A damage that was skipped may hold a key that seems to be gone, or a newer
 record of it. So may a segment that a copy lacks, or a part that can't be read and what lies behind it. Then nothing of
@@ -70,6 +71,8 @@ class Reconciliation:
     failed: dict[TopicPartition, KeptlogError] = field(default_factory=dict)
     skipped: dict[TopicPartition, list[str]] = field(default_factory=lambda: defaultdict(list))
     """What is broken at the source before the position, and was left out; and what is missing there, wherever."""
+    again: dict[str, Reconciliation] = field(default_factory=dict)
+    """The second comparison of a topic, where there was one."""
 
     def look(self, source: Source, topics: Sequence[PlannedTopic]) -> None:
         """Compare all logs that were read before with all that is there. One that can't be compared fails alone."""
@@ -96,6 +99,21 @@ class Reconciliation:
                 self.gone[name] = self._gone(name, (found[0][0].from_offset, found[-1][0].end_offset), there)
             except KeptlogError as error:
                 self.failed[name] = error
+
+    def has_lost_more(self, source: Source, topic: PlannedTopic, partition: int) -> bool:
+        """Whether more of a log is gone by now than when all was compared; it is compared once more for that.
+
+        Raises:
+            KeptlogError: it can't be compared.
+        """
+        name = TopicPartition(topic.plan.topic, partition)
+        if name.topic not in self.again:
+            self.again[name.topic] = Reconciliation(self.store, self.jobs, self.since_ms)
+            self.again[name.topic].look(source, [topic])
+        again = self.again[name.topic]
+        if name in again.failed:
+            raise again.failed[name]
+        return not again.gone.get(name, {}).keys() <= self.gone.get(name, {}).keys()
 
     def completed(self, topic: Topic, intake: Intake, now_ms: int) -> Intake:
         """What was read, with the tombstones that are missing in it.

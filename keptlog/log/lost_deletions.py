@@ -98,15 +98,15 @@ def why_deletions_may_lack(topic: str, read: OffsetRange, kept: TombstoneRetenti
 def why_compared_too_slowly(topic: str, since_ms: int, kept: TombstoneRetention, now_ms: int) -> str | None:
     """Why a range that has gaps must not be gone on with after all was compared from ``since_ms`` on; null as above.
 
-    A key that was there then may have been deleted since.
+    A key that was there then may have been deleted since: this says that one has gone.
     """
     if now_ms - since_ms <= kept.ms:
         return None
     return (
-        f"to compare it with all that is there, and to read what is new, took longer than {kept}, and offsets are "
-        f"missing in what is new: tombstones may be gone meanwhile, and what they deleted would stay here: make "
-        f"delete.retention.ms longer there and compare again, go on without (--skip-lost), or ingest it into another "
-        f"topic (--into {topic}-again)"
+        f"to compare it with all that is there, and to read what is new, took longer than {kept}, offsets are missing "
+        "in what is new, and keys that were there have gone meanwhile: their tombstones may be gone too, and what they "
+        "deleted would stay here: make delete.retention.ms longer there and compare again, go on without "
+        f"(--skip-lost), or ingest it into another topic (--into {topic}-again)"
     )
 
 
