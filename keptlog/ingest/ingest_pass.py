@@ -301,7 +301,7 @@ class _Run:
             kept = TombstoneRetention(own_ms, is_known=False) if told_ms is None else TombstoneRetention(told_ms)
             try:
                 if compared and not read.is_first:
-                    self._require_compared_in_time(compared, plan, read.partition, kept)
+                    self._require_compared_in_time(compared, plan, each, kept)
                     read = replace(read, position_as_of_ms=compared.since_ms)
                 elif why := why_deletions_may_lack(plan.topic, read, kept, now_ms):
                     raise InvalidConfig(why)
@@ -313,12 +313,12 @@ class _Run:
         return taken, stopped
 
     def _require_compared_in_time(
-        self, compared: Reconciliation, plan: IngestPlan, partition: int, kept: TombstoneRetention
+        self, compared: Reconciliation, plan: IngestPlan, intake: Intake, kept: TombstoneRetention
     ) -> None:
-        """Refuse what took longer than tombstones stay, unless all keys that were there then are there still."""
+        """Refuse what took longer than tombstones stay, unless all that is to be the latest here is there still."""
         why = why_compared_too_slowly(plan.topic, compared.since_ms, kept, self.clock_ms())
         [planned] = [each for each in self.plans.topics if each.plan.topic == plan.topic]
-        if why and compared.has_lost_more(self.plans.source, planned, partition):
+        if why and compared.has_lost_more(self.plans.source, planned, intake):
             raise InvalidConfig(why)
 
     def _commit(self, plan: IngestPlan, topic: Topic, intakes: Sequence[Intake]) -> None:

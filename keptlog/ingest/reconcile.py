@@ -16,9 +16,10 @@ the highest are taken, so that little of what was staged is written once more.
 All of it is read before what is new, and then the source is asked once more where it ends. Its cleaner comes no further
 than that, so what superseded a record that is gone lies below it, or lay there. A key that vanishes later is deleted by
 a tombstone among what is new, unless ``delete.retention.ms`` was over before that was read. Where it was, and offsets
-are missing in what is new, all is compared once more: a cleaner removes a key before its tombstone, so if no more of
-them is gone, no tombstone was missed. Otherwise nothing lands. A copy does not change, and is asked once. What the
-source removed from its beginning (retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
+are missing in what is new, all is compared once more, with what is new. A cleaner removes what a tombstone deletes
+before the tombstone. So if each record is still there that would be the latest of its key here, no tombstone was
+missed; otherwise nothing lands. A copy does not change, and is asked once. What the source removed from its beginning
+(retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
 
 Only what was read whole tells what is gone. A damage that was skipped may hold a key that seems to be gone, or a newer
 record of it. So may a segment that a copy lacks, or a part that can't be read and what lies behind it. Then nothing of
@@ -33,15 +34,17 @@ may need later.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.engine.jobs import Jobs, run_each
-from keptlog.engine.reconcile_tasks import InsertTask, PresentOffsets, PresentTask, free_offsets, hidden_by
+from keptlog.engine.reconcile_tasks import InsertTask, Longs, PresentOffsets, PresentTask, free_offsets, hidden_by
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.ingest.result import Intake
 from keptlog.log.record import Record
@@ -50,6 +53,7 @@ from keptlog.log.source import IngestPlan, OffsetRange
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.storage.segment_reader import read_row_groups
+from keptlog.storage.versions import latest_by_offset
 
 if TYPE_CHECKING:
     from keptlog.engine.ingest_tasks import Part
@@ -57,6 +61,17 @@ if TYPE_CHECKING:
     from keptlog.ingest.source import Source
     from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
+
+
+@dataclass(frozen=True, slots=True)
+class _There:
+    """What of a log is at its source."""
+
+    from_offset: int
+    end_offset: int
+    there: PresentOffsets
+    skipped: list[str]
+    """What is broken, and was left out."""
 
 
 @dataclass
@@ -71,49 +86,67 @@ class Reconciliation:
     failed: dict[TopicPartition, KeptlogError] = field(default_factory=dict)
     skipped: dict[TopicPartition, list[str]] = field(default_factory=lambda: defaultdict(list))
     """What is broken at the source before the position, and was left out; and what is missing there, wherever."""
-    again: dict[str, Reconciliation] = field(default_factory=dict)
-    """The second comparison of a topic, where there was one."""
 
     def look(self, source: Source, topics: Sequence[PlannedTopic]) -> None:
         """Compare all logs that were read before with all that is there. One that can't be compared fails alone."""
         for topic in topics:
             for partition, why in topic.lacking.items():
                 self.skipped[TopicPartition(topic.plan.topic, partition)].append(why)
-        cut = source.cut([_behind(topic) for topic in topics], self.jobs.cores)
+        for name, found in self._compared(source, [_behind(topic) for topic in topics]).items():
+            if isinstance(found, KeptlogError):
+                self.failed[name] = found
+                continue
+            self.skipped[name] += found.skipped
+            try:
+                self.gone[name] = self._gone(name, found.from_offset, found.end_offset, found.there)
+            except KeptlogError as error:
+                self.failed[name] = error
+
+    def _compared(self, source: Source, plans: Sequence[IngestPlan]) -> dict[TopicPartition, _There | KeptlogError]:
+        """What is there in the ranges of these plans, or why that can't be told."""
+        cut = source.cut(plans, self.jobs.cores)
         parts = [part for each in cut for part in each]
         tasks = [PresentTask(part) for part in parts]
         doing = f"comparing with {counted(len(parts), 'part')} of the source"
         outcomes = run_each(self.jobs, tasks, [part.weight for part in parts], doing) if tasks else []
-        present: dict[TopicPartition, list[tuple[Part, dict[str, Any]]]] = defaultdict(list)
+        of_log: dict[TopicPartition, list[tuple[Part, dict[str, Any] | KeptlogError]]] = defaultdict(list)
         for part, outcome in zip(parts, outcomes, strict=True):
-            if isinstance(outcome, KeptlogError):
-                self.failed[part.topic_partition] = outcome
-            else:
-                present[part.topic_partition].append((part, outcome))
-                self.skipped[part.topic_partition] += outcome["skipped"]
-        for name, found in present.items():
-            if name in self.failed:
-                continue
-            try:
-                there = PresentOffsets.found_by(outcome for _, outcome in found)
-                self.gone[name] = self._gone(name, (found[0][0].from_offset, found[-1][0].end_offset), there)
-            except KeptlogError as error:
-                self.failed[name] = error
+            of_log[part.topic_partition].append((part, outcome))
+        return {name: _together(found) for name, found in of_log.items()}
 
-    def has_lost_more(self, source: Source, topic: PlannedTopic, partition: int) -> bool:
-        """Whether more of a log is gone by now than when all was compared; it is compared once more for that.
+    def has_lost_more(self, source: Source, topic: PlannedTopic, intake: Intake) -> bool:
+        """Whether a record is gone by now that would be the latest of its key here; all is compared for that.
 
         Raises:
-            KeptlogError: it can't be compared.
+            KeptlogError: it can't be compared, or could not be before.
         """
-        name = TopicPartition(topic.plan.topic, partition)
-        if name.topic not in self.again:
-            self.again[name.topic] = Reconciliation(self.store, self.jobs, self.since_ms)
-            self.again[name.topic].look(source, [topic])
-        again = self.again[name.topic]
-        if name in again.failed:
-            raise again.failed[name]
-        return not again.gone.get(name, {}).keys() <= self.gone.get(name, {}).keys()
+        name = intake.topic_partition
+        if error := self.failed.get(name):
+            raise error
+        start = topic.log_starts.get(name.partition, 0)
+        whole = replace(topic.plan, ranges=(replace(intake.range, from_offset=start),), stopped={})
+        found = self._compared(source, [whole])[name]
+        if isinstance(found, KeptlogError):
+            raise found
+        if not found.there.has(self._latest_values(intake.segments)).all():
+            return True
+        gone = self._gone(name, found.from_offset, intake.range.from_offset, found.there)
+        known = self.gone.get(name, {})
+        return bool(self._without_new({key: gone[key] for key in gone if key not in known}, intake.segments))
+
+    def _latest_values(self, segments: Sequence[Segment]) -> Longs:
+        """The offsets of what was read that is the latest of its key, and deletes nothing."""
+        tombstones: list[Longs] = [np.empty(0, np.int64)]
+
+        def read() -> Iterator[pa.Table]:
+            for segment in segments:
+                for table in read_row_groups(self.store.files, segment, ["key", "offset", "value"]):
+                    tombstones.append(table.filter(pc.field("value").is_null())["offset"].to_numpy())
+                    yield table.select(["key", "offset"])
+
+        latest: Longs = latest_by_offset(read())["offset"].to_numpy()
+        is_tombstone: npt.NDArray[np.bool_] = np.isin(latest, np.concatenate(tombstones))
+        return latest[~is_tombstone]
 
     def completed(self, topic: Topic, intake: Intake, now_ms: int) -> Intake:
         """What was read, with the tombstones that are missing in it.
@@ -153,9 +186,8 @@ class Reconciliation:
         segments = (*kept, *(Segment(**each) for each in outcome["segments"]))
         return replace(intake, segments=segments, reconciled=len(gone))
 
-    def _gone(self, name: TopicPartition, compared: tuple[int, int], there: PresentOffsets) -> dict[bytes, int]:
+    def _gone(self, name: TopicPartition, from_offset: int, end_offset: int, there: PresentOffsets) -> dict[bytes, int]:
         """Keys whose latest record here is not there, of those that lie where the source has not been cut off."""
-        from_offset, end_offset = compared
         reader = self.store.reader(name.topic, name.partition)
         gone: dict[bytes, int] = {}
         for log in reader.logs:
@@ -179,6 +211,17 @@ class Reconciliation:
                 wanted = pc.is_in(table["key"], pa.array(list(left), pa.binary()))
                 left -= set(table["key"].filter(wanted).to_pylist())
         return left
+
+
+def _together(found: Sequence[tuple[Part, dict[str, Any] | KeptlogError]]) -> _There | KeptlogError:
+    """What was found in the parts of one log, or why one of them can't be read."""
+    results: list[dict[str, Any]] = []
+    for _, outcome in found:
+        if isinstance(outcome, KeptlogError):
+            return outcome
+        results.append(outcome)
+    skipped = [each for result in results for each in result["skipped"]]
+    return _There(found[0][0].from_offset, found[-1][0].end_offset, PresentOffsets.found_by(results), skipped)
 
 
 def _behind(topic: PlannedTopic) -> IngestPlan:

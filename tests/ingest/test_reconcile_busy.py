@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pytest
 from keptlog.engine.ingest_tasks import Skip
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.ingest.source import Survey
+from keptlog.log.record import Record
 from keptlog.log.source import IngestPlan, StoredSource
 from keptlog.table.store import LogStore
 from tests.ingest.test_reconcile import DAY_MS, CompactedTopic, KeyedPart, Scene
@@ -25,12 +26,14 @@ class PartOfThen(KeyedPart):
     """What is there once it is read."""
 
     def read(self, skip: Skip) -> Iterator[pa.Table]:
+        if self.from_offset in _sources[0].before_part:
+            _sources[0].before_part.pop(self.from_offset)()
         there = _sources[0].records
         records = tuple(record for record in there if self.from_offset <= record.offset < self.end_offset)
         return KeyedPart(self.topic_partition, self.from_offset, self.end_offset, records, False).read(skip)
 
 
-_sources: list[CompactedTopic] = []
+_sources: list[BusyTopic] = []
 """Parts are pickled, and the source is not to be."""
 
 
@@ -43,6 +46,8 @@ class BusyTopic(CompactedTopic):
     failing: KeptlogError | None = None
     """What the second survey says."""
     surveys: int = 0
+    before_part: dict[int, Meanwhile] = field(default_factory=dict)
+    """What happens before the part that begins at an offset is read."""
 
     def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
         self.surveys += 1
@@ -133,6 +138,38 @@ def test_what_lacks_offsets_lands_however_long_it_took_if_no_more_keys_have_gone
     assert scene.state() == source.state() == {"bob": "1", "cat": "1", "dan": "1", "eve": "1"}
 
 
+def test_a_deletion_of_what_is_new_that_was_missed_stops_it_too(scene: Scene, source: BusyTopic) -> None:
+    """A key comes and goes in what is new, and only its value is read."""
+    source.put(dan="1", eve="1", fay="1", gil="1")
+    source.put(dan=None, hal="1")
+
+    def happens() -> None:
+        source.clean(drop_tombstones=True)
+        scene.now_ms += DAY_MS + 1
+
+    source.before_part[7] = happens
+    result = scene.bring(source, reconcile=True)
+    assert not result.committed
+    assert "keys that were there have gone meanwhile" in str(result.failed["t-0"])
+    assert not scene.bring(source, reconcile=True).failed
+    assert scene.state() == source.state()
+
+
+def test_what_a_tombstone_that_was_read_deletes_may_go_while_it_is_read(scene: Scene, source: BusyTopic) -> None:
+    source.put(dan="1")
+    source.put(dan="2", ada=None, eve="1", fay="1")
+    source.clean(drop_tombstones=False)
+    source.records.insert(0, Record(0, b"ada", b"1", scene.now_ms))  # where the cleaner has not come to yet
+
+    def happens() -> None:
+        source.clean(drop_tombstones=False)
+        scene.now_ms += DAY_MS + 1
+
+    source.before_part[7] = happens
+    assert not scene.bring(source, reconcile=True).failed
+    assert scene.state() == source.state() == {"bob": "1", "cat": "1", "dan": "2", "eve": "1", "fay": "1"}
+
+
 def test_a_second_comparison_that_fails_stops_its_topic_partition(scene: Scene, source: BusyTopic) -> None:
     source.put(dan="1", ada=None, eve="1")
     source.clean(drop_tombstones=True)
@@ -143,7 +180,7 @@ def test_a_second_comparison_that_fails_stops_its_topic_partition(scene: Scene, 
 
     def happens() -> None:
         scene.now_ms += DAY_MS + 1
-        source.before_the_look = is_away
+        source.after_the_look = is_away
 
     source.after_the_look = happens
     result = scene.bring(source, reconcile=True)
