@@ -33,7 +33,7 @@ from keptlog.dagster.orchestration.in_flight import (
     stopped_logs,
     topics_in_flight,
 )
-from keptlog.dagster.orchestration.outages import Outages, outages_of, recent_outages
+from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, outages_of, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.log.erasures.open_erasures import ErasureNeed
@@ -208,7 +208,12 @@ def _slow(own: OwnRuns, job_name: str, records: Sequence[dg.RunRecord], topics: 
 
 
 def _outages(own: OwnRuns, job_name: str, now_ms: int) -> Outages:
-    return recent_outages(own, job_name, partial(_stopped, job_name=job_name), now_ms)
+    return recent_outages(own, job_name, partial(_stopped, job_name=job_name), now_ms, _most_unbegun(job_name))
+
+
+def _most_unbegun(job_name: str) -> int | None:
+    """Logs of cleans that never begin are marked; nothing of other runs is."""
+    return MOST_UNBEGUN if job_name == CLEAN_JOB else None
 
 
 def _named(run: dg.DagsterRun, job_name: str) -> list[str]:
@@ -225,7 +230,7 @@ def _asked_before(own: OwnRuns) -> Mapping[str, Mapping[str, Sequence[_Asked]]]:
     records = own.records(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS)
     for job_name in AGAIN_MS:
         of_job = [record for record in records if own.is_of(record.dagster_run, job_name)]
-        outages = outages_of(of_job, partial(_stopped, job_name=job_name))
+        outages = outages_of(of_job, partial(_stopped, job_name=job_name), _most_unbegun(job_name))
         for run in (record.dagster_run for record in of_job):
             asked_ms = _asked_ms(run)
             stopped = _stopped(run, job_name) if run.run_id in outages else ()

@@ -33,7 +33,7 @@ from keptlog.dagster.assets.outage import FAILED_TAG, ToldOutage, tell_in_tags
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.ended_runs import tell_of_ended_runs
 from keptlog.dagster.orchestration.in_flight import configured_logs, stopped_logs
-from keptlog.dagster.orchestration.outages import outages_of
+from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, outages_of
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
 from keptlog.dagster.orchestration.untold_cleans import tell_untold_cleans
 from keptlog.dagster.resources.passes import NOT_HERE
@@ -95,7 +95,7 @@ def _told(tick: Tick, progress: _Progress) -> list[str]:
         StorageUnavailable: the catalog can't be reached; the next tick goes on.
     """
     records = OwnRuns.of_tick(tick).records(dg.DagsterRunStatus.FAILURE, job_name=CLEAN_JOB, limit=_RUNS)
-    outages = outages_of(records, stopped_logs)
+    outages = outages_of(records, stopped_logs, MOST_UNBEGUN)
     failed = [each for each in reversed(records) if MARKED_TAG not in each.dagster_run.tags]
     before = set((tick.context.cursor or "").split(",")) - {""}
     in_turn = sorted(failed, key=lambda each: not before.isdisjoint(_possible_topics(each)))

@@ -29,7 +29,7 @@ from keptlog.dagster.orchestration.in_flight import (
     ingested_topics,
     stopped_ingests,
 )
-from keptlog.dagster.orchestration.outages import Outages, outages_of, recent_outages
+from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, outages_of, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
 from keptlog.log.given.past import is_past
 from keptlog.log.topic_partition import TopicPartition
@@ -89,7 +89,7 @@ def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailur
     """What the failed runs of the ingest job tell, and cancelled ones; a time that is still to come says nothing."""
     statuses = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
     records = own.records(*statuses, job_name=INGEST_JOB_NAME, limit=_RUNS)
-    stopped = outages_of(records, stopped_ingests)
+    stopped = outages_of(records, stopped_ingests, MOST_UNBEGUN)
     failures = [
         (record, name, failure)
         for record in records
@@ -106,7 +106,7 @@ def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailur
         is_over = failure.position is None and record.storage_id <= last_id
         if is_past(failure.at_ms, now_ms) and not is_over:
             by_name[name].append(failure)
-    outages = recent_outages(own, INGEST_JOB_NAME, stopped_ingests, now_ms)
+    outages = recent_outages(own, INGEST_JOB_NAME, stopped_ingests, now_ms, MOST_UNBEGUN)
     return IngestFailures(dict(by_name), dict(runs_by_name), backoff, outages)
 
 

@@ -2,7 +2,7 @@
 
 A run that an outage has stopped says so in a tag (``keptlog.dagster.assets.outage``). One that never began can't, and
 has tried nothing: the code server was down, or the start took too long. After three of these within an hour a further
-one over the same is a run that died: what never begins may be no outage, and somebody is to be told.
+clean or ingest of the same is a run that died: what never begins may be no outage, and somebody is to be told.
 
 What either was asked for is asked for again at the next tick, under a new run key; if that run is stopped too, after
 half a minute, a minute and so on up to five minutes: an outage of hours is not to leave a failed run every half minute,
@@ -29,8 +29,8 @@ from keptlog.log.uncleanable import Backoff
 _RUNS = 100
 """So many failed runs are looked back at."""
 _REMEMBERED_MS = 3_600_000
-_NEVER_BEGUN = 3
-"""So many runs over a name that never began within an hour count as stopped."""
+MOST_UNBEGUN = 3
+"""So many runs over a name that never began within an hour count as stopped, where people are told of further ones."""
 _PAUSES = Backoff(first_ms=30_000, longest_ms=300_000)
 """After the second stopped run, the third and so on."""
 
@@ -64,11 +64,13 @@ class Outages:
 
 
 def outages_of(
-    records: Sequence[dg.RunRecord], names_of: Callable[[dg.DagsterRun], Iterable[str]]
+    records: Sequence[dg.RunRecord],
+    names_of: Callable[[dg.DagsterRun], Iterable[str]],
+    most_unbegun: int | None = None,
 ) -> dict[str, ToldOutage]:
     """By run, what has stopped those that an outage has stopped; ``records`` have the newest first.
 
-    ``names_of`` says what a run was asked for.
+    ``names_of`` says what a run was asked for; ``most_unbegun`` how many that never began count, null for all.
     """
     found: dict[str, ToldOutage] = {}
     never_began: dict[str, list[int]] = defaultdict(list)
@@ -80,7 +82,7 @@ def outages_of(
             at_ms = round(1000 * (record.end_time or record.update_timestamp.timestamp()))
             names = list(names_of(run))
             before = [[each for each in never_began[name] if was_within(_REMEMBERED_MS, each, at_ms)] for name in names]
-            if all(len(times) < _NEVER_BEGUN for times in before):
+            if most_unbegun is None or all(len(times) < most_unbegun for times in before):
                 found[run.run_id] = ToldOutage(at_ms, "an outage before it began")
             for name in names:
                 never_began[name].append(at_ms)
@@ -88,12 +90,16 @@ def outages_of(
 
 
 def recent_outages(
-    own: OwnRuns, job_name: str, names_of: Callable[[dg.DagsterRun], Iterable[str]], now_ms: int
+    own: OwnRuns,
+    job_name: str,
+    names_of: Callable[[dg.DagsterRun], Iterable[str]],
+    now_ms: int,
+    most_unbegun: int | None = None,
 ) -> Outages:
-    """What the failed runs of a job tell; ``names_of`` says what a run was asked for."""
+    """What the failed runs of a job tell; ``names_of`` and ``most_unbegun`` as for ``outages_of``."""
     by_name: dict[str, dict[str, int]] = defaultdict(dict)
     records = own.records(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS)
-    stopped = outages_of(records, names_of)
+    stopped = outages_of(records, names_of, most_unbegun)
     for record in records:
         run = record.dagster_run
         if told := stopped.get(run.run_id):

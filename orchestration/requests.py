@@ -28,7 +28,7 @@ from keptlog.dagster.orchestration.in_flight import (
     slow_cleans,
     stopped_logs,
 )
-from keptlog.dagster.orchestration.outages import Outages, recent_outages
+from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.words.counted import some_of
@@ -64,7 +64,7 @@ def due_logs(own: OwnRuns, due: Sequence[Assessment], topics: Iterable[str], now
         return DueLogs()
     records = own.records(*UNDER_WAY)
     begun, queue = begun_and_queued(own, records)
-    outages = recent_outages(own, CLEAN_JOB, stopped_logs, now_ms)
+    outages = recent_outages(own, CLEAN_JOB, stopped_logs, now_ms, MOST_UNBEGUN)
     requested: list[Assessment] = []
     in_flight: list[str] = []
     queued: list[str] = []

@@ -15,11 +15,13 @@ from keptlog.log.uncleanable import Backoff
 from tests.orchestration.conftest import HOUR_MS, World
 from tests.orchestration.ingesting import asked_by, ingest_world
 from tests.orchestration.shipped import (
+    AUTOMATION,
     clean_logs,
     dirty_ratio_sensor,
     failed_run_sensor,
     ingest_kafka,
     ingest_lag_sensor,
+    retention_sensor,
 )
 
 
@@ -83,6 +85,22 @@ def test_the_fourth_ingest_within_an_hour_is_a_failed_one(tmp_path: Path) -> Non
             failures.append(len(known.by_name))
 
         assert failures == [0, 0, 0, 1]
+
+
+def test_a_retention_is_asked_for_at_the_next_tick_however_many_never_began(world: World) -> None:
+    """Nothing is marked for them, so none of them is a run that died."""
+    world.now_ms = time.time_ns() // 1_000_000
+    sensor = retention_sensor(300)
+    world.topic("events", cleanup_policy="delete", retention_ms=str(HOUR_MS))
+    world.append("events", ("a", "1"), age_ms=2 * HOUR_MS)
+    world.append("events", ("b", "1"), age_ms=0)
+    keys = []
+    for _ in range(6):
+        (request,) = world.requests(sensor)
+        keys.append(request.run_key)
+        never_begins(world, AUTOMATION.jobs.retention, request)
+
+    assert len({*keys}) == len(keys)
 
 
 def test_an_ingest_is_held_against_no_position(tmp_path: Path) -> None:
