@@ -95,18 +95,26 @@ def results_of(evaluations: Evaluations, topic_id: str | None, now_ms: int) -> d
     """What evaluations tell; nothing of those of an earlier topic of the same name.
 
     A time that is still to come was given by a clock that was ahead. It counts as the time of the evaluation, or no
-    later look would be newer.
+    later look would be newer. Where that is to come too, the same clock gave it: what was found whole then is older
+    than all else.
     """
     found: dict[int, list[LastResult]] = defaultdict(list)
     for evaluation, made_ms in evaluations:
         told_id, table = evaluation.metadata.get(TOPIC_ID), evaluation.metadata.get(TABLE)
         if isinstance(table, dg.TableMetadataValue) and (topic_id is None or not told_id or told_id.value == topic_id):
             for partition, told in _understood(table.records).items():
-                found[partition].append(told if is_past(told.at_ms, now_ms) else replace(told, at_ms=made_ms))
+                found[partition].append(_in_time(told, made_ms, now_ms))
     # A topic of which a log was looked at could be read again: an older evaluation tells no more that it can't.
     read_ms = _read_ms((number, each) for number, results in found.items() for each in results)
     found[WHOLE_TOPIC] = [each for each in found[WHOLE_TOPIC] if each.at_ms >= read_ms]
     return {partition: _that_counts(results) for partition, results in found.items() if results}
+
+
+def _in_time(told: LastResult, made_ms: int, now_ms: int) -> LastResult:
+    """A result with a time that is past, if there is one that does no harm."""
+    if is_past(told.at_ms, now_ms):
+        return told
+    return replace(told, at_ms=made_ms if told.is_broken or is_past(made_ms, now_ms) else 0)
 
 
 def told_topic_id(evaluations: Evaluations) -> str | None:

@@ -65,6 +65,19 @@ def test_what_a_run_tells_is_what_the_next_one_reads_back_whichever_of_two_looke
     assert merged(before, now, None) == results_of(evaluations, None, NOW_MS + DAY_MS)
 
 
+@pytest.mark.parametrize(
+    ("problem", "counts"), [(None, "G1 is broken"), ("offsets do not rise", "offsets do not rise")]
+)
+def test_what_was_found_whole_at_a_time_that_is_to_come_outweighs_nothing(problem: str | None, counts: str) -> None:
+    """The clock that was ahead has dated the evaluation too. What it found broken stays so until that time."""
+    later_ms = NOW_MS + 1_000
+    told = {TABLE: as_table({0: LastResult(later_ms, problem)})}
+    key = dg.AssetKey(["users", "clean"])
+    evaluation = dg.AssetCheckEvaluation(asset_key=key, check_name="G1", passed=problem is None, metadata=told)
+    before = results_of([(evaluation, later_ms)], None, NOW_MS)
+    assert merged(before, {0: LastResult(NOW_MS, "G1 is broken")}, None)[0].problem == counts
+
+
 def test_a_topic_that_could_be_read_after_a_run_had_tried_stays_readable() -> None:
     looked = {0: LastResult(NOW_MS + 1, None)}
     assert merged(looked, {WHOLE_TOPIC: LastResult(NOW_MS, "no metadata")}, 4) == looked
