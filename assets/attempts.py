@@ -33,14 +33,11 @@ def end_attempts(run: Run, reasons: Mapping[TopicPartition, str]) -> None:
         run.context.log_event(told)
 
 
-def attempts_before(run: Run, topic: str) -> dict[str, str]:
-    """By topic-partition the run of its last attempt that is not over, or brought nothing."""
-    return {name: run_id for name, (run_id, _) in _attempts(run.context.instance, run.keys.clean(topic)).items()}
-
-
-def failed_attempts(run: Run, topic: str) -> set[str]:
-    """The topic-partitions whose last attempt was that of a run that has failed."""
-    return last_attempts(run.context.instance, run.keys.clean(topic), [dg.DagsterRunStatus.FAILURE])
+def failed_attempts(run: Run, topic: str) -> dict[str, str]:
+    """By topic-partition the run of its last attempt, of those whose run has failed."""
+    left = _attempts(run.context.instance, run.keys.clean(topic))
+    failed = last_attempts(run.context.instance, run.keys.clean(topic), [dg.DagsterRunStatus.FAILURE])
+    return {name: run_id for name, (run_id, _) in left.items() if name in failed}
 
 
 def last_attempts(instance: dg.DagsterInstance, key: dg.AssetKey, statuses: Sequence[dg.DagsterRunStatus]) -> set[str]:

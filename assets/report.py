@@ -96,7 +96,7 @@ def report_numbers(run: Run, cleaned: Pass, after: Overview) -> None:
             run.context.log_event(materialization)
     # What was not as it should be was made failed after it was told.
     for topic in sorted({TopicPartition.parse(name).topic for name in before}):
-        red = [TopicPartition.parse(name) for name in failed_attempts(run, topic) & before]
+        red = [TopicPartition.parse(name) for name in failed_attempts(run, topic).keys() & before]
         end_attempts(run, dict.fromkeys(red, "cleaned by the run before"))
 
 

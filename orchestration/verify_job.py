@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 from pydantic import Field
 
-from keptlog.dagster.assets.attempts import attempts_before, begin_attempts, end_attempts, failed_attempts
+from keptlog.dagster.assets.attempts import begin_attempts, end_attempts, failed_attempts
 from keptlog.dagster.assets.checks import TopicFindings, as_evaluation, check_results, look_at
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
@@ -82,7 +82,7 @@ def _verify(run: Run, config: VerifyConfig) -> None:
     for name, error in asked.unreadable.items():
         topic, partition = failed_topic_and_partition(name, topics, logs)
         unreadable[topic][partition] = error
-    attempts = {topic: attempts_before(run, topic) for topic in logs}
+    attempts = {topic: failed_attempts(run, topic) for topic in logs}
     problems: dict[str, str] = {}
     for topic in sorted({*logs, *unreadable}):
         looked = look_at(run, _unread(topic, now_ms, unreadable[topic]), logs[topic], every_byte=True)
@@ -128,8 +128,7 @@ def _tell_attempts(run: Run, looked: TopicFindings, before: Mapping[str, str]) -
     looked = looked.without(GONE_IN_TIME)
     broken = {TopicPartition(looked.topic, number) for number in looked.broken}
     begin_attempts(run, sorted(broken, key=str))
-    now, failed = attempts_before(run, looked.topic), failed_attempts(run, looked.topic)
-    same = {name for name in failed if before.get(name) == now.get(name)}
+    same = {name for name, run_id in failed_attempts(run, looked.topic).items() if before.get(name) == run_id}
     whole = {TopicPartition(looked.topic, number) for number in looked.whole}
     end_attempts(run, {name: "verify finds nothing broken in it" for name in whole if str(name) in same})
 

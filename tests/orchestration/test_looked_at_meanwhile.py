@@ -6,7 +6,9 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import dagster as dg
 import pytest
+from dagster._core.events import AssetMaterializationPlannedData
 
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.notify.checks import broken_checks
@@ -15,6 +17,8 @@ from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.verify import verify_log
 from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.instance import begin
+from tests.orchestration.shipped import KEYS, clean_logs
 from tests.orchestration.test_attempts import RED, checks, last_results, tab, verify
 
 VERIFY_LOG = "keptlog.dagster.assets.checks.verify_log"
@@ -88,6 +92,27 @@ def test_a_log_that_another_run_found_broken_after_this_one_had_read_it_is_broke
 
     assert checks(users)["G1"][0] == "red"
     assert list(broken_checks(users.path)["users-0"]) == ["G1"]
+    assert tab(users)[0] == RED
+
+
+def test_a_clean_that_dies_after_this_run_had_read_its_log_is_not_ended_by_it(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was under way when this run began."""
+    cleaning = users.instance.create_run_for_job(clean_logs)
+    begin(users.instance, cleaning)
+    planned = AssetMaterializationPlannedData(KEYS.clean("users"), partition="users-0")
+    event = dg.DagsterEvent.build_asset_materialization_planned_event(cleaning.job_name, "commit", planned)
+    users.instance.report_dagster_event(event, cleaning.run_id)
+
+    def read_second(*given: Any, **named: Any) -> list[CheckResult]:
+        monkeypatch.setattr(VERIFY_LOG, verify_log)
+        users.instance.report_run_failed(cleaning, "its machine is gone")
+        return list(verify_log(*given, **named))
+
+    _at_the_second_log(monkeypatch, read_second)
+    assert verify(users).success
+
     assert tab(users)[0] == RED
 
 
