@@ -155,16 +155,16 @@ def look_at(run: Run, looked: TopicFindings, logs: Sequence[Log], *, every_byte:
     """
     store, began_ms = run.log_store.store, run.now_ms()
     found: dict[int, list[CheckResult]] = {}
-    looked_ms = dict(looked.looked_ms)
+    looked_ms, told = dict(looked.looked_ms), set[str]()
     for log in logs:
         number = log.topic_partition.partition
         found[number] = list(verify_log(store, log, looked.now_ms, every_byte=every_byte))
-        _leave(run, looked.topic, {number: found[number]}, in_full=every_byte)
+        _leave(run, looked.topic, {number: found[number]}, told, in_full=every_byte)
         looked_ms |= _times({number: found[number]}, began_ms, run.now_ms())
     if every_byte:
         began_ms = run.now_ms()
         gone = {each: [result] for each, result in check_gone(store, looked.topic, list(found), looked.now_ms).items()}
-        _leave(run, looked.topic, gone, in_full=True)
+        _leave(run, looked.topic, gone, told, in_full=True)
         found = {number: [*results, *gone[number]] for number, results in found.items()}
         looked_ms |= _times(gone, began_ms, run.now_ms())
     # A log says itself whether its last clean failed.
@@ -203,17 +203,18 @@ def check_results(run: Run, looked: TopicFindings) -> Iterator[dg.AssetCheckResu
     yield from _result(run, looked.topic, topic, _CLEANED, _Seen(cleaned))
 
 
-def _leave(run: Run, topic: str, found: Mapping[int, Sequence[CheckResult]], *, in_full: bool) -> None:
+def _leave(run: Run, topic: str, found: Mapping[int, Sequence[CheckResult]], told: set[str], *, in_full: bool) -> None:
     """Leave in the home what is broken, for ``keptlog notify`` too, and what is whole of logs that were read in full.
 
-    Right after each look: a run may last for hours, and what others find meanwhile is newer.
+    Right after each look: a run may last for hours, and what others find meanwhile is newer. ``told`` has why results
+    could not be left.
     """
     # Who has not read every byte may find a log whole in which a value has rotted.
     left = {
         f"{topic}-{number}": {check: why for check, why in what_broke(results).items() if why or in_full}
         for number, results in found.items()
     }
-    leave_checks(run.log_store.path, left)
+    leave_checks(run.log_store.path, left, told)
 
 
 def gone_results(run: Run, topic: str, now_ms: int) -> Iterator[dg.AssetCheckResult]:
@@ -224,7 +225,7 @@ def gone_results(run: Run, topic: str, now_ms: int) -> Iterator[dg.AssetCheckRes
         began_ms = run.now_ms()
         gone = check_gone(store, topic, list(range(described.partitions)), now_ms)
         found = {number: [result] for number, result in gone.items()}
-        _leave(run, topic, found, in_full=True)
+        _leave(run, topic, found, set(), in_full=True)
         looked_ms = _times(found, began_ms, run.now_ms())
         yield from check_results(
             run, TopicFindings(topic, now_ms, found, in_full=frozenset(found), looked_ms=looked_ms)

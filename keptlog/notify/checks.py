@@ -53,19 +53,20 @@ def broken_checks(home: Path) -> Broken:
         ) from None
 
 
-def leave_checks(home: Path, found: Mapping[str, Mapping[str, str | None]]) -> None:
+def leave_checks(home: Path, found: Mapping[str, Mapping[str, str | None]], told: set[str] | None = None) -> None:
     """Remember results: by topic-partition and check what is broken, null if nothing is.
 
-    What can't be remembered is a line of the log, and stops nobody who verifies.
+    What can't be remembered is a line of the log, and stops nobody who verifies. Whoever leaves results log by log says
+    so once: ``told`` has the reasons that were said, and gets this one.
     """
     if any(problem for checks in found.values() for problem in checks.values()) or (_known(home) != {}):
-        _changed(home, lambda before: _merged(before, found))
+        _changed(home, lambda before: _merged(before, found), set() if told is None else told)
 
 
 def forget_checks(home: Path, is_gone: Callable[[str], bool]) -> None:
     """Remember no results of what is gone; ``is_gone`` is asked by name."""
     if any(is_gone(name) for name in _known(home) or ()):
-        _changed(home, lambda before: {name: found for name, found in before.items() if not is_gone(name)})
+        _changed(home, lambda before: {name: found for name, found in before.items() if not is_gone(name)}, set())
 
 
 def forget_topic(home: Path, deleted: str, others: Callable[[], Collection[str]]) -> None:
@@ -100,7 +101,7 @@ def _merged(before: Broken, found: Mapping[str, Mapping[str, str | None]]) -> Br
     return {name: checks for name, checks in after.items() if checks}
 
 
-def _changed(home: Path, change: Callable[[Broken], Broken]) -> None:
+def _changed(home: Path, change: Callable[[Broken], Broken], told: set[str]) -> None:
     folder = NotifyFolder(home)
     try:
         with folder.locked("checks.lock", waits=True), folder.telling_why():
@@ -109,4 +110,6 @@ def _changed(home: Path, change: Callable[[Broken], Broken]) -> None:
             if (after := change(before)) != before:
                 replace_file(checks_file(home), json.dumps(after, indent=1, sort_keys=True).encode())
     except KeptlogError as error:
-        _logger.warning("what verify has found is not remembered for keptlog notify: %s", error)
+        if str(error) not in told:
+            told.add(str(error))
+            _logger.warning("what verify has found is not remembered for keptlog notify: %s", error)

@@ -112,7 +112,8 @@ def verify_logs(
 
 def left_in(home: Path, asked: ToVerify, *, is_of_now: bool) -> Leave:
     """Lets a home remember results."""
-    return lambda found: leave_checks(home, _by_check(found, asked, is_of_now=is_of_now))
+    told: set[str] = set()
+    return lambda found: leave_checks(home, _by_check(found, asked, is_of_now=is_of_now), told)
 
 
 def _by_check(
