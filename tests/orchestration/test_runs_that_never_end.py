@@ -93,13 +93,13 @@ def test_one_that_only_waits_for_hours_is_not_named_and_the_one_that_it_waits_fo
     world.append("carts", ("a", "1"), ("a", "2"))
     (request,) = world.requests(dirty_ratio_sensor)
     waiting = world.instance.create_run_for_job(
-        clean_logs, run_config=request.run_config, status=dg.DagsterRunStatus.NOT_STARTED
+        clean_logs, run_config=request.run_config, status=dg.DagsterRunStatus.QUEUED, remote_job_origin=HERE
     )
     monkeypatch.setattr(in_flight, "get_current_timestamp", lambda: time.time() + HOUR_MS / 1000)
 
     said = world.skips(dirty_ratio_sensor)
 
-    assert "carts-0 is being cleaned" in said
+    assert "carts-0 waits for its clean, whose run is queued" in said
     assert lost in said
     assert waiting.run_id not in said
 
