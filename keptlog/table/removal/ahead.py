@@ -27,7 +27,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.table.io.files import READ_ONLY
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import Manifests, References, comparable, comparable_forms, references_of
 from keptlog.table.namespaces import NAMESPACE
@@ -56,8 +57,11 @@ def require_newest(table: Table, stored: Iterable[str]) -> None:
     """Refuse to delete a topic with which another home goes on.
 
     Raises:
+        InvalidConfig: the home is a copy, or was moved.
         LogCorrupt: the storage knows more than the catalog.
     """
+    if why := table.catalog.properties.get(READ_ONLY):
+        raise InvalidConfig(why)
     _, elsewhere = told_apart(table, stored, Manifests(table.name()[-1], table.io))
     if elsewhere:
         alone = f"catalog.drop_table(({NAMESPACE!r}, NAME))"
