@@ -219,7 +219,7 @@ def test_a_newer_minor_version_is_read_like_any_other(home: Home) -> None:
     assert {name for name in READS if before[name] != after[name]} == {"describe", "logs", "observe"}
     described, logs = store.describe_topic(TOPIC), store.logs(TOPIC)
     assert after["describe"] == replace(before["describe"], raw_config=described.raw_config)
-    assert after["logs"] == [replace(log, uncleanable=MARK) for log in before["logs"]] == logs
+    assert after["logs"] == [replace(log, uncleanable=MARK, was_cleaned=True) for log in before["logs"]] == logs
     assert after["observe"].logs == tuple(logs)
 
 
