@@ -82,14 +82,18 @@ def test_ctrl_c_just_before_a_command_begins_ends_that_command_alone(resident: R
 def test_a_resident_that_ignores_hangups_hands_that_to_no_command(tmp_path: Path, home: Path) -> None:
     ignored = {signal.SIGHUP: signal.SIG_IGN, signal.SIGQUIT: signal.SIG_IGN}
     before = {number: signal.signal(number, handler) for number, handler in ignored.items()}  # as under nohup
-    with running(tmp_path / "address") as found:
+    try:
+        with running(tmp_path / "address") as found:
+            for number in before:
+                signal.signal(number, signal.SIG_DFL)  # the tests themselves may be run under nohup
+            for number in before:
+                with appending(found, home) as (process, command):
+                    process.send_signal(number)
+                    assert process.wait(60) == -number
+                assert not left({command})
+    finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in before:
-            with appending(found, home) as (process, command):
-                process.send_signal(number)
-                assert process.wait(60) == -number
-            assert not left({command})
 
 
 def test_a_client_that_is_asked_to_end_ends_by_that_signal(resident: Resident, home: Path) -> None:
