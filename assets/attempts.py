@@ -35,23 +35,19 @@ def end_attempts(run: Run, reasons: Mapping[TopicPartition, str]) -> None:
 
 def failed_attempts(run: Run, topic: str) -> dict[str, str]:
     """By topic-partition the run of its last attempt, of those whose run has failed."""
-    left = _attempts(run.context.instance, run.keys.clean(topic))
-    failed = last_attempts(run.context.instance, run.keys.clean(topic), [dg.DagsterRunStatus.FAILURE])
-    return {name: run_id for name, (run_id, _) in left.items() if name in failed}
+    return last_attempts(run.context.instance, run.keys.clean(topic), [dg.DagsterRunStatus.FAILURE])
 
 
-def last_attempts(instance: dg.DagsterInstance, key: dg.AssetKey, statuses: Sequence[dg.DagsterRunStatus]) -> set[str]:
-    """The topic-partitions whose last attempt is not over, or brought nothing, and whose run has one of these statuses.
+def last_attempts(
+    instance: dg.DagsterInstance, key: dg.AssetKey, statuses: Sequence[dg.DagsterRunStatus]
+) -> dict[str, str]:
+    """By topic-partition the run of its last attempt that is not over, or brought nothing, if it has such a status.
 
     Dagster does not say by itself what became of the run: that it was cancelled, or deleted, for example.
     """
-    left = _attempts(instance, key)
+    left = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
     if not left:
-        return set()
+        return {}
     run_ids = sorted({run_id for run_id, _ in left.values()})
     meant = {each.run_id for each in instance.get_runs(dg.RunsFilter(run_ids=run_ids, statuses=list(statuses)))}
-    return {name for name, (run_id, _) in left.items() if run_id in meant}
-
-
-def _attempts(instance: dg.DagsterInstance, key: dg.AssetKey) -> Mapping[str, tuple[str, int]]:
-    return instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
+    return {name: run_id for name, (run_id, _) in left.items() if run_id in meant}

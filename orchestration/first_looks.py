@@ -65,7 +65,7 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
         instance = tick.context.instance
         known.told[section] |= _told_of(instance, *section)
         tried = last_attempts(instance, section[0], [*UNDER_WAY, dg.DagsterRunStatus.FAILURE])
-        left = _without(untold[section], known.told[section] | tried)
+        left = _without(untold[section], known.told[section] | tried.keys())
         topic = untold[section][0].log.topic_partition.topic
         broken = broken_before(tick, topic, section[1]) if left else set()
         of_topic = _of_topic(tick, seen, topic) if left else {}

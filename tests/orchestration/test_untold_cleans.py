@@ -54,7 +54,7 @@ def die_after_a_clean(world: World, monkeypatch: pytest.MonkeyPatch, partition: 
 
 
 def failed(world: World) -> set[str]:
-    return last_attempts(world.instance, USERS, [dg.DagsterRunStatus.FAILURE])
+    return {*last_attempts(world.instance, USERS, [dg.DagsterRunStatus.FAILURE])}
 
 
 def made(world: World) -> list[str]:
