@@ -16,7 +16,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import (
@@ -123,14 +122,8 @@ def _client(properties: tuple[tuple[str, Any], ...]) -> Any:
     for client in (asking, changing):
         give_up_trickles(client)
         if not get_first_property_value(told, GLUE_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID):
-            take_up_renewed(
-                client, lambda: _found_now(get_first_property_value(told, GLUE_PROFILE_NAME, AWS_PROFILE_NAME))
-            )
+            take_up_renewed(client, get_first_property_value(told, GLUE_PROFILE_NAME, AWS_PROFILE_NAME))
     return _TellingClient(asking, changing)
-
-
-def _found_now(profile: str | None) -> Any:
-    return boto3.Session(profile_name=profile).get_credentials()
 
 
 def _telling(call: Callable[..., Any], *, is_question: bool) -> Callable[..., Any]:

@@ -8,9 +8,9 @@ out. If there are none, the refusal stands. An answer to HEAD has no body: it sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+import boto3
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
 
@@ -20,8 +20,8 @@ _REFUSED_HEAD = {"400", "403"}
 _SIGNED_BY = "keptlog.signed-by"
 
 
-def take_up_renewed(client: Any, look: Callable[[], Any]) -> None:
-    """Let a client of boto3 do so; ``look`` gives the credentials that boto3 would begin with now, null for none."""
+def take_up_renewed(client: Any, profile: str | None = None) -> None:
+    """Let a client of boto3 do so; ``profile`` is the one that was named for it."""
 
     def remember(request: Any, request_signer: Any, **_: object) -> None:
         request.context[_SIGNED_BY] = request_signer, request_signer._credentials  # noqa: SLF001  # has no public name
@@ -34,7 +34,7 @@ def take_up_renewed(client: Any, look: Callable[[], Any]) -> None:
         if not is_refused or type(used) is not Credentials:
             return None
         try:
-            now = look()
+            now = boto3.Session(profile_name=profile).get_credentials()
             is_other = now is not None and now.get_frozen_credentials() != used.get_frozen_credentials()
         except BotoCoreError:  # what is there is none, or is being written
             return None

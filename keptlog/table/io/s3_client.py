@@ -81,7 +81,7 @@ def s3_client(properties: Properties) -> Any:
     client = session.client("s3", endpoint_url=_endpoint(known), config=_config(known))
     give_up_trickles(client)
     if not _are_given(known):
-        take_up_renewed(client, _found_now)
+        take_up_renewed(client)
     client.meta.events.register("needs-retry.s3", _tell_silence)
     client.meta.events.register("after-call.s3", require_stores_own)
     return client
@@ -138,10 +138,6 @@ def _are_given(known: dict[str, Any]) -> bool:
     return bool(get_first_property_value(known, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID))
 
 
-def _found_now() -> Any:
-    return boto3.Session().get_credentials()
-
-
 def _take_role(session: boto3.Session, role: str, session_name: str | None, *, are_given: bool) -> None:
     """Let a session act in a role, as Arrow's client does; what the role gives is renewed before it ends."""
     inner = session._session  # noqa: SLF001  # boto3 takes a role from its own configuration file only
@@ -150,7 +146,7 @@ def _take_role(session: boto3.Session, role: str, session_name: str | None, *, a
         client = inner.create_client(*args, **how)
         give_up_trickles(client)
         if not are_given:
-            take_up_renewed(client, _found_now)
+            take_up_renewed(client)
         return client
 
     fetcher = AssumeRoleCredentialFetcher(
