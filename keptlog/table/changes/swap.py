@@ -136,12 +136,14 @@ class Swap:
 
     def _discard_of_gone_topic(self, committer: Committer, files: TableFiles) -> None:
         paths = self._staged_paths
-        folder = metadata_folder_of(paths[0]) if paths else None
+        if not paths:
+            return
+        where = (self._topic_id, metadata_folder_of(paths[0]))
         try:
-            is_elsewhere = may_be_elsewhere(committer.catalog, files, self.topic, self._topic_id, folder)
+            is_elsewhere = may_be_elsewhere(committer.catalog, files, self.topic, *where)
         except OUT_OF_REACH:  # nobody answers, so nobody knows
             is_elsewhere = True
-        if paths and is_elsewhere:
+        if is_elsewhere:
             text = "what run %s has staged for topic %s is left: its table may be there under another name"
             _logger.info(text, self.run_id, self.topic)
             return
