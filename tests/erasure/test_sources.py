@@ -40,7 +40,8 @@ def test_a_deletion_that_came_before_the_request_counts(world: World) -> None:
     assert world.erasure().state == "tombstoned"
 
 
-def test_a_deletion_that_came_and_has_expired_between_two_looks_counts(world: World) -> None:
+def delete_and_expire(world: World) -> None:
+    """Let a deletion come after the request, and go before anybody looks."""
     world.create()
     world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
     world.ask()
@@ -48,19 +49,17 @@ def test_a_deletion_that_came_and_has_expired_between_two_looks_counts(world: Wo
     for _ in range(3):
         world.later(2 * HOUR_MS)
         world.clean()
+
+
+def test_a_deletion_that_came_and_has_expired_between_two_looks_counts(world: World) -> None:
+    delete_and_expire(world)
     assert [key for _, key, _ in world.records()] == [OTHER]
     assert world.erasure().has_reached(ErasureState.TOMBSTONED)
 
 
 def test_a_deletion_that_expired_where_a_clean_was_beyond_the_checkpoint_counts(world: World) -> None:
     """As after a clean in legs, or a repair, and another clean that ended before."""
-    world.create()
-    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
-    world.ask()
-    world.ingest({2: (KEY, None)}, 3)
-    for _ in range(3):
-        world.later(2 * HOUR_MS)
-        world.clean()
+    delete_and_expire(world)
     set_properties(world.home, {"log.p0.first-dirty-offset": "1", "log.p0.cleaning-to": "3"}, "users")
     assert [key for _, key, _ in world.records()] == [OTHER]
     assert world.erasure().has_reached(ErasureState.TOMBSTONED)

@@ -14,12 +14,18 @@ from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
 from tests.table.foreign import set_main, table_of
 
 
-def test_a_file_of_them_is_taken_out_of_the_table_and_not_only_out_of_the_folder(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def with_a_key_deleted(folder: Path) -> World:
+    """It is asked for, and is still to be verified."""
+    world = World(folder)
     world.create()
     world.append((KEY, VALUE), (OTHER, b"1"))
     world.ask()
     assert world.to_deleted().erasure.state == "deleted"
+    return world
+
+
+def test_a_file_of_them_is_taken_out_of_the_table_and_not_only_out_of_the_folder(tmp_path: Path) -> None:
+    world = with_a_key_deleted(tmp_path)
     table = table_of(tmp_path, "users")
     path = Path(table.location().removeprefix("file://")) / "metadata" / "of-another.stats"
     path.write_bytes(b"PFA1" + b"\0" * 20 + b"PFA1")
@@ -45,11 +51,7 @@ def test_a_file_of_them_is_taken_out_of_the_table_and_not_only_out_of_the_folder
 @pytest.mark.parametrize("kept_bytes", [8, 16])
 def test_a_bound_that_may_have_been_cut_off_is_not_taken_for_a_whole_key(tmp_path: Path, kept_bytes: int) -> None:
     """How much of a key stays is a setting of the table, and the manifest does not say it."""
-    world = World(tmp_path)
-    world.create()
-    world.append((KEY, VALUE), (OTHER, b"1"))
-    world.ask()
-    assert world.to_deleted().erasure.state == "deleted"
+    world = with_a_key_deleted(tmp_path)
     table = table_of(tmp_path, "users")
     setting = {"write.metadata.metrics.column.key": f"truncate({kept_bytes})"}
     table.transaction().set_properties(setting).commit_transaction()
