@@ -7,6 +7,7 @@ Broker settings are Kafka's (``log.cleaner.min.cleanable.ratio`` …), in Kafka'
 home, or environment variables, which win: ``KEPTLOG_BROKER_LOG_CLEANER_MIN_CLEANABLE_RATIO=0.3``.
 
 Spark's settings stand in a ``spark.properties`` in the home, and where it runs in ``KEPTLOG_SPARK_MASTER``.
+
 How a real broker is reached is said the same way, under librdkafka's names: a ``kafka.properties`` in the home, or
 ``KEPTLOG_KAFKA_SASL_PASSWORD=…``.
 
