@@ -5,8 +5,8 @@ PYTHON ?= python3
 # How many histories to simulate, or to compare with Apache Kafka, and how many of the latter also on the real table.
 N ?= 1000
 REAL ?= 20
-# Processes that tests run in, each with some memory for its Spark: one more than two cores, for much is waited for.
-JOBS ?= 3
+# Processes that tests run in, each with some memory for its Spark: twice two cores, for much is waited for.
+JOBS ?= 4
 # For how long to try new histories; SEED is that of the first round.
 MINUTES ?= 10
 # How often to kill each server of a lake.
