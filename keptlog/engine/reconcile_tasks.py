@@ -1,7 +1,8 @@
 """Tasks that compare a log with all of its source: which offsets are there, and what was read with tombstones in it.
 
-    PresentTask   a part of the source  --read-->  the offsets at which records are there, packed
-    InsertTask    staged segments, tombstones  --merge by offset-->  staged segments
+    PresentTask       a part of the source  --read-->  the offsets at which records are there, packed
+    PresentKeysTask   a part of the source, some keys  --read-->  which of them are there
+    InsertTask        staged segments, tombstones  --merge by offset-->  staged segments
 
 Which records make way for which tombstones is decided between the two (``keptlog.ingest.reconcile``).
 """
@@ -138,6 +139,31 @@ def hidden_by(left_out: str) -> LogCorrupt:
         f"{left_out}; what seems to be gone may be in there, or newer records of it, so nothing is deleted here: "
         "restore the file, or go on without (--skip-lost)"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PresentKeysTask:
+    """Reads one part for some keys."""
+
+    part: Part
+    keys: tuple[bytes, ...]
+
+    def run(self, attempt: Attempt) -> dict[str, Any]:  # noqa: ARG002  # it writes nothing
+        """Look: at which places of ``keys`` those are that records have, and how many records there are.
+
+        With what is broken and left out, as above.
+
+        Raises:
+            KeptlogError: it can't be read.
+        """
+        wanted = pa.array(self.keys, pa.binary())
+        skipped: list[str] = []
+        found: set[int] = set()
+        records = 0
+        for table in self.part.read(skipped.append):
+            records += table.num_rows
+            found.update(pc.index_in(table["key"], wanted).drop_null().to_pylist())
+        return {"found": sorted(found), "records": records, "skipped": skipped}
 
 
 @dataclass(frozen=True, slots=True)

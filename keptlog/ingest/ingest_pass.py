@@ -264,7 +264,7 @@ class _Run:
         failed: dict[str, KeptlogError] = {}
         for each in intakes:
             try:
-                completed.append(reconciliation.completed(topic, each, self.clock_ms()))
+                completed.append(reconciliation.completed(self.plans.source, topic, each, self.clock_ms()))
             except KeptlogError as error:
                 failed[str(each.topic_partition)] = error
         for each in completed:

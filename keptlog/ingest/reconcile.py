@@ -13,13 +13,18 @@ stood at one of them, each lost one at its own, so there always are enough. No r
 ever have that offset. Which of them it is does not matter, since nothing else is known of the key behind the position:
 the highest are taken, so that little of what was staged is written once more.
 
-All of it is read before what is new, and then the source is asked once more where it ends. Its cleaner comes no further
-than that, so what superseded a record that is gone lies below it, or lay there. A key that vanishes later is deleted by
-a tombstone among what is new, unless ``delete.retention.ms`` was over before that was read. Where it was, and offsets
-are missing in what is new, all is compared once more, with what is new. A cleaner removes what a tombstone deletes
-before the tombstone. So if each record is still there that would be the latest of its key here, no tombstone was
-missed; otherwise nothing lands. A copy does not change, and is asked once. What the source removed from its beginning
-(retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
+All of it is read before what is new, and then the source is asked once more where it ends. Its cleaner has come no
+further than that, so what superseded a record that is gone lay below it. That may be gone too before it is read, for
+something newer yet. So the few keys that are left are **looked for behind** what was read, up to where the source ends
+by then, and again behind that. A stretch in which no offset is missing ends it: no cleaner was there, so all that
+is alive was seen. So does a source that has not grown. Markers of transactions leave gaps wherever there are any: after
+some stretches no more is looked for. The cleaner would have to come by in each of them, while it is looked through.
+
+A key that vanishes later is deleted by a tombstone among what is new, unless ``delete.retention.ms`` was over before
+that was read. Where it was, and offsets are missing in what is new, all is compared once more, with what is new. A
+cleaner removes what a tombstone deletes before the tombstone. So if each record is still there that would be the latest
+of its key here, no tombstone was missed; otherwise nothing lands. A copy does not change, and is asked once. What the
+source removed from its beginning (retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
 
 Only what was read whole tells what is gone. A damage that was skipped may hold a key that seems to be gone, or a newer
 record of it. So may a segment that a copy lacks, or a part that can't be read and what lies behind it. Then nothing of
@@ -44,12 +49,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.engine.jobs import Jobs, run_each
-from keptlog.engine.reconcile_tasks import InsertTask, Longs, PresentOffsets, PresentTask, free_offsets, hidden_by
+from keptlog.engine.reconcile_tasks import (
+    InsertTask,
+    Longs,
+    PresentKeysTask,
+    PresentOffsets,
+    PresentTask,
+    free_offsets,
+    hidden_by,
+)
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.ingest.result import Intake
+from keptlog.log.lost_deletions import missing_offsets
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
-from keptlog.log.source import IngestPlan, OffsetRange
+from keptlog.log.source import NO_PARTITION, IngestPlan, OffsetRange, SourceIdentity, SourceLog
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.storage.segment_reader import read_row_groups
@@ -61,6 +75,10 @@ if TYPE_CHECKING:
     from keptlog.ingest.source import Source
     from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
+
+
+_LOOKS_BEHIND = 10
+"""Each looks through what was written during the one before, so they soon take no longer than a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +166,14 @@ class Reconciliation:
         is_tombstone: npt.NDArray[np.bool_] = np.isin(latest, np.concatenate(tombstones))
         return latest[~is_tombstone]
 
-    def completed(self, topic: Topic, intake: Intake, now_ms: int) -> Intake:
+    def completed(self, source: Source, topic: Topic, intake: Intake, now_ms: int) -> Intake:
         """What was read, with the tombstones that are missing in it.
 
         Raises:
             InvalidConfig: no offset is free for them.
             LogCorrupt: something that was left out may hold newer records of these keys.
-            KeptlogError: the log could not be compared or not be read to its end, or what was staged can't be read or
-                written.
+            KeptlogError: the log could not be compared or not be read to its end, what lies behind that can't be read,
+                or what was staged can't be read or written.
         """
         if error := self.failed.get(intake.topic_partition):
             raise error
@@ -166,6 +184,9 @@ class Reconciliation:
             raise intake.cut_short_by
         if left_out := [*self.skipped.get(intake.topic_partition, ()), *intake.skipped]:
             raise hidden_by(left_out[0])
+        gone = self._without_newer(source, intake, gone)
+        if not gone:
+            return intake
         read = intake.range
         offsets = free_offsets(self.store.files, intake.segments, read.end_offset, read.from_offset, len(gone))
         if len(offsets) < len(gone):
@@ -211,6 +232,56 @@ class Reconciliation:
                 wanted = pc.is_in(table["key"], pa.array(list(left), pa.binary()))
                 left -= set(table["key"].filter(wanted).to_pylist())
         return left
+
+    def _without_newer(self, source: Source, intake: Intake, keys: set[bytes]) -> set[bytes]:
+        """Keys of which nothing lies behind what was read, as far as the source has come by now."""
+        name, end_offset = intake.topic_partition, intake.range.end_offset
+        left = set(keys)
+        for _ in range(0 if source.is_copy else _LOOKS_BEHIND):
+            if not left:
+                break
+            identity, log = self._log_there(source, name)
+            if log.end_offset <= end_offset:
+                break
+            stretch = OffsetRange(name.partition, end_offset, end_offset, log.end_offset)
+            plan = IngestPlan(name.topic, identity, name.partition + 1, (stretch,))
+            found, records = self._found(source, plan, sorted(left))
+            left -= found
+            if not missing_offsets(stretch, records):
+                break
+            end_offset = log.end_offset
+        return left
+
+    def _log_there(self, source: Source, name: TopicPartition) -> tuple[SourceIdentity, SourceLog]:
+        """A log as it is at its source by now.
+
+        Raises:
+            KeptlogError: it can't be looked at.
+        """
+        survey = source.survey({name.topic: self.store.source_of(name.topic)})
+        if error := survey.failed.get(name.topic) or survey.failed.get(str(name)):
+            raise error
+        for topic in survey.topics:
+            for log in topic.there.logs:
+                if TopicPartition(topic.topic, log.partition) == name:
+                    return topic.there.source, log
+        raise InvalidConfig(NO_PARTITION)
+
+    def _found(self, source: Source, plan: IngestPlan, keys: Sequence[bytes]) -> tuple[set[bytes], int]:
+        """Which of these keys are in what a plan reads, and how many records there are."""
+        parts = [part for each in source.cut([plan], self.jobs.cores) for part in each]
+        tasks = [PresentKeysTask(part, tuple(keys)) for part in parts]
+        doing = f"looking for {counted(len(keys), 'key')} of {plan.topic} in what was written meanwhile"
+        found: set[bytes] = set()
+        records = 0
+        for outcome in run_each(self.jobs, tasks, [part.weight for part in parts], doing):
+            if isinstance(outcome, KeptlogError):
+                raise outcome
+            if outcome["skipped"]:
+                raise hidden_by(outcome["skipped"][0])
+            found.update(keys[index] for index in outcome["found"])
+            records += outcome["records"]
+        return found, records
 
 
 def _together(found: Sequence[tuple[Part, dict[str, Any] | KeptlogError]]) -> _There | KeptlogError:

@@ -37,7 +37,7 @@ from keptlog.log.topic_partition import MAX_PARTITIONS, TopicPartition
 
 _ADDRESS = re.compile(r"([A-Za-z_]+://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+)(:(?P<port>[0-9]{1,9}))?")
 _LARGEST_PORT = 65_535
-_NO_PARTITION = "its source does not have this partition any more: look there"
+NO_PARTITION = "its source does not have this partition any more: look there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ def with_later_ends(plan: IngestPlan, found: SourceTopic) -> IngestPlan:
     for each in plan.ranges:
         log = logs.get(each.partition)
         if log is None and found.is_whole:
-            stopped[each.partition] = _NO_PARTITION
+            stopped[each.partition] = NO_PARTITION
         elif log and log.end_offset > each.end_offset:
             ranges.append(replace(each, end_offset=log.end_offset, end_epoch=log.leader_epoch))
         elif log:
@@ -314,7 +314,7 @@ def _why_stopped(topic: str, position: int | None, log: SourceLog | None, *, ski
     if position is None:
         return None
     if log is None:
-        return _NO_PARTITION
+        return NO_PARTITION
     if position > log.end_offset:
         return (
             f"it ends at offset {position} here and at {log.end_offset} at its source, which was cut off, created "

@@ -1,0 +1,118 @@
+"""What is written and cleaned at the source between its last look and the reading costs no key that is alive there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import StorageUnavailable
+from tests.ingest.test_reconcile import Scene
+from tests.ingest.test_reconcile_busy import BusyTopic, Meanwhile
+from tests.logs import open_store
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(open_store(tmp_path))
+
+
+@pytest.fixture
+def source(scene: Scene) -> BusyTopic:
+    """Dan was deleted before what is new was read, and that is forgotten; cat's value of then is gone there."""
+    source = BusyTopic()
+    source.put(ada="1", bob="1", cat="1", dan="1")
+    assert not scene.bring(source).failed
+    source.surveys = 0
+    source.put(cat="2", dan=None, eve="1", fay="1")
+    source.clean(drop_tombstones=True)
+    return source
+
+
+def each_time(source: BusyTopic, *happenings: Meanwhile) -> None:
+    """One after the other happens between a survey and the reading of what it has seen."""
+    left = iter(happenings)
+
+    def happens() -> None:
+        if happening := next(left, None):
+            happening()
+
+    source.after_the_look = happens
+
+
+def cat_moves_on(source: BusyTopic, value: str) -> Meanwhile:
+    def happens() -> None:
+        source.put(cat=value)
+        source.clean(drop_tombstones=False)
+
+    return happens
+
+
+@pytest.mark.parametrize("times", [1, 2, 4])
+def test_a_key_whose_new_value_makes_way_for_a_newer_one_before_it_is_read_stays(
+    scene: Scene, source: BusyTopic, times: int
+) -> None:
+    each_time(source, *(cat_moves_on(source, f"{number}") for number in range(times)))
+    result = scene.bring(source, reconcile=True)
+    assert not result.failed
+    assert [each.reconciled for each in result.committed] == [1]
+    assert scene.state() == {"ada": "1", "bob": "1", "cat": "1", "eve": "1", "fay": "1"}
+    source.after_the_look = None
+    assert not scene.bring(source).failed
+    assert scene.state() == source.state()
+
+
+def test_a_source_that_is_written_to_and_not_cleaned_is_looked_through_once(scene: Scene, source: BusyTopic) -> None:
+    source.after_the_look = lambda: source.put(gus="1", hal="1")
+    source.put(cat=None)
+    source.clean(drop_tombstones=True)
+    result = scene.bring(source, reconcile=True)
+    assert not result.failed
+    assert [each.reconciled for each in result.committed] == [2]
+    assert source.surveys == 3
+
+
+def test_a_source_whose_every_stretch_has_gaps_is_compared_all_the_same(scene: Scene, source: BusyTopic) -> None:
+    def a_transaction() -> None:
+        source.put(gus="1")
+        source.end += 1  # its marker
+
+    source.after_the_look = a_transaction
+    result = scene.bring(source, reconcile=True)
+    assert not result.failed
+    assert [each.reconciled for each in result.committed] == [1]
+    source.after_the_look = None
+    assert not scene.bring(source).failed
+    assert scene.state() == source.state()
+
+
+@pytest.mark.parametrize("is_survey", [False, True])
+def test_what_lies_behind_and_can_not_be_looked_at_stops_it(scene: Scene, source: BusyTopic, is_survey: bool) -> None:
+    def is_away() -> None:
+        raise StorageUnavailable("the broker is away")
+
+    def happens() -> None:
+        source.put(cat="3")
+        if is_survey:
+            source.failing, source.surveys = StorageUnavailable("the broker is away"), 1
+        else:
+            source.before_part[source.end - 1] = is_away
+
+    each_time(source, happens)
+    here = scene.state()
+    result = scene.bring(source, reconcile=True)
+    assert (str(result.failed["t-0"]), result.committed, scene.state()) == ("the broker is away", (), here)
+    source.failing, source.surveys = None, 0
+    assert not scene.bring(source, reconcile=True).failed
+    assert scene.state() == source.state()
+
+
+def test_a_key_that_comes_again_behind_a_deletion_that_was_forgotten_is_not_deleted_here(
+    scene: Scene, source: BusyTopic
+) -> None:
+    """What is new of it is read by the next ingest."""
+    each_time(source, lambda: source.put(dan="2"))
+    result = scene.bring(source, reconcile=True)
+    assert [each.reconciled for each in result.committed] == [0]
+    assert not scene.bring(source).failed
+    assert scene.state() == source.state()
