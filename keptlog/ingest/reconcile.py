@@ -22,9 +22,10 @@ some stretches no more is looked for. The cleaner would have to come by in each 
 
 A key that vanishes later is deleted by a tombstone among what is new, unless ``delete.retention.ms`` was over before
 that was read. Where it was, and offsets are missing in what is new, all is compared once more, with what is new. A
-cleaner removes what a tombstone deletes before the tombstone. So if each record is still there that would be the latest
-of its key here, no tombstone was missed; otherwise nothing lands. A copy does not change, and is asked once. What the
-source removed from its beginning (retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
+cleaner removes what a tombstone deletes before the tombstone. So no tombstone was missed if each record is still there
+that would be the latest of its key here, or something newer of its key lies behind; otherwise nothing lands. A copy
+does not change, and is asked once. What the source removed from its beginning (retention, ``kafka-delete-records``) was
+deleted by nobody, and stays here.
 
 Only what was read whole tells what is gone. A damage that was skipped may hold a key that seems to be gone, or a newer
 record of it. So may a segment that a copy lacks, or a part that can't be read and what lies behind it. Then nothing of
@@ -44,7 +45,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -133,7 +133,9 @@ class Reconciliation:
         return {name: _together(found) for name, found in of_log.items()}
 
     def has_lost_more(self, source: Source, topic: PlannedTopic, intake: Intake) -> bool:
-        """Whether a record is gone by now that would be the latest of its key here; all is compared for that.
+        """Whether a record is gone by now that would be the latest of its key here, and nothing newer of it is there.
+
+        All is compared for that.
 
         Raises:
             KeptlogError: it can't be compared, or could not be before.
@@ -146,14 +148,13 @@ class Reconciliation:
         found = self._compared(source, [whole])[name]
         if isinstance(found, KeptlogError):
             raise found
-        if not found.there.has(self._latest_values(intake.segments)).all():
-            return True
         gone = self._gone(name, found.from_offset, intake.range.from_offset, found.there)
         known = self.gone.get(name, {})
-        return bool(self._without_new({key: gone[key] for key in gone if key not in known}, intake.segments))
+        lost = self._without_new({key: gone[key] for key in gone if key not in known}, intake.segments)
+        return bool(self._without_newer(source, intake, lost | self._values_gone(intake.segments, found.there)))
 
-    def _latest_values(self, segments: Sequence[Segment]) -> Longs:
-        """The offsets of what was read that is the latest of its key, and deletes nothing."""
+    def _values_gone(self, segments: Sequence[Segment], there: PresentOffsets) -> set[bytes]:
+        """Keys of which the latest that was read has a value, and is not there."""
         tombstones: list[Longs] = [np.empty(0, np.int64)]
 
         def read() -> Iterator[pa.Table]:
@@ -162,9 +163,10 @@ class Reconciliation:
                     tombstones.append(table.filter(pc.field("value").is_null())["offset"].to_numpy())
                     yield table.select(["key", "offset"])
 
-        latest: Longs = latest_by_offset(read())["offset"].to_numpy()
-        is_tombstone: npt.NDArray[np.bool_] = np.isin(latest, np.concatenate(tombstones))
-        return latest[~is_tombstone]
+        latest = latest_by_offset(read())
+        offsets: Longs = latest["offset"].to_numpy()
+        is_gone = ~there.has(offsets) & ~np.isin(offsets, np.concatenate(tombstones))
+        return set(latest["key"].filter(pa.array(is_gone)).to_pylist())
 
     def completed(self, source: Source, topic: Topic, intake: Intake, now_ms: int) -> Intake:
         """What was read, with the tombstones that are missing in it.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import StorageUnavailable
-from tests.ingest.test_reconcile import Scene
+from tests.ingest.test_reconcile import DAY_MS, Scene
 from tests.ingest.test_reconcile_busy import BusyTopic, Meanwhile
 from tests.logs import open_store
 
@@ -115,4 +115,46 @@ def test_a_key_that_comes_again_behind_a_deletion_that_was_forgotten_is_not_dele
     result = scene.bring(source, reconcile=True)
     assert [each.reconciled for each in result.committed] == [0]
     assert not scene.bring(source).failed
+    assert scene.state() == source.state()
+
+
+@pytest.mark.parametrize("key", ["bob", "eve"])
+def test_a_value_that_makes_way_for_a_newer_one_in_a_long_comparison_has_lost_nothing(
+    scene: Scene, source: BusyTopic, key: str
+) -> None:
+    """Bob's was read before, eve's is new."""
+
+    def is_compared() -> None:
+        scene.now_ms += DAY_MS + 1
+
+    def moves_on() -> None:
+        source.put(**{key: "2"})
+        source.clean(drop_tombstones=True)
+
+    each_time(source, is_compared, moves_on)
+    result = scene.bring(source, reconcile=True)
+    assert not result.failed
+    assert [each.reconciled for each in result.committed] == [1]
+    source.after_the_look = None
+    assert not scene.bring(source, reconcile=True).failed
+    assert scene.state() == source.state()
+
+
+@pytest.mark.parametrize("key", ["bob", "eve"])
+def test_a_key_that_is_deleted_in_a_long_comparison_stops_it_whatever_else_is_written(
+    scene: Scene, source: BusyTopic, key: str
+) -> None:
+    def is_compared() -> None:
+        scene.now_ms += DAY_MS + 1
+
+    def is_deleted() -> None:
+        source.put(ada="2", **{key: None}, fay="2")
+        source.clean(drop_tombstones=True)
+
+    each_time(source, is_compared, is_deleted)
+    result = scene.bring(source, reconcile=True)
+    assert not result.committed
+    assert "keys that were there have gone meanwhile" in str(result.failed["t-0"])
+    source.after_the_look = None
+    assert not scene.bring(source, reconcile=True).failed
     assert scene.state() == source.state()
