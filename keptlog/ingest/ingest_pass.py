@@ -317,8 +317,7 @@ class _Run:
     ) -> None:
         """Refuse what took longer than tombstones stay, unless all that is to be the latest here is there still."""
         why = why_compared_too_slowly(plan.topic, compared.since_ms, kept, self.clock_ms())
-        [planned] = [each for each in self.plans.topics if each.plan.topic == plan.topic]
-        if why and compared.has_lost_more(self.plans.source, planned, intake):
+        if why and compared.has_lost_more(self.plans.source, plan, intake):
             raise InvalidConfig(why)
 
     def _commit(self, plan: IngestPlan, topic: Topic, intakes: Sequence[Intake]) -> None:

@@ -25,7 +25,7 @@ that was read. Where it was, and offsets are missing in what is new, all is comp
 cleaner removes what a tombstone deletes before the tombstone. So no tombstone was missed if each record is still there
 that would be the latest of its key here, or something newer of its key lies behind; otherwise nothing lands. A copy
 does not change, and is asked once. What the source removed from its beginning (retention, ``kafka-delete-records``) was
-deleted by nobody, and stays here.
+deleted by nobody, and stays here; the second comparison begins where the log there begins by then.
 
 Only what was read whole tells what is gone. A damage that was skipped may hold a key that seems to be gone, or a newer
 record of it. So may a segment that a copy lacks, or a part that can't be read and what lies behind it. Then nothing of
@@ -132,7 +132,7 @@ class Reconciliation:
             of_log[part.topic_partition].append((part, outcome))
         return {name: _together(found) for name, found in of_log.items()}
 
-    def has_lost_more(self, source: Source, topic: PlannedTopic, intake: Intake) -> bool:
+    def has_lost_more(self, source: Source, plan: IngestPlan, intake: Intake) -> bool:
         """Whether a record is gone by now that would be the latest of its key here, and nothing newer of it is there.
 
         All is compared for that.
@@ -143,18 +143,22 @@ class Reconciliation:
         name = intake.topic_partition
         if error := self.failed.get(name):
             raise error
-        start = topic.log_starts.get(name.partition, 0)
-        whole = replace(topic.plan, ranges=(replace(intake.range, from_offset=start),), stopped={})
+        read, known = intake.range, self.gone.get(name, {})
+        _, log = self._log_there(source, name)
+        start = log.log_start_offset
+        if start >= read.end_offset:
+            return False
+        whole = replace(plan, ranges=(replace(read, from_offset=start),), stopped={})
         found = self._compared(source, [whole])[name]
         if isinstance(found, KeptlogError):
             raise found
-        gone = self._gone(name, found.from_offset, intake.range.from_offset, found.there)
-        known = self.gone.get(name, {})
+        gone = self._gone(name, start, read.from_offset, found.there)
         lost = self._without_new({key: gone[key] for key in gone if key not in known}, intake.segments)
-        return bool(self._without_newer(source, intake, lost | self._values_gone(intake.segments, found.there)))
+        lost |= self._values_gone(intake.segments, start, found.there)
+        return bool(self._without_newer(source, intake, lost))
 
-    def _values_gone(self, segments: Sequence[Segment], there: PresentOffsets) -> set[bytes]:
-        """Keys of which the latest that was read has a value, and is not there."""
+    def _values_gone(self, segments: Sequence[Segment], from_offset: int, there: PresentOffsets) -> set[bytes]:
+        """Keys whose latest record that was read has a value and is gone, where the source has not been cut off."""
         tombstones: list[Longs] = [np.empty(0, np.int64)]
 
         def read() -> Iterator[pa.Table]:
@@ -165,7 +169,7 @@ class Reconciliation:
 
         latest = latest_by_offset(read())
         offsets: Longs = latest["offset"].to_numpy()
-        is_gone = ~there.has(offsets) & ~np.isin(offsets, np.concatenate(tombstones))
+        is_gone = (offsets >= from_offset) & ~there.has(offsets) & ~np.isin(offsets, np.concatenate(tombstones))
         return set(latest["key"].filter(pa.array(is_gone)).to_pylist())
 
     def completed(self, source: Source, topic: Topic, intake: Intake, now_ms: int) -> Intake:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from keptlog.engine.ingest_tasks import Skip
-from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
+from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavailable
 from keptlog.ingest.source import Survey
 from keptlog.log.record import Record
 from keptlog.log.source import IngestPlan, StoredSource
@@ -28,6 +28,8 @@ class PartOfThen(KeyedPart):
     def read(self, skip: Skip) -> Iterator[pa.Table]:
         if self.from_offset in _sources[0].before_part:
             _sources[0].before_part.pop(self.from_offset)()
+        if self.from_offset < _sources[0].log_start:
+            raise StalePlan(f"{self.topic_partition} does not have offset {self.from_offset} any more")
         there = _sources[0].records
         records = tuple(record for record in there if self.from_offset <= record.offset < self.end_offset)
         return KeyedPart(self.topic_partition, self.from_offset, self.end_offset, records, False).read(skip)

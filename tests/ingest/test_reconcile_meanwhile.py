@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from keptlog.errors import StorageUnavailable
+from keptlog.log.source import IngestPlan
 from tests.ingest.test_reconcile import DAY_MS, Scene
 from tests.ingest.test_reconcile_busy import BusyTopic, Meanwhile
 from tests.logs import open_store
@@ -158,3 +161,52 @@ def test_a_key_that_is_deleted_in_a_long_comparison_stops_it_whatever_else_is_wr
     source.after_the_look = None
     assert not scene.bring(source, reconcile=True).failed
     assert scene.state() == source.state()
+
+
+@dataclass
+class SlowTopic(BusyTopic):
+    """A day goes by between the reading and the question how long tombstones stay."""
+
+    meanwhile: Meanwhile | None = None
+    pass_a_day: Meanwhile | None = None
+
+    def tombstones_kept_ms(self, plan: IngestPlan, partitions: Collection[int]) -> dict[int, int | None]:
+        for happens in filter(None, (self.pass_a_day, self.meanwhile)):
+            happens()
+        return super().tombstones_kept_ms(plan, partitions)
+
+    def retain(self, log_start: int) -> None:
+        self.log_start = log_start
+        self.records = [record for record in self.records if record.offset >= log_start]
+
+
+@pytest.fixture
+def slow(scene: Scene, source: BusyTopic) -> SlowTopic:
+    def pass_a_day() -> None:
+        scene.now_ms += DAY_MS + 1
+
+    return SlowTopic(source.records, source.end, pass_a_day=pass_a_day)
+
+
+@pytest.mark.parametrize("log_start", [2, 7, 8])
+def test_what_retention_removes_in_a_long_comparison_is_no_deletion(
+    scene: Scene, slow: SlowTopic, log_start: int
+) -> None:
+    """Before and behind the position, and all that there was."""
+    slow.meanwhile = lambda: slow.retain(log_start)
+    result = scene.bring(slow, reconcile=True)
+    assert not result.failed
+    assert [each.reconciled for each in result.committed] == [1]
+    assert scene.state() == {"ada": "1", "bob": "1", "cat": "2", "eve": "1", "fay": "1"}
+
+
+def test_a_key_that_is_deleted_beside_what_retention_removes_stops_it(scene: Scene, slow: SlowTopic) -> None:
+    def happens() -> None:
+        slow.put(fay=None)
+        slow.clean(drop_tombstones=True)
+        slow.retain(2)
+
+    slow.meanwhile = happens
+    result = scene.bring(slow, reconcile=True)
+    assert not result.committed
+    assert "keys that were there have gone meanwhile" in str(result.failed["t-0"])
