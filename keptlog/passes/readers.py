@@ -27,7 +27,14 @@ from keptlog.log.words.counted import counted
 from keptlog.passes.names import require_topics
 from keptlog.table.metadata.prefixes import READER_PREFIX
 from keptlog.table.metadata.state import LogState
-from keptlog.table.reading.readers import PositionFiles, ReaderPosition, ReaderPositions, Registration, TopicReaders
+from keptlog.table.reading.readers import (
+    PositionFiles,
+    ReaderPosition,
+    ReaderPositions,
+    Registration,
+    TopicReaders,
+    registration_in,
+)
 from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
@@ -102,7 +109,7 @@ class Readers:
         run_id = self.new_id()
         found = self._register.change(topic, name, changed, run_id)
         if found.id == run_id:
-            self._files(topic).forget(name, keep=found)
+            self._forget(topic, name)
         return found
 
     def require(self, topic: str, name: str) -> Registration:
@@ -128,7 +135,7 @@ class Readers:
         is_registered = READER_PREFIX + name in self.store.load_table(topic).properties
         if is_registered:
             self._register.remove(topic, name, self.new_id())
-        if not self._files(topic).forget(name) and not is_registered:
+        if not self._forget(topic, name) and not is_registered:
             raise InvalidConfig(f"topic {topic} has no reader {name!r}: see keptlog reader list {topic}")
 
     def commit(self, topic: str, name: str, positions: Mapping[int, int]) -> None:
@@ -227,9 +234,13 @@ class Readers:
 
         return ReaderRegister(self.store.committer)
 
-    def _files(self, topic: str) -> PositionFiles:
-        """Those of all its readers, also where what is stored of one is damaged."""
-        return PositionFiles(self.store.files, self.store.load_table(topic).location())
+    def _forget(self, topic: str, name: str) -> int:
+        """Delete what is stored of a reader's earlier registrations, also where what is stored of others is damaged."""
+
+        def standing() -> Registration | None:
+            return registration_in(topic, self.store.load_table(topic).properties, name)
+
+        return PositionFiles(self.store.files, self.store.load_table(topic).location()).forget(name, standing)
 
     def _look(self, topic: str) -> TopicReaders:
         return _readers_of(self.store, topic)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -253,15 +253,19 @@ class PositionFiles:
         except OSError as error:
             _logger.info("earlier positions below %s are left for the next one: %s", folder, first_line(error))
 
-    def forget(self, name: str, keep: Registration | None = None) -> int:
-        """Delete what is stored of a reader, but for this registration's; gives the number of files.
+    def forget(self, name: str, standing: Callable[[], Registration | None]) -> int:
+        """Delete what is stored of a reader, but for the registration that stands; gives the number of files.
+
+        That one is asked for after they are listed: so what was listed of another will never stand again, and who
+        registers meanwhile keeps what he stores.
 
         Raises:
             StorageUnavailable: the storage can't be reached.
         """
-        kept = self._folder(name, keep) if keep else None
         with reaching(f"the positions of reader {name} can't be deleted"):
             paths = [file.path for file in self.files.list(f"{self._all}/{name}")]
+            keep = standing()
+            kept = self._folder(name, keep) if keep else None
             gone = [path for path in paths if kept is None or not path.startswith(kept)]
             for path in gone:
                 self.files.delete(path)
