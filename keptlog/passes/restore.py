@@ -168,7 +168,8 @@ class Restore:
             }
             # After the look at the log: a clean that took a tombstone out of it has written that down by then.
             standing = Readers(self.store, self.new_id).standing(topic, reader_name_of(target))
-            self._require_not_forgotten(topic, target, [n for n in new if _is_ahead(standing, n, positions[n])])
+            # It says where it begins before anything is sent, and moves on only once all is there.
+            self._require_not_forgotten(topic, target, [n for n in new if standing and standing[1].may_have_begun(n)])
             for log, position in zip(reader.logs, positions.values(), strict=True):
                 _require_ours(log, position)
                 if not skip_lost:

@@ -131,6 +131,10 @@ class ReaderPositions:
         """Whether somebody may have read further, as far as anybody knows."""
         return self.problem is not None or self.of(partition) > offset
 
+    def may_have_begun(self, partition: int) -> bool:
+        """Whether somebody may have said where he stands, be it at the beginning, as far as anybody knows."""
+        return self.problem is not None or partition in self.found
+
 
 NOWHERE = ReaderPositions()
 
