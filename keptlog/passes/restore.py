@@ -176,9 +176,10 @@ class Restore:
                     _require_not_lost(log, position, seen_ms, standing)
             if not (is_created or done.commits):
                 self._require_taken(reader, {number: each.offset for number, each in positions.items()}, target)
-            writer.commit({partition: positions[partition] for partition in new})
-            done.begin(reader.logs, positions)
             ahead = any(_is_ahead(standing, number, position) for number, position in positions.items())
+            # To start over is to speak for the target: only a commit with an offset in it tells whether one still may.
+            writer.commit(positions if ahead else {partition: positions[partition] for partition in new})
+            done.begin(reader.logs, positions)
             move = self._registered(topic, target, start_over=ahead)
             move({number: ReaderPosition(each.offset, each.truncations) for number, each in positions.items()})
             self._copy(reader, writer, positions, done, started_ms)

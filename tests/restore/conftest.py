@@ -20,7 +20,8 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
 
     @contextmanager
     def open_writer(_settings: ClientSettings, pair: Pair) -> Iterator[StandIn]:
-        yield StandIn(there, pair)
+        there.writers += 1
+        yield StandIn(there, pair, there.writers)
 
     monkeypatch.setattr(restore, "open_writer", open_writer)
     monkeypatch.setattr(Restore, "_target", lambda *_: (TARGET, False))

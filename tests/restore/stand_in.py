@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import TopicPartition as Committed
 
+from keptlog.errors import StalePlan
 from keptlog.log.record import Record
 from keptlog.sinks.kafka_broker.position import Pair, Position
 from keptlog.sinks.kafka_broker.target import Target
@@ -22,14 +23,17 @@ class Broker:
     sent: list[int] = field(default_factory=list)
     committed: Committed = field(default_factory=lambda: Committed("people", 0, -1001))
     transaction_records: int = 1_000_000
+    writers: int = 0
+    """How many have begun; each of them fences those before."""
 
 
 @dataclass
 class StandIn:
-    """Writes to it."""
+    """Writes to it; the ``number``-th that does."""
 
     broker: Broker
     pair: Pair
+    number: int
     written: list[int] = field(default_factory=list)
     zero_timestamps: int = 0
 
@@ -44,6 +48,9 @@ class StandIn:
         self.written.append(record.offset)
 
     def commit(self, positions: Mapping[int, Position]) -> None:
+        # A broker asks nobody who sends it nothing.
+        if (positions or self.written) and self.number < self.broker.writers:
+            raise StalePlan("another restore of this pair has begun")
         self.broker.sent += self.written
         self.written.clear()
         for partition, position in positions.items():

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.passes.restore import Restore
+from keptlog.errors import StalePlan
+from keptlog.passes.readers import Readers
+from keptlog.passes.restore import Restore, Standing
 from keptlog.sinks.kafka_broker.target import Target
 from tests.restore.stand_in import TARGET, Broker
 from tests.restore.test_missed_deletions import Scene
@@ -28,3 +30,29 @@ def test_one_that_looked_before_another_one_sent_more_looks_again(
     monkeypatch.setattr(Restore, "_target", overtaken)
     assert scene.restore() == [0, 1, 2]
     assert scene.restore() == []
+
+
+def test_one_that_sleeps_until_another_one_has_ended_takes_nothing_from_its_reader(
+    tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It saw a reader further than its own position, and registered it anew: what had been held counted no more."""
+    scene = Scene(tmp_path, broker)
+    scene.append(("a", "1"))
+    scene.restore()
+    scene.append(("b", "1"))
+    really = Readers.standing
+
+    def slowly(readers: Readers, topic: str, name: str) -> Standing | None:
+        monkeypatch.setattr(Readers, "standing", really)
+        assert scene.restore() == [1]
+        scene.after(2)
+        return really(readers, topic, name)
+
+    monkeypatch.setattr(Readers, "standing", slowly)
+    with pytest.raises(StalePlan):
+        scene.restore()
+    scene.append(("a", None))
+    scene.clean()
+    scene.after(2 * 24).clean()
+    assert scene.tombstones() == [2]
+    assert scene.restore() == [2]
