@@ -10,7 +10,7 @@ from pyiceberg.exceptions import CommitStateUnknownException, ForbiddenError
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import SetPropertiesUpdate
 
-from keptlog.errors import CommitStateUnknown, StorageUnavailable
+from keptlog.errors import CommitStateUnknown, InvalidConfig, StorageUnavailable
 from keptlog.passes.readers import Readers
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.commits.commit import Land
@@ -45,9 +45,8 @@ def store(faulty: FaultyCatalog) -> LogStore:
     [
         lambda store: store.alter_topic(TOPIC, {"segment.ms": "5"}),
         lambda store: Readers(store, new_id).add(TOPIC, "new", now_ms=NOW_MS),
-        lambda store: Readers(store, new_id).remove(TOPIC, "known"),
     ],
-    ids=["alter", "reader add", "reader remove"],
+    ids=["alter", "reader add"],
 )
 def test_the_same_command_is_named_and_finds_out(
     store: LogStore, faulty: FaultyCatalog, change: Callable[[LogStore], object]
@@ -56,6 +55,47 @@ def test_the_same_command_is_named_and_finds_out(
     with pytest.raises(CommitStateUnknown, match=r"; run the same command again, which finds out$"):
         change(store)
     change(store)
+
+
+UNSET = (
+    lambda store: store.alter_topic(TOPIC, {}, ["cleanup.policy"]),
+    f"keptlog topic describe {TOPIC} says what is set",
+    "cleanup.policy can't be unset: the topic does not set it",
+)
+REMOVED = (
+    lambda store: Readers(store, new_id).remove(TOPIC, "known"),
+    "run the same command again: if it says that there is no such reader, that one is removed",
+    f"topic {TOPIC} has no reader 'known'",
+)
+
+
+@pytest.mark.parametrize(("change", "advice", "refused"), [UNSET, REMOVED], ids=["unset", "reader remove"])
+def test_what_is_refused_once_it_landed_says_how_to_find_out(
+    faulty: FaultyCatalog,
+    store: LogStore,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[LogStore], object],
+    *,
+    advice: str,
+    refused: str,
+) -> None:
+    """The same command was advised, and called bad input: as if nothing had been changed."""
+
+    def cut(*_: object) -> CommitTableResponse:
+        raise CommitStateUnknownException("the line was cut")
+
+    with monkeypatch.context() as patch:
+
+        def lost_answer(commit: Commit) -> CommitTableResponse:
+            commit()
+            patch.setattr(faulty, "load_table", cut)
+            return cut()
+
+        faulty.faults = [lost_answer]
+        with pytest.raises(CommitStateUnknown, match=f"; {advice}$"):
+            change(store)
+    with pytest.raises(InvalidConfig, match=refused):
+        change(store)
 
 
 @pytest.mark.parametrize("error", [ForbiddenError, CommitStateUnknownException])

@@ -54,7 +54,9 @@ class Alteration:
             change = alteration_of(table, wanted, self.run_id)
             return change.written(table) if change else None
 
-        committer.commit(Change(self.topic, commit_id=self.run_id, remedy=SAME_AGAIN), prepare)
+        # What is not set can't be unset, so the same command would be refused if this one landed.
+        remedy = f"keptlog topic describe {self.topic} says what is set" if self.unset else SAME_AGAIN
+        committer.commit(Change(self.topic, commit_id=self.run_id, remedy=remedy), prepare)
 
     def properties(self, there: Mapping[str, str], broker_settings: Mapping[str, str]) -> dict[str, str | None]:
         """The properties that it gives to a table with those that are ``there``; null for those that go.

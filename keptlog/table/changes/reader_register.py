@@ -16,6 +16,8 @@ from keptlog.table.metadata.state import truncation_counts
 from keptlog.table.metadata.stored_json import to_json
 from keptlog.table.reading.readers import Registration, registration_in
 
+_REMOVED_AGAIN = "run the same command again: if it says that there is no such reader, that one is removed"
+
 
 @dataclass(frozen=True, slots=True)
 class ReaderRegister:
@@ -62,7 +64,7 @@ class ReaderRegister:
                 return None
             return FileChange(_summary(run_id), {}, removed_properties=[key]).written(table)
 
-        self.committer.commit(Change(topic, commit_id=run_id, remedy=SAME_AGAIN), prepare)
+        self.committer.commit(Change(topic, commit_id=run_id, remedy=_REMOVED_AGAIN), prepare)
 
 
 def _summary(run_id: str) -> dict[str, str]:
