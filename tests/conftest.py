@@ -137,3 +137,17 @@ def topics_asked_of(kind: type[LogStore | UnopenedStore], monkeypatch: pytest.Mo
 
     monkeypatch.setattr(kind, "observe", told)
     return topics
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Inodes that were fsynced."""
+    inodes: set[int] = set()
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        inodes.add(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return inodes

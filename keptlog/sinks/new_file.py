@@ -1,10 +1,11 @@
-"""A file that is there whole or not at all: it is written beside its name, made durable, and renamed.
+"""A file that is there whole or not at all: it is written beside its name, made durable, and renamed, durably too.
 
 A run that was killed leaves ``NAME.<run id>.part``, which nobody takes for the file.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.whole_file import UNFINISHED, open_part, replaced_file
+from keptlog.whole_file import UNFINISHED, open_part, replaced_file, sync
 
 
 def place_for(path: Path) -> Path:
@@ -44,14 +45,27 @@ def new_file(path: Path, run_id: str, *, overwrite: bool) -> Iterator[BinaryIO]:
     if real.exists() and not overwrite:
         raise InvalidConfig(f"{path} exists: choose another name, or have it replaced (--overwrite)")
     part = real.with_name(f"{real.name}.{run_id}{UNFINISHED}")
+    is_named = False
     try:
         with open_part(part, real) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         part.replace(real)
+        is_named = True
+        _sync_folder(real.parent)
     except OSError as error:
         left = "the file of before is as it was" if real.exists() else "nothing is there"
+        left = "it has its name, which a loss of power may take from it" if is_named else left
         raise StorageUnavailable(f"{path} can't be written: {error.strerror}; {left}") from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    try:
+        sync(folder)
+    except OSError as error:
+        # Of a folder that this user may not list, or that its file system can't sync, nothing more can be done.
+        if error.errno not in {errno.EACCES, errno.EINVAL}:
+            raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from errno import ENOSPC
+from errno import EACCES, EINVAL, EIO, ENOSPC
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
 from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_parquet
+from keptlog.sinks import new_file as new_file_module
 from keptlog.sinks.new_file import new_file
 from keptlog.sources.json_lines import from_json
 from keptlog.table.store import LogStore
@@ -100,6 +101,37 @@ def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path) -> None:
         sink.write(b"half")
         assert not (tmp_path / "f").exists()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"f": b"half"}
+
+
+def test_a_file_and_its_name_are_durable(tmp_path: Path, synced: set[int]) -> None:
+    """Its folder was not: a loss of power could take the name from a file of which it was said that it is there."""
+    with new_file(tmp_path / "f", "run", overwrite=False) as sink:
+        sink.write(b"whole")
+    assert synced == {(tmp_path / "f").stat().st_ino, tmp_path.stat().st_ino}
+
+
+@pytest.mark.parametrize("number", [EACCES, EINVAL])
+def test_a_folder_that_can_t_be_synced_for_this_user_or_at_all_gets_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(_: Path) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(new_file_module, "sync", refuse)
+    with new_file(tmp_path / "f", "run", overwrite=False) as sink:
+        sink.write(b"whole")
+    assert (tmp_path / "f").read_bytes() == b"whole"
+
+
+def test_a_name_that_may_be_lost_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Path) -> None:
+        raise OSError(EIO, os.strerror(EIO))
+
+    monkeypatch.setattr(new_file_module, "sync", fail)
+    refused = pytest.raises(StorageUnavailable, match="it has its name, which a loss of power may take from it")
+    with refused, new_file(tmp_path / "f", "run", overwrite=False) as sink:
+        sink.write(b"whole")
+    assert (tmp_path / "f").read_bytes() == b"whole"
 
 
 def test_what_fails_leaves_nothing_and_takes_nothing(tmp_path: Path) -> None:

@@ -16,20 +16,6 @@ from tests.storage_errors import unlisted
 from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create, new_records
 
 
-@pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """Inodes that were fsynced."""
-    inodes: set[int] = set()
-    real = os.fsync
-
-    def fsync(descriptor: int) -> None:
-        inodes.add(os.fstat(descriptor).st_ino)
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    return inodes
-
-
 def test_every_file_of_a_table_and_its_folder_is_fsynced(tmp_path: Path, synced: set[int]) -> None:
     store = create(tmp_path, partitions=9)
     append_each(store, [("a", "1")], [("a", "2")])
