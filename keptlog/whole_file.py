@@ -18,6 +18,7 @@ import logging
 import os
 import shlex
 import stat
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -111,6 +112,16 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_folder(folder: Path, make_durable: Callable[[Path], None] = sync) -> None:
+    """Create a folder and those above it, each durably."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent, make_durable)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir()
+        make_durable(folder.parent)
 
 
 def open_part(part: Path, path: Path, mode: int | None = None) -> BinaryIO:

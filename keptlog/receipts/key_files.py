@@ -25,7 +25,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.receipts.signing import PublicKey, SigningKey
 from keptlog.regular_file import read_file
-from keptlog.whole_file import create_file
+from keptlog.whole_file import create_file, make_folder
 
 KEY_FILE_VARIABLE = "KEPTLOG_SIGNING_KEY_FILE"
 PRIVATE_FILE, PUBLIC_FILE = "receipts.key", "receipts.pub"
@@ -51,7 +51,7 @@ def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
     path, variable = _private_place(home, environment)
     try:
         if not variable and not path.exists():
-            home.mkdir(parents=True, exist_ok=True)
+            make_folder(home)
             create_file(path, SigningKey.generate().to_pem(), _PRIVATE_MODE)
         key = _private_key(path, variable)
         if made := _leave_public_key(home, key.public):
@@ -173,7 +173,7 @@ def _leave_public_key(home: Path, key: PublicKey) -> Path | None:
     for name in (PUBLIC_FILE, f"receipts-{key.key_id}.pub"):
         path = home / name
         if not path.exists():
-            home.mkdir(parents=True, exist_ok=True)
+            make_folder(home)
             create_file(path, key.to_pem(), _PUBLIC_MODE)
             made = path if name != PUBLIC_FILE else None
         with contextlib.suppress(ValueError):

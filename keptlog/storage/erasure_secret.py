@@ -18,7 +18,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.regular_file import read_file
 from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.key_hash import KeyHasher
-from keptlog.whole_file import create_file, warn_of_readers
+from keptlog.whole_file import create_file, make_folder, warn_of_readers
 
 SECRET_FILE = "erasure.secret"  # noqa: S105  # its name
 _VARIABLE = "KEPTLOG_ERASURE_SECRET"
@@ -110,7 +110,7 @@ def _read(path: Path, named: str | None) -> str:
 
 
 def _make(path: Path, secret: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     create_file(path, f"{secret.hex()}\n".encode(), 0o600)
 
 

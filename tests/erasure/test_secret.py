@@ -31,6 +31,13 @@ def test_it_is_made_at_first_use_for_its_owner_alone_and_stays(tmp_path: Path) -
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_a_home_that_is_made_for_it_is_durable_too(tmp_path: Path, synced: set[int]) -> None:
+    """The folders' own names were not: a loss of power could take the secret away with its home."""
+    made(tmp_path / "new" / "home")
+    home = tmp_path / "new" / "home"
+    assert synced == {path.stat().st_ino for path in (tmp_path, home.parent, home, home / "erasure.secret")}
+
+
 def test_of_many_at_once_one_makes_it(tmp_path: Path) -> None:
     with ThreadPoolExecutor(16) as pool:
         secrets = set(pool.map(lambda _: made(tmp_path / "home"), range(64)))

@@ -39,6 +39,14 @@ def test_a_key_is_made_at_first_use_for_its_owner_alone_and_found_again(tmp_path
     assert sorted(path.name for path in home.iterdir()) == ["receipts.key", "receipts.pub"]
 
 
+def test_a_home_that_is_made_for_it_is_durable_too(tmp_path: Path, synced: set[int]) -> None:
+    """The folders' own names were not: a loss of power could take the key away with its home."""
+    home = tmp_path / "new" / "home"
+    signing_key(home, {})
+    files = (home / "receipts.key", home / "receipts.pub")
+    assert synced == {path.stat().st_ino for path in (tmp_path, home.parent, home, *files)}
+
+
 def test_nothing_shows_a_private_key() -> None:
     assert repr(KEY) == "SigningKey()"
     assert str(KEY.raw) not in str(KEY)

@@ -45,7 +45,7 @@ from keptlog.table.catalogs.home_location import REMEMBER, remembered, why_elsew
 from keptlog.table.catalogs.loaded import loaded
 from keptlog.table.catalogs.one_at_a_time import is_rest, one_at_a_time
 from keptlog.table.catalogs.sql import PatientSqlCatalog, failures_told
-from keptlog.table.io.files import READ_ONLY, TableFiles, make_folder
+from keptlog.table.io.files import READ_ONLY, TableFiles
 from keptlog.table.io.vending import VENDED
 from keptlog.table.metadata.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.namespaces import CATALOG_NAME, CONFIGURED, NAMESPACE
@@ -53,7 +53,7 @@ from keptlog.table.waiting.database_answers import answer_in_time
 from keptlog.table.waiting.patience import CONNECT_SECONDS
 from keptlog.table.waiting.reach import connecting, tell_connections
 from keptlog.table.waiting.reaching import one_line, reaching
-from keptlog.whole_file import sync
+from keptlog.whole_file import make_folder, sync
 
 _FILE_IO = "keptlog.table.io.file_io.DurableFileIO"
 _OWN = {

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,7 +60,7 @@ from keptlog.table.io.remote_files import (
 )
 from keptlog.table.io.vending import only_for
 from keptlog.table.waiting.side_by_side import AT_ONCE
-from keptlog.whole_file import replace_file, sync
+from keptlog.whole_file import make_folder, replace_file, sync
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -386,13 +386,3 @@ def local_path(path: str) -> str | None:
     if path.startswith("file:"):
         return path.removeprefix("file:")
     return None if "://" in path else path
-
-
-def make_folder(folder: Path, make_durable: Callable[[Path], None] = sync) -> None:
-    """Create a folder and those above it, each durably."""
-    if folder.is_dir():
-        return
-    make_folder(folder.parent, make_durable)
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir()
-        make_durable(folder.parent)
