@@ -21,7 +21,7 @@ def _block(has: str) -> str:
 
 _TOPIC, _CATALOG, _WRITERS = _block("compact\necho"), _block("catalog.backup("), _block("ada@example.net")
 _FILES, _BACK, _ASIDE = _block("warehouse/. backup"), _block("rm -r .keptlog"), _block("aside/")
-_READERS = _block("reader list")
+_READERS, _BY_FILE = _block("reader list"), _block("users.parquet")
 
 
 def test_a_copy_that_kept_no_times_loses_no_metadata_file_that_the_catalog_needs(tmp_path: Path) -> None:
@@ -111,3 +111,14 @@ def test_a_topic_whose_metadata_is_lost_is_named_and_the_backup_has_the_others(t
     assert "keptlog/lost/metadata/" in told
     paste(_FILES + "rm -r .keptlog\ncp -a backup .keptlog\n")
     assert "ada@example.org" in paste("keptlog read users")
+
+
+def test_a_topic_of_several_partitions_goes_by_a_file_into_one_that_has_as_many(tmp_path: Path) -> None:
+    paste = shell(tmp_path)
+    paste("keptlog topic create users --partitions 3 --config cleanup.policy=compact\n" + _WRITERS)
+    with pytest.raises(AssertionError, match=r"partition [12] does not exist"):
+        paste(_BY_FILE)
+    paste("rm -r new users.parquet\n" + _BY_FILE.replace("--partitions 1", "--partitions 3"))
+    records = [line.split('"key"')[1] for line in paste("keptlog read users").splitlines()]
+    assert len(records) == 2
+    assert [line.split('"key"')[1] for line in paste("KEPTLOG_HOME=new keptlog read users").splitlines()] == records
