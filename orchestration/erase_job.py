@@ -7,7 +7,6 @@ message does not repeat it.
 The same run, tried again, asks for nothing twice: a request has the id of the run that first asked for it.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,8 +26,8 @@ from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time, next_time, time_from
 from keptlog.log.words.named import named_lines
 from keptlog.passes.erasures.erasure_request import ErasureProposal, ErasureRequest, ErasureResult, ErasureRow
+from keptlog.storage.key_hash import TOLD_FORM, told_hash
 
-_HASH = re.compile(r"[0-9a-f]{64}", re.IGNORECASE)
 _TOLD = 5
 
 
@@ -40,7 +39,7 @@ class KeyHashText(ConfigScalar):
             key="KeyHash",
             given_name="KeyHash",
             scalar_kind=ConfigScalarKind.STRING,
-            description="The keyed hash of a key, 64 hex digits: `keptlog erase --hash` prints it.",
+            description="The keyed hash of a key after the fingerprint of its secret, by `keptlog erase --hash`.",
         )
 
     def post_process(self, value: str) -> str:
@@ -49,12 +48,13 @@ class KeyHashText(ConfigScalar):
         Raises:
             InvalidConfig: it is something else, perhaps a key; does not say which.
         """
-        if not _HASH.fullmatch(value):
+        try:
+            return str(told_hash(value))
+        except ValueError:
             raise InvalidConfig(
                 f"key_hashes has an entry of {counted(len(value), 'character')} that is no keyed hash, and no run was "
-                "made of it: give 64 hex digits, which `keptlog erase --hash` prints, and never a key"
-            )
-        return value
+                f"made of it: give {TOLD_FORM}, and never a key"
+            ) from None
 
 
 _ERASE_CONFIG = {
@@ -102,7 +102,7 @@ def _ask_for_erasure(run: Run, config: Mapping[str, Any]) -> None:
             request = ErasureRequest(
                 id=config["id"] or context.run.root_run_id or context.run.run_id,
                 topics=config["topics"],
-                key_hashes=[bytes.fromhex(each) for each in config["key_hashes"]],
+                key_hashes=config["key_hashes"],
                 deadline_ms=time_from(config["by"], now_ms) if config["by"] else None,
                 reason=config["reason"],
                 is_here=config["here"],

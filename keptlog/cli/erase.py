@@ -56,7 +56,9 @@ _WAYS = {
 @click.option("--key", "texts", multiple=True, metavar="TEXT", help="A key. May be repeated.")
 @click.option("--key-hex", "hexes", multiple=True, metavar="HEX", help="A key as hex. May be repeated.")
 @click.option("--key-base64", "base64s", multiple=True, metavar="BASE64", help="A key as base64. May be repeated.")
-@click.option("--key-hash", "hashes", multiple=True, metavar="HASH", help="A key by its keyed hash. May be repeated.")
+@click.option(
+    "--key-hash", "hashes", multiple=True, metavar="HASH", help="A key, as --hash prints it. May be repeated."
+)
 @click.option("--keys", "path", metavar="FILE", help="A file of keys, one a line; - is standard input.")
 @click.option("--keys-format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of --keys.")
 @click.option(

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keptlog.errors import InvalidConfig
+from keptlog.storage.key_hash import TOLD_FORM, told_hash
 
 FORMATS = ("text", "hex", "base64", "hash")
-_HASH_BYTES = 32
 _WANTED = {
     "text": "a key in UTF-8",
     "hex": "a key as hex",
     "base64": "a key as base64",
-    "hash": "the hash of a key (64 hex digits; keptlog erase --hash prints it)",
+    "hash": f"the hash of a key ({TOLD_FORM})",
 }
 
 
@@ -30,7 +30,7 @@ class GivenKeys:
     """Keys as they are, and those that only their keyed hashes are known of; each once, in their order."""
 
     keys: tuple[bytes, ...] = field(repr=False)
-    key_hashes: tuple[bytes, ...] = field(repr=False)
+    key_hashes: tuple[str, ...] = field(repr=False)
 
 
 def given_keys(options: Sequence[tuple[str, Sequence[str]]], path: str | None, form: str) -> GivenKeys:
@@ -48,7 +48,7 @@ def given_keys(options: Sequence[tuple[str, Sequence[str]]], path: str | None, f
         found += [(form, each) for each in _from_file(path, form)]
     return GivenKeys(
         tuple(dict.fromkeys(key for each, key in found if each != "hash")),
-        tuple(dict.fromkeys(key for each, key in found if each == "hash")),
+        tuple(dict.fromkeys(key.decode() for each, key in found if each == "hash")),
     )
 
 
@@ -80,8 +80,6 @@ def _decoded(text: str, form: str, where: str) -> bytes:
         raise InvalidConfig(f"{where} is not {_WANTED[form]}") from None
     if not key:
         raise InvalidConfig(f"{where} is empty: a key has at least one byte")
-    if form == "hash" and len(key) != _HASH_BYTES:
-        raise InvalidConfig(f"{where} is not {_WANTED[form]}")
     return key
 
 
@@ -89,5 +87,5 @@ _DECODERS: Mapping[str, Callable[[str], bytes]] = {
     "text": lambda text: text.encode(),
     "hex": bytes.fromhex,
     "base64": lambda text: base64.b64decode(text, validate=True),
-    "hash": bytes.fromhex,
+    "hash": lambda text: str(told_hash(text)).encode(),
 }

@@ -10,19 +10,20 @@ into a table. Who loses it can't tell any more whether an erasure is done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.regular_file import read_file
 from keptlog.storage.disk import refusal_of, refusal_text
-from keptlog.storage.key_hash import KeyHasher
+from keptlog.storage.key_hash import KeyHasher, ToldHash
 from keptlog.whole_file import create_file, make_folder, warn_of_readers
 
 SECRET_FILE = "erasure.secret"  # noqa: S105  # its name
 _VARIABLE = "KEPTLOG_ERASURE_SECRET"
 _FILE_VARIABLE = "KEPTLOG_ERASURE_SECRET_FILE"
+_PLACES = f"{_FILE_VARIABLE}, {_VARIABLE}, or {SECRET_FILE} in the home"
 _BYTES = 32
 _FORM = f"a secret is at least {2 * _BYTES} hex digits"
 
@@ -49,7 +50,7 @@ def load_hasher(
     if known:
         return known
     if not is_kept:
-        return KeyHasher(new_secret())
+        return KeyHasher(new_secret(), is_kept=False)
     path = home / SECRET_FILE
     _reaching(path, lambda: _make(path, new_secret()))
     return _hasher_of(path, None)
@@ -78,9 +79,28 @@ def require_secret(hasher: KeyHasher, fingerprint: str, where: str) -> None:
     """
     if hasher.fingerprint != fingerprint:
         raise InvalidConfig(
-            f"{where} was made with the erasure secret of fingerprint {fingerprint}, the one here has "
-            f"{hasher.fingerprint}: give the right one ({_FILE_VARIABLE}, {_VARIABLE}, or {SECRET_FILE} in the home)"
+            f"{where} was made with the erasure secret of fingerprint {fingerprint}, {_is_here(hasher)}: "
+            f"give the right one ({_PLACES})"
         )
+
+
+def require_own_hashes(hasher: KeyHasher, hashes: Iterable[ToldHash]) -> None:
+    """Refuse hashes that somebody gives and that were made with another secret: nothing would ever be found.
+
+    Raises:
+        InvalidConfig: naming both by their fingerprints.
+    """
+    for each in hashes:
+        if each.fingerprint != hasher.fingerprint:
+            raise InvalidConfig(
+                f"a hash of a key was made with the erasure secret of fingerprint {each.fingerprint}, "
+                f"{_is_here(hasher)}: hash the keys anew (keptlog erase --hash) where the home's own secret is "
+                f"given ({_PLACES})"
+            )
+
+
+def _is_here(hasher: KeyHasher) -> str:
+    return f"the one here has {hasher.fingerprint}" if hasher.is_kept else "and there is none here yet"
 
 
 def _hasher_of(path: Path, named: str | None) -> KeyHasher:

@@ -15,7 +15,7 @@ CUSTOMER = b"customer-0007"
 
 def asked(world: World, key: bytes, *, by_hash: bool = False, **said: str) -> Any:
     if by_hash:
-        return world.ask_by_hash(world.hasher.hash(key), **said)
+        return world.ask_by_hash(world.eraser.hash_of(key), **said)
     return world.ask(key, **said)
 
 

@@ -87,7 +87,7 @@ def test_a_record_that_came_while_the_topic_was_read_is_erased_too(
         return tombstones(erasure, places)
 
     monkeypatch.setattr(TopicErasure, "_tombstones", and_meanwhile)
-    keys, hashes = ([], [world.hasher.hash(KEY)]) if is_hashed else ([KEY], [])
+    keys, hashes = ([], [world.eraser.hash_of(KEY)]) if is_hashed else ([KEY], [])
     request, eraser = ErasureRequest("r1", ["users"], keys, hashes), world.eraser
     eraser.request(eraser.propose(request, now_ms=world.now_ms), now_ms=world.now_ms)
     assert [key for _, key, value in world.records() if value is None] == [KEY, KEY]

@@ -112,4 +112,4 @@ def test_no_second_one_is_made_while_erasures_wait_that_were_made_with_one_that_
             asked()
     assert not secret.exists()
     kept.rename(secret)
-    assert home.eraser.hash_of(KEY) == world.hasher.hash(KEY).hex()
+    assert home.eraser.hash_of(KEY) == str(world.hasher.told(KEY))

@@ -119,9 +119,7 @@ def test_a_key_gets_its_tombstone_in_every_log_that_has_it(world: World) -> None
 def test_a_key_given_as_its_hash_is_found_in_the_log(world: World) -> None:
     world.create(partitions=2)
     world.append((OTHER, b"1"), (KEY, VALUE), partition=1)
-    eraser = world.eraser
-    request_hash = bytes.fromhex(eraser.hash_of(KEY))
-    world.ask(OTHER, key_hashes=(request_hash,), id="both")
+    world.ask(OTHER, key_hashes=(world.eraser.hash_of(KEY),), id="both")
     tombstones = sorted(each.key or b"" for _, each in world.store.read("users") if each.value is None)
     assert tombstones == [KEY, OTHER]
 
@@ -129,7 +127,7 @@ def test_a_key_given_as_its_hash_is_found_in_the_log(world: World) -> None:
 def test_a_hash_of_no_key_of_the_topic_asks_for_nothing_to_go(world: World) -> None:
     world.create()
     world.append((OTHER, b"1"))
-    only_hash = ErasureRequest("r1", ("users",), key_hashes=(bytes.fromhex(world.eraser.hash_of(KEY)),))
+    only_hash = ErasureRequest("r1", ("users",), key_hashes=(world.eraser.hash_of(KEY),))
     result = world.eraser.request(world.eraser.propose(only_hash, now_ms=world.now_ms), now_ms=world.now_ms)
     assert [each.way for each in result.erasures.values()] == ["tombstone"]
     assert world.records() == [(0, OTHER, b"1")]

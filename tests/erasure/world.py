@@ -115,7 +115,7 @@ class World:
         eraser = self.eraser
         return eraser.request(eraser.propose(request, now_ms=self.now_ms), now_ms=self.now_ms)
 
-    def ask_by_hash(self, *key_hashes: bytes, **how: object) -> ErasureResult:
+    def ask_by_hash(self, *key_hashes: str, **how: object) -> ErasureResult:
         """As ``ask``, by who has nothing but keyed hashes, as a run of Dagster has."""
         request = ErasureRequest(str(how.pop("id", "r1")), ("users",), key_hashes=key_hashes, **how)  # type: ignore[arg-type]
         eraser = self.eraser

@@ -108,7 +108,7 @@ def delete_at_source(frozen: Frozen, topic: str, folder: Path) -> None:
 
 def hash_of(frozen: Frozen, key: str) -> str:
     """Of a key as it is told, in Latin-1."""
-    return open_home(frozen.home, {}).eraser.hash_of(key.encode("latin-1"))
+    return open_home(frozen.home, {}).eraser.hash_of(key.encode("latin-1")).partition(":")[2]
 
 
 @having("readers")

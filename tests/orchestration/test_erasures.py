@@ -198,7 +198,7 @@ def test_an_id_that_nobody_knows_fails_the_verification(world: World, users: str
 
 def test_hashes_are_never_shown_in_full(world: World, users: str) -> None:
     result = run(world, "erase", erase_config(world, users))
-    digest = hash_of(world)
+    digest = hash_of(world).partition(":")[2]
     assert digest not in str(materialized(result))
     events = [event.message or "" for event in result.all_events]
     assert not any(digest in message for message in events)

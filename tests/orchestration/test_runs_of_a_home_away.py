@@ -15,7 +15,7 @@ from tests.orchestration.erasing import KEY, SETTINGS, ask
 from tests.orchestration.ingesting import IngestWorld, ingest_world
 from tests.orchestration.shipped import DEADLINE_CHECK
 
-HASH = "0" * 64
+HASH = f"{'0' * 16}:{'0' * 64}"
 JOBS: dict[str, tuple[str, dict[str, Any]]] = {
     "a clean of what is due": ("clean_logs", {}),
     "a clean by name": ("clean_logs", {"plan": {"logs": ["users-0"]}}),

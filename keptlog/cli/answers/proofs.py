@@ -51,7 +51,7 @@ class ErasureRequestForm(TypedDict):
 
 
 class KeyHashesForm(TypedDict):
-    """`erase --hash`."""
+    """`erase --hash`: with the fingerprint of their secret, as `--key-hash` and the job `erase` take them."""
 
     key_hashes: list[str]
 

@@ -39,6 +39,7 @@ from keptlog.passes.erasures.erasure_request import (
 from keptlog.passes.erasures.key_text import names_hashed_key, names_key, quotes
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
+from keptlog.storage.erasure_secret import require_own_hashes
 from keptlog.table.changes.erasures import RegisterChange
 from keptlog.table.metadata.state import read_open_erasures, remembers_erasures
 from keptlog.table.removal.erasure_look import current_snapshot_of, read_register
@@ -98,20 +99,20 @@ class Eraser:
     purge_interval_ms: int = PURGE_INTERVAL_MS
 
     def hash_of(self, key: bytes) -> str:
-        """The keyed hash of a key, as hex: what may stand in a run's configuration in place of the key.
+        """The keyed hash of a key, with its secret's fingerprint: it may stand in a configuration in place of the key.
 
         Raises:
             InvalidConfig: the home is a copy, or was moved; or it has lost its secret.
         """
         self.store.require_writable()
-        return self.load_hasher().hash(key).hex()
+        return str(self.load_hasher().told(key))
 
     def propose(self, request: ErasureRequest, *, now_ms: int) -> ErasureProposal:
         """What a request would do; changes nothing.
 
         Raises:
-            InvalidConfig: it has no topics or keys, a deadline that has passed, or a key in its id or reason; or the
-                home is a copy, or was moved, so that it could not be asked for here.
+            InvalidConfig: it has no topics or keys, a deadline that has passed, a key in its id or reason, or a hash of
+                another secret; or the home is a copy, or was moved, so that it could not be asked for here.
             UnknownTopic: there is no such topic.
         """
         now_ms = whole_number(now_ms, "now_ms")
@@ -125,7 +126,7 @@ class Eraser:
                 topics[topic] = self._erasure(request, topic, hasher, now_ms).propose()
             except KeptlogError as error:
                 failed[topic] = error
-        key_count = len({*request.key_hashes, *hasher.hashes(request.keys)})
+        key_count = len({*request.hashes, *hasher.hashes(request.keys)})
         return ErasureProposal(request, key_count, topics, failed)
 
     def request(self, proposal: ErasureProposal, *, now_ms: int, progress: Progress = silent) -> ErasureResult:
@@ -199,10 +200,11 @@ class Eraser:
             raise InvalidConfig("there is no key to erase: give one")
         if not request.topics:
             raise InvalidConfig("there is no topic to erase from: name one")
+        require_own_hashes(hasher, request.told_hashes)
         if request.deadline_ms is not None and request.deadline_ms <= now_ms:
             raise InvalidConfig(f"the deadline {iso_time(request.deadline_ms)} has passed: give a later one")
         for what, text in (("id", request.id), ("reason", request.reason)):
-            if names_key(text, request.keys) or names_hashed_key(text, request.key_hashes, hasher):
+            if names_key(text, request.keys) or names_hashed_key(text, request.hashes, hasher):
                 raise InvalidConfig(f"the {what} has a key in it, and would be stored: give one without")
         require_topics(request.topics, self.store.topics(), NOTHING_ASKED)
 

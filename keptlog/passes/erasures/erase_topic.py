@@ -141,7 +141,7 @@ class TopicErasure:
     @property
     def key_hashes(self) -> tuple[str, ...]:
         """Of all keys, sorted, as hex."""
-        hashes = {*self.request.key_hashes, *self.hasher.hashes(self.request.keys)}
+        hashes = {*self.request.hashes, *self.hasher.hashes(self.request.keys)}
         return tuple(sorted(each.hex() for each in hashes))
 
     @property
@@ -189,7 +189,7 @@ class TopicErasure:
             self.store.files,
             self.hasher,
             frozenset(self.request.keys),
-            frozenset(self.request.key_hashes),
+            self.request.hashes,
             self.topic.config.strategy,
         )
         return places.find(logs, since, self._segments_with_keys(logs, since))

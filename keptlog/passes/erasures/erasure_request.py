@@ -11,6 +11,7 @@ from keptlog.log.erasures.erasure_deadline import Hindrance
 from keptlog.log.given.given import text, whole_number
 from keptlog.log.search import FileFindings
 from keptlog.log.words.iso_time import iso_time
+from keptlog.storage.key_hash import TOLD_FORM, ToldHash, told_hash
 
 NOTHING_ASKED = "; nothing was asked for"
 """Ends the message where a topic of a request is not there."""
@@ -27,7 +28,8 @@ class ErasureRequest:
     id: str
     topics: Sequence[str]
     keys: Sequence[bytes] = field(default=(), repr=False)
-    key_hashes: Sequence[bytes] = field(default=(), repr=False)
+    key_hashes: Sequence[str] = field(default=(), repr=False)
+    """With the fingerprint of the secret that made them; one of another secret is refused."""
     deadline_ms: int | None = None
     """Null for what each topic promises by itself."""
     reason: str = ""
@@ -35,10 +37,24 @@ class ErasureRequest:
     """Ingested topics: drop the records here, whatever the source still has."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidConfig if reason or deadline, which are stored, are of another type."""
+        """Raises InvalidConfig if reason or deadline, which are stored, are of another type, or a hash is none."""
         text(self.reason, "the reason of an erasure")
         if self.deadline_ms is not None:
             object.__setattr__(self, "deadline_ms", whole_number(self.deadline_ms, "deadline_ms"))
+        _ = self.told_hashes
+
+    @property
+    def told_hashes(self) -> list[ToldHash]:
+        """What ``key_hashes`` say."""
+        try:
+            return [told_hash(each) for each in self.key_hashes]
+        except (TypeError, ValueError):
+            raise InvalidConfig(f"an entry of key_hashes is no keyed hash: give {TOLD_FORM}") from None
+
+    @property
+    def hashes(self) -> frozenset[bytes]:
+        """The hashes alone."""
+        return frozenset(each.key_hash for each in self.told_hashes)
 
 
 @dataclass(frozen=True, slots=True)
