@@ -290,8 +290,9 @@ class Home:
         """What erases keys from this home's topics, by their deadline."""
         from keptlog.passes.erasures.erase import Eraser, first_secret
         from keptlog.storage.erasure_secret import load_hasher
+        from keptlog.table.chosen import whole
 
-        make = partial(first_secret, self.store, lambda: secrets.token_bytes(32))
+        make = partial(first_secret, whole(self.store), lambda: secrets.token_bytes(32))
         hasher = partial(load_hasher, self.path, os.environ, make)
         engine = self._engine(partial(running_spark, self.path))
         return Eraser(self.store, engine, hasher, new_id, self.broker.keptlog_purge_interval_ms)
