@@ -99,11 +99,15 @@ def test_here_drops_every_record_below_the_log_end_of_the_moment(world: World) -
     assert world.records() == [(1, OTHER, b"1"), (2, KEY, b"new")]
 
 
+@pytest.mark.parametrize("late_ms", [0, HOUR_MS])
 def test_here_that_was_killed_before_its_drop_goes_on_with_the_same_request(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, late_ms: int
 ) -> None:
+    """Also once its deadline has passed."""
     world.create()
     world.ingest({0: (KEY, VALUE)}, 1)
+
+    deadline_ms = world.now_ms + HOUR_MS
 
     def die(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -111,11 +115,12 @@ def test_here_that_was_killed_before_its_drop_goes_on_with_the_same_request(
     with monkeypatch.context() as patched:
         patched.setattr("keptlog.passes.drop.Dropper.drop", die)
         with pytest.raises(KeyboardInterrupt):
-            world.ask(is_here=True)
+            world.ask(is_here=True, deadline_ms=deadline_ms)
+    world.later(late_ms)
     row = world.row()
     assert (row.erasure.state, len(row.blocked)) == ("tombstoned", 1)
     world.ingest({1: (KEY, b"new")}, 2)
-    world.ask(is_here=True)
+    world.ask(is_here=True, deadline_ms=deadline_ms)
     assert world.erasure().state == "compacted"
     assert world.records() == [(1, KEY, b"new")]
 

@@ -118,7 +118,7 @@ class Eraser:
         now_ms = whole_number(now_ms, "now_ms")
         self.store.require_writable()
         hasher = self.load_hasher(is_kept=False)
-        self._require_sound(request, hasher, now_ms)
+        self._require_sound(request, hasher)
         topics: dict[str, TopicProposal] = {}
         failed: dict[str, KeptlogError] = {}
         for topic in dict.fromkeys(request.topics):
@@ -126,6 +126,7 @@ class Eraser:
                 topics[topic] = self._erasure(request, topic, hasher, now_ms).propose()
             except KeptlogError as error:
                 failed[topic] = error
+        _require_time_left(request, topics.values(), now_ms)
         key_count = len({*request.hashes, *hasher.hashes(request.keys)})
         return ErasureProposal(request, key_count, topics, failed)
 
@@ -194,15 +195,13 @@ class Eraser:
                 failed[topic] = _reason(topic, error)
         return ErasureList(tuple(rows), failed)
 
-    def _require_sound(self, request: ErasureRequest, hasher: KeyHasher, now_ms: int) -> None:
+    def _require_sound(self, request: ErasureRequest, hasher: KeyHasher) -> None:
         valid_run_id(request.id)
         if not request.keys and not request.key_hashes:
             raise InvalidConfig("there is no key to erase: give one")
         if not request.topics:
             raise InvalidConfig("there is no topic to erase from: name one")
         require_own_hashes(hasher, request.told_hashes)
-        if request.deadline_ms is not None and request.deadline_ms <= now_ms:
-            raise InvalidConfig(f"the deadline {iso_time(request.deadline_ms)} has passed: give a later one")
         for what, text in (("id", request.id), ("reason", request.reason)):
             if names_key(text, request.keys) or names_hashed_key(text, request.hashes, hasher):
                 raise InvalidConfig(f"the {what} has a key in it, and would be stored: give one without")
@@ -273,6 +272,14 @@ class Eraser:
         moments = [row.next_ms for row in all_rows if row.next_ms is not None and row.erasure.is_open]
         by_id = {each.id: each for each in erasures}
         change.update(by_id, min(moments, default=None) if all_rows else now_ms, is_whole=bool(all_rows))
+
+
+def _require_time_left(request: ErasureRequest, proposed: Iterable[TopicProposal], now_ms: int) -> None:
+    """Refuse a deadline that has passed; a topic that has the request already goes on with it, however late."""
+    if request.deadline_ms is None or request.deadline_ms > now_ms:
+        return
+    if not all(each.is_repeated for each in proposed):
+        raise InvalidConfig(f"the deadline {iso_time(request.deadline_ms)} has passed: give a later one")
 
 
 def _reason(topic: str, error: Exception, keys: Iterable[bytes] = ()) -> KeptlogError:
