@@ -90,11 +90,13 @@ class World:
     ) -> None:
         """What a source has up to an offset, by offset, into partition 0; of now, where no timestamp is given."""
         store, times_ms = self.store, timestamps_ms or {}
-        position = store.source_of(topic).positions[0]
+        known = store.source_of(topic)
+        position, truncations = known.positions[0], known.truncations.get(0, 0)
         stored = [
             Record(offset, key, value, times_ms.get(offset, self.now_ms)) for offset, (key, value) in records.items()
         ]
-        arrival = Arrival(OffsetRange(0, position, position or 0, end), tuple(staged(store, topic, 0, stored)))
+        read = OffsetRange(0, position, position or 0, end, truncations=truncations)
+        arrival = Arrival(read, tuple(staged(store, topic, 0, stored)))
         store.ingest(topic, [arrival], SourceIdentity("there"), 1, new_id())
 
     def clean(self, topic: str = "users") -> None:

@@ -95,6 +95,12 @@ def require_old(step: Retain, log: Log) -> None:
     for segment in step.segments:
         if segment.path not in old:
             raise _stale(step, f"segment {segment.path} is no longer live, or its settings keep it now")
+    # A truncation takes back what lies behind the last record too, and other records may have come there since.
+    removed = {segment.path for segment in step.segments}
+    first_left = next((segment.base_offset for segment in log.segments if segment.path not in removed), None)
+    begins_by = log.log_end_offset if first_left is None else max(first_left, log.log_start_offset)
+    if step.new_log_start_offset > begins_by:
+        raise _stale(step, f"it was to begin at offset {step.new_log_start_offset}, now at {begins_by} at the latest")
 
 
 def _require_live(step: CleanStep | Drop, log: Log) -> None:
