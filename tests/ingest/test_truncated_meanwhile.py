@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import StalePlan
+from keptlog.log.record import Record
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import NamedLogs
 from keptlog.passes.retain import Retainer
 from keptlog.table.changes.truncate import Truncation
 from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World, new_id
+from tests.table.stores import staged
 
 USERS = TopicPartition("users", 0)
 OLD = {"cleanup.policy": "delete", "retention.ms": str(HOUR_MS), "segment.ms": str(HOUR_MS)}
@@ -55,3 +58,15 @@ def test_retention_goes_on_where_only_markers_were_read_again(world: World) -> N
     world.ingest({}, 6)
     store.retain("users", [step], new_id())
     assert (store.logs("users")[0].log_start_offset, world.records()) == (6, [])
+
+
+def test_an_ingest_does_not_land_at_a_position_that_was_reached_again(world: World) -> None:
+    store = world.store
+    lost = staged(store, "users", 0, [Record(6, KEY, b"lost there", world.now_ms)])
+    slow = Arrival(OffsetRange(0, 6, 6, 8), tuple(lost))
+    truncate(world, 2)
+    world.ingest({2: (OTHER, b"2"), 5: (OTHER, b"new")}, 6)
+    with pytest.raises(StalePlan, match="partition 0 was truncated"):
+        store.ingest("users", [slow], SourceIdentity("there"), 1, new_id())
+    assert store.source_of("users").positions == (6,)
+    assert [offset for offset, _, _ in world.records()] == [0, 1, 2, 5]

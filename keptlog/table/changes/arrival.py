@@ -124,6 +124,9 @@ class Ingestion:
             if now != planned:
                 was, is_now = ("none" if each is None else each for each in (planned, now))
                 raise self._stale(f"the position of partition {partition} was {was}, now it is {is_now}")
+            if each.range.truncations != stored.truncations.get(partition, 0):
+                # It may be at the same position again, but what was read there is of the log before.
+                raise self._stale(f"partition {partition} was truncated")
 
     def _state(self, stored: StoredSource, stored_text: str | None) -> dict[str, str]:
         """The properties that change; a source of which nothing new is known stays as it was written."""
