@@ -91,14 +91,15 @@ def delete_records(  # noqa: PLR0913
     """
     log = log_named(place)
     store = home_with(log.topic).store
+    topic_id: str | None = None
     if dry_run or is_asked(yes=yes):
-        preview = _preview(store, log, offset, run_id)
+        topic_id, preview = _preview(store, log, offset, run_id)
         if dry_run:
             _tell_preview(preview, as_json=as_json)
             return
         click.echo(_previewed(preview), err=True)
         confirm("delete these records for good?")
-    deleted = store.delete_records(log, offset, run_id)
+    deleted = store.delete_records(log, offset, run_id, topic_id)
     if as_json:
         row = {
             "topic_partition": str(deleted.topic_partition),
@@ -142,8 +143,10 @@ def log_named(place: Sequence[str]) -> TopicPartition:
     return TopicPartition(topic, number)
 
 
-def _preview(store: LogStore, name: TopicPartition, offset: int, run_id: str | None) -> dict[str, object]:
-    """What would go; it is refused where the deletion would be."""
+def _preview(
+    store: LogStore, name: TopicPartition, offset: int, run_id: str | None
+) -> tuple[str, Mapping[str, object]]:
+    """Of which topic, by its id, what would go; it is refused where the deletion would be."""
     from keptlog.table.changes.retain import DeleteRecords, what_goes  # noqa: PLC0415  # only who asks for a preview needs them
     from keptlog.table.commits.topics import require_partition  # noqa: PLC0415
 
@@ -153,13 +156,14 @@ def _preview(store: LogStore, name: TopicPartition, offset: int, run_id: str | N
     log = store.logs(name.topic)[name.partition]
     is_done = run_id is not None and DeleteRecords(name, offset, run_id, is_new_run=False).has_landed(store.committer)
     start, gone = (log.log_start_offset, ()) if is_done else what_goes(log, offset)
-    return {
+    preview: dict[str, object] = {
         "topic_partition": str(name),
         "log_start_offset": start,
         "segments": len(gone),
         "bytes": total_bytes(gone),
         "log_start_offset_before": log.log_start_offset,
     }
+    return topic.id, preview
 
 
 def _tell_preview(preview: Mapping[str, object], *, as_json: bool) -> None:

@@ -284,11 +284,14 @@ class LogStore:
         with reaching(f"topic {topic} can't be read"):
             SegmentRemoval(topic, steps, run_id).commit(self.committer, self._live_files, self.broker_settings)
 
-    def delete_records(self, topic_partition: TopicPartition, before_offset: int, run_id: str | None) -> DeletionResult:
+    def delete_records(
+        self, topic_partition: TopicPartition, before_offset: int, run_id: str | None, topic_id: str | None = None
+    ) -> DeletionResult:
         """Delete the records of a log below an offset, -1 for all: Kafka's ``DeleteRecords``.
 
         No reader sees them from now on. Segments that lie below it go at once; what is left of one goes with it. A
-        ``run_id`` that has deleted before deletes no more (``is_repeated``); with null it is a new run.
+        ``run_id`` that has deleted before deletes no more (``is_repeated``); with null it is a new run. With
+        ``topic_id`` a later topic of the name keeps its records: StalePlan.
 
         Raises:
             InvalidConfig: the offset lies outside of the log.
@@ -296,7 +299,7 @@ class LogStore:
         """
         name = self._new_id() if run_id is None else run_id
         with reaching(f"topic {topic_partition.topic} can't be read"):
-            deletion = DeleteRecords(topic_partition, before_offset, name, is_new_run=run_id is None)
+            deletion = DeleteRecords(topic_partition, before_offset, name, is_new_run=run_id is None, topic_id=topic_id)
             return deletion.commit(self.committer, self._live_files, self.broker_settings)
 
     def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:

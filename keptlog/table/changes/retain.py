@@ -133,6 +133,8 @@ class DeleteRecords:
     run_id: str
     is_new_run: bool
     """Whether its run id was made for it, so that it can't have deleted before."""
+    topic_id: str | None = None
+    """The topic that is meant; null for the one that has the name."""
 
     def commit(self, committer: Committer, live_files: LiveFiles, broker_settings: Mapping[str, str]) -> DeletionResult:
         """Commit, on whatever the log is then.
@@ -143,6 +145,7 @@ class DeleteRecords:
         Raises:
             UnknownTopic: no such topic or partition.
             InvalidConfig: the offset lies outside of the log, or its run id has deleted before, and nobody knows where.
+            StalePlan: the topic that was meant is gone, and a later one has its name.
         """
         topic, partition = self.topic_partition.topic, self.topic_partition.partition
         change = self._change
@@ -192,7 +195,8 @@ class DeleteRecords:
 
     @property
     def _change(self) -> Change:
-        return log_change(self.topic_partition, self.run_id, DELETE_RECORDS, is_new_run=self.is_new_run)
+        log, is_new_run = self.topic_partition, self.is_new_run
+        return log_change(log, self.run_id, DELETE_RECORDS, is_new_run=is_new_run, topic_id=self.topic_id)
 
     def _earlier(self, landed: LandedChange | None, table: Table) -> _StoredDeletion:
         """What an earlier call of the same run has done; before format 1.1 nobody wrote that down."""

@@ -107,12 +107,18 @@ class Truncation:
     new_id: Callable[[], str]
     is_new_run: bool = True
     """Whether its run id was made for it, so that it can't have truncated before."""
+    topic_id: str | None = None
+    """The topic that is meant, which a preview finds out; null for the one that has the name."""
     _staged: list[str] = field(default_factory=list)
 
     def preview(self, committer: Committer, files: TableFiles) -> TruncationResult:
-        """What ``commit`` would do, or has done before; changes nothing. It raises what that does, too."""
+        """What ``commit`` would do, or has done before; changes nothing. It raises what that does, too.
+
+        What is committed then is for this topic, and not for a later one of its name.
+        """
         with reaching(f"topic {self.topic_partition.topic} can't be read"):
             table = load_topic_table(committer.catalog, self.topic_partition.topic)
+            self.topic_id = str(table.metadata.table_uuid)
             landed = committer.find_earlier(self._change, table)
             return self._earlier(landed) if landed else self._cut(files, table).result
 
@@ -125,7 +131,7 @@ class Truncation:
         Raises:
             UnknownTopic: no such topic or partition.
             InvalidConfig: the log can't be truncated there; says why, and what can be done.
-            StalePlan: others kept committing first; nothing landed.
+            StalePlan: others kept committing first, or the topic is another one now; nothing landed.
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
             LogCorrupt: a segment is damaged.
         """
@@ -158,7 +164,8 @@ class Truncation:
 
     @property
     def _change(self) -> Change:
-        return log_change(self.topic_partition, self.run_id, _TRUNCATION, is_new_run=self.is_new_run)
+        log, is_new_run = self.topic_partition, self.is_new_run
+        return log_change(log, self.run_id, _TRUNCATION, is_new_run=is_new_run, topic_id=self.topic_id)
 
     def _earlier(self, landed: LandedChange | None) -> TruncationResult:
         """What an earlier call of the same run has done.

@@ -63,14 +63,16 @@ class Change:
         return {RUN_ID: self.run_id, COMMIT_ID: self.commit_id or "", OPERATION: operation}
 
 
-def log_change(name: TopicPartition, run_id: str, operation: str, *, is_new_run: bool) -> Change:
+def log_change(
+    name: TopicPartition, run_id: str, operation: str, *, is_new_run: bool, topic_id: str | None = None
+) -> Change:
     """What a run does to one log, once for each operation.
 
     Raises:
         InvalidConfig: the run id is not possible.
     """
     commit_id = commit_id_for(run_id, operation, name.partition)
-    return Change(name.topic, None, commit_id, may_have_landed_since(is_new_run=is_new_run), once_bare=operation)
+    return Change(name.topic, topic_id, commit_id, may_have_landed_since(is_new_run=is_new_run), once_bare=operation)
 
 
 def may_have_landed_since(*, is_new_run: bool) -> int | None:
