@@ -237,7 +237,9 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
     deleted are named: the topic is gone all the same, and the same command, or the next purge, tries again.
     """
     store = home_with(name).store
-    topic_id = None if name in store.being_deleted() else store.describe_topic(name).id
+    from keptlog.table.commits.loading import id_to_delete  # noqa: PLC0415  # the help of all commands opens no catalog
+
+    topic_id = id_to_delete(store.committer.catalog, name)
     if not yes:
         require_consent(f"delete topic {name} and all its records for good?")
     deletion = store.delete_topic(name, clock_ms(), topic_id)

@@ -32,6 +32,7 @@ from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.changes.declaration import Declaration, DeclaredCreation, declared_topic
+from keptlog.table.commits.loading import id_to_delete
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.state import read_source
 from keptlog.table.waiting.side_by_side import side_by_side
@@ -173,7 +174,7 @@ class Applier:
             {name: each for name, each in planned.items() if isinstance(each, KeptlogError)},
             tuple(name for name, each in planned.items() if each is None),
             outage.is_set(),
-            {} if outage.is_set() else self._ids(topics.intersection(wanted)),
+            {} if outage.is_set() else self._ids((topics | going).intersection(wanted)),
         )
 
     def carry_out(self, plan: TopicsPlan, now_ms: int, progress: Progress = silent) -> Applied:
@@ -222,7 +223,7 @@ class Applier:
         found: dict[str, str] = {}
         for name in names:
             with contextlib.suppress(KeptlogError):  # its deletion tells why it can't be read
-                found[name] = str(self.store.load_table(name).metadata.table_uuid)
+                found[name] = id_to_delete(self.store.committer.catalog, name)
         return found
 
     def _planned(self, entry: TopicEntry, topics: set[str], going: set[str]) -> PlannedChange | Refused | KeptlogError:

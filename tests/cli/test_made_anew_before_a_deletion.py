@@ -10,6 +10,9 @@ from keptlog.cli import topics
 from keptlog.errors import StalePlan
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
+from keptlog.table.commits.loading import id_to_delete
+from keptlog.table.namespaces import DELETING, NAMESPACE
+from keptlog.table.removal.deletion import Deletion, TopicDeletion
 from keptlog.table.store import LogStore
 from tests.cli.conftest import Run
 from tests.passes.applying import applier, file
@@ -21,6 +24,20 @@ AGAIN = "was deleted and created again meanwhile; the new one was not deleted"
 
 def _made_anew(store: LogStore, name: str) -> None:
     store.delete_topic(name, NOW_MS)
+    store.create_topic(name, 1, {})
+    store.append(name, [NewRecord(b"new", b"1", NOW_MS, 0)], new_id(), NOW_MS)
+
+
+def _begun(store: LogStore, name: str) -> None:
+    """A topic whose deletion was killed behind its first step."""
+    store.create_topic(name, 1, {})
+    catalog = store.committer.catalog
+    catalog.create_namespace_if_not_exists((DELETING,))
+    catalog.rename_table((NAMESPACE, name), (DELETING, name))
+
+
+def _finished_and_made_anew(store: LogStore, name: str) -> None:
+    assert store.deletion(name, NOW_MS).finish().is_over
     store.create_topic(name, 1, {})
     store.append(name, [NewRecord(b"new", b"1", NOW_MS, 0)], new_id(), NOW_MS)
 
@@ -50,6 +67,55 @@ def test_an_apply_whose_plan_is_older(home: Path) -> None:
     assert isinstance(done.failed["users"], StalePlan)
     assert AGAIN in str(done.failed["users"])
     assert (_keys(store, "users"), store.topics(), list(done.deletions)) == ([b"new"], ["users"], ["other"])
+
+
+def test_a_command_that_is_to_finish_a_deletion(keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_home(home).store
+    _begun(store, "users")
+    monkeypatch.setattr(topics, "require_consent", lambda _: _finished_and_made_anew(store, "users"))
+    told = keptlog("topic", "delete", "users")
+    assert told.code != 0
+    assert f"topic users {AGAIN}" in told.err
+    assert _keys(store, "users") == [b"new"]
+
+
+def test_an_apply_that_is_to_finish_a_deletion(home: Path) -> None:
+    store = open_home(home).store
+    _begun(store, "users")
+    plan = applier(store).plan(file(), ("users",))
+    _finished_and_made_anew(store, "users")
+    done = applier(store).carry_out(plan, NOW_MS)
+    assert AGAIN in str(done.failed["users"])
+    assert _keys(store, "users") == [b"new"]
+
+
+def test_one_who_finishes_the_deletion_leaves_what_was_made_meanwhile(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_home(home).store
+    _begun(store, "users")
+    finish = Deletion._finish
+
+    def finish_and_make_anew(self: Deletion) -> TopicDeletion:
+        done = finish(self)
+        store.create_topic("users", 1, {})
+        return done
+
+    monkeypatch.setattr(Deletion, "_finish", finish_and_make_anew)
+    deletion = store.delete_topic("users", NOW_MS, id_to_delete(store.committer.catalog, "users"))
+    assert (deletion.unfinished, len(deletion.deleted_files)) == (None, 1)
+    assert (store.topics(), store.being_deleted()) == (["users"], [])
+
+
+def test_both_go_where_both_are_there(home: Path) -> None:
+    store = open_home(home).store
+    _begun(store, "users")
+    catalog = store.committer.catalog
+    catalog.rename_table((DELETING, "users"), (DELETING, "aside"))
+    store.create_topic("users", 1, {})
+    catalog.rename_table((DELETING, "aside"), (DELETING, "users"))
+    assert not store.delete_topic("users", NOW_MS, id_to_delete(catalog, "users")).unfinished
+    assert (store.topics(), store.being_deleted()) == ([], [])
 
 
 def test_a_topic_that_is_gone_already_is_not_there(home: Path) -> None:

@@ -35,11 +35,12 @@ from keptlog.table.catalogs.catalog import metadata_locations
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.format import format_of
-from keptlog.table.metadata.loaded import entry_without_metadata, loaded_now, names_in
+from keptlog.table.metadata.loaded import deleting, entry_without_metadata, loaded_now, names_in
 from keptlog.table.metadata.metadata_reading import unreadable
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.deletion import being_deleted
 from keptlog.table.removal.own_folder import goes_on_as
+from keptlog.table.waiting.reaching import reaching
 
 _NOT_METADATA: tuple[type[Exception], ...] = (
     *NO_FILE,
@@ -76,6 +77,19 @@ def load_topic_table(catalog: Catalog, name: str, namespace: str = NAMESPACE) ->
     table = _table(catalog, name, namespace)
     format_of(name, table.properties)
     return table
+
+
+def id_to_delete(catalog: Catalog, name: str) -> str:
+    """The id of the topic that a deletion of this name means: the topic's, or that of one whose deletion was begun.
+
+    Raises:
+        UnknownTopic: there is neither.
+        UnsupportedFormat, LogCorrupt, StorageUnavailable: as for ``load_topic_table``.
+    """
+    with reaching(f"topic {name} can't be loaded"):
+        going = deleting(catalog, name)
+        table = going if going and name not in topic_names(catalog) else load_topic_table(catalog, name)
+    return str(table.metadata.table_uuid)
 
 
 def metadata_location(catalog: Catalog, name: str) -> str:

@@ -47,7 +47,7 @@ from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageU
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
-from keptlog.table.metadata.loaded import loaded_if_there, names_in
+from keptlog.table.metadata.loaded import deleting, loaded_if_there, names_in
 from keptlog.table.metadata.references import References, comparable, comparable_forms, readable_references
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.ahead import require_newest
@@ -143,7 +143,7 @@ class Deletion:
     forgets: Iterable[Callable[[str], None]] = ()
     """What remembers topics, and forgets this one, whoever ends its deletion."""
     topic_id: str | None = None
-    """The topic that is meant; null for the one that has the name."""
+    """The topic that is meant, which may be one whose deletion was begun; null for the one that has the name."""
 
     def delete(self) -> TopicDeletion:
         """Delete a topic, and finish an earlier deletion of this name.
@@ -157,6 +157,7 @@ class Deletion:
         """
         with reaching(f"topic {self.name} can't be deleted"):
             unfinished = self.name in being_deleted(self.catalog)
+            going = deleting(self.catalog, self.name) if unfinished else None
             earlier = self._finish() if unfinished else TopicDeletion(self.name)
             if not earlier.is_over:
                 return earlier
@@ -170,6 +171,10 @@ class Deletion:
                 if unfinished:
                     return earlier
                 raise unknown_topic(self.name, ()) from None
+            except StalePlan:
+                if going and str(going.metadata.table_uuid) == self.topic_id:
+                    return earlier  # it was the topic that was meant
+                raise
             except FileNotFoundError:
                 # A catalog reads what it has renamed, and another call may have ended the deletion by then.
                 if loaded_if_there(self.catalog, NAMESPACE, self.name):
@@ -256,11 +261,6 @@ class Deletion:
         """Whether a topic that an older keptlog made meanwhile has got the folder; its purge sweeps what is left."""
         table = loaded_if_there(self.catalog, NAMESPACE, self.name)
         return table is not None and comparable(table.location()) == comparable(location)
-
-
-def deleting(catalog: Catalog, name: str) -> Table | None:
-    """The table of a topic that is being deleted; null if that is over."""
-    return loaded_if_there(catalog, DELETING, name)
 
 
 @dataclass
