@@ -24,7 +24,7 @@ from keptlog.table.changes.partition_writers import SegmentPaths
 from keptlog.table.changes.staging import StagedPartition, Stager, shifted
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.freshness import require_staged
-from keptlog.table.commits.staged import discarded_if_refused
+from keptlog.table.commits.staged import discard_unreferenced, discarded_if_refused
 from keptlog.table.commits.topics import Topic
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID, Change, may_have_landed_since
@@ -145,11 +145,12 @@ class Append:
             landed = self.committer.commit(change, prepare)
         if landed is None:
             return AppendResult(self.topic.name, _appended(staged), self.paths.run_id)
-        if was_sent:
-            return replace(self._repeated(landed), is_repeated=False)
-        # Another process with the same run id was faster.
-        discard(self.files, staged_paths())
-        return self._repeated(landed)
+        # Another process with the same run id may have been faster, also after this one had been sent.
+        if not was_sent:
+            discard(self.files, staged_paths())
+            return self._repeated(landed)
+        gone = discard_unreferenced(self.committer.catalog, self.files, self.topic.name, staged_paths())
+        return replace(self._repeated(landed), is_repeated=bool(gone))
 
     def _stage(self, records: Iterable[NewRecord], ends: Mapping[int, int]) -> list[StagedPartition]:
         stager = Stager(self.files, self.topic, ends, self.paths, self.now_ms)

@@ -27,6 +27,7 @@ from keptlog.log.source import Arrival, OffsetRange, SourceIdentity, StoredSourc
 from keptlog.log.words.counted import counted
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.freshness import require_staged
+from keptlog.table.commits.staged import discard_unreferenced
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID, Change
 from keptlog.table.metadata.file_metrics import data_file_of
@@ -82,7 +83,11 @@ class Ingestion:
                 return None
             return self._written(fresh, state)
 
-        committer.commit(Change(self.topic, self.topic_id, self._commit_id), prepare)
+        landed = committer.commit(Change(self.topic, self.topic_id, self._commit_id), prepare)
+        if landed:
+            # Another process with the same run id may have been faster: then its segments are live, and not these.
+            staged = [segment.path for each in self.arrivals for segment in each.segments]
+            discard_unreferenced(committer.catalog, files, self.topic, staged)
 
     @property
     def _commit_id(self) -> str:

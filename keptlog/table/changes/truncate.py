@@ -38,7 +38,7 @@ from keptlog.storage.segment_reader import read_row_groups
 from keptlog.table.changes.partition_writers import PartitionWriters, SegmentPaths
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.loading import load_topic_table
-from keptlog.table.commits.staged import discarded_if_refused
+from keptlog.table.commits.staged import discard_unreferenced, discarded_if_refused
 from keptlog.table.commits.topics import require_partition, topic_of
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import Change, log_change
@@ -155,6 +155,8 @@ class Truncation:
 
         with discarded_if_refused(files, lambda: self._staged):
             landed = committer.commit(change, prepare)
+        if landed or len(cuts) > 1:
+            discard_unreferenced(committer.catalog, files, self.topic_partition.topic, self._staged)
         mine = cuts[-1].result if cuts else None
         if mine and (landed is None or self.is_new_run):
             return mine
