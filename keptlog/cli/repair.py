@@ -52,8 +52,10 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
         mend = None if dry_run else partial(home.repairer.mend_notes, topic, new_id(), now_ms=now_ms)
         _mend_notes(home.repairer, topic, mended, mend, as_json=as_json)
         return
-    if not as_json:
-        _print_proposal(proposal, mended)
+    # What an adoption costs nobody can find out once it is done: it is told before, whole, whatever comes then.
+    is_last_look = adopt and not dry_run
+    if is_last_look or not as_json:
+        _print_proposal(proposal, mended, is_whole=is_last_look, err=as_json)
     checks: dict[str, list[CheckResult]] = {}
     if not dry_run:
         if adopt and not yes:
@@ -71,11 +73,11 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
         sys.exit(EXIT_FAILED)
 
 
-def _print_proposal(proposal: RepairProposal, mended: Sequence[str]) -> None:
+def _print_proposal(proposal: RepairProposal, mended: Sequence[str], *, is_whole: bool, err: bool) -> None:
     for name in mended:
-        click.echo(f"{proposal.plan.topic}: written anew: property {name}")
-    for line in _lines(proposal):
-        click.echo(line)
+        click.echo(f"{proposal.plan.topic}: written anew: property {name}", err=err)
+    for line in _lines(proposal, is_whole=is_whole):
+        click.echo(line, err=err)
 
 
 def _mend_notes(
@@ -120,11 +122,11 @@ def _tell_nothing(topic: str, damage: Sequence[str], *, as_json: bool) -> None:
             click.echo(f"  {line}")
 
 
-def _lines(proposal: RepairProposal) -> list[str]:
+def _lines(proposal: RepairProposal, *, is_whole: bool) -> list[str]:
     plan = proposal.plan
     lines = [f"{plan.topic}: {plan.happened}"]
     if plan.is_adoption:
-        lines += _adoption_lines(proposal)
+        lines += _adoption_lines(proposal, is_whole=is_whole)
     else:
         lines += [f"  undone: {each}" for each in plan.foreign]
         lines.append(f"  files that come back: {len(plan.came)}, that go: {len(plan.went)}")
@@ -137,15 +139,15 @@ def _lines(proposal: RepairProposal) -> list[str]:
     return lines
 
 
-def _adoption_lines(proposal: RepairProposal) -> list[str]:
+def _adoption_lines(proposal: RepairProposal, *, is_whole: bool) -> list[str]:
     plan = proposal.plan
     lines = [f"  adopted: {each}" for each in plan.foreign]
     for name, segments in proposal.foreign_segments.items():
-        there = _shown([(segment.base_offset, segment.last_offset) for segment in segments])
+        there = _shown([(segment.base_offset, segment.last_offset) for segment in segments], is_whole=is_whole)
         lines.append(f"  {name}: offsets {there} are as other files have them, whatever was changed in those")
     for name, spans in proposal.lost.items():
         number = sum(last - first + 1 for first, last in spans)
-        lines.append(f"  {name}: LOST, {counted(number, 'acknowledged offset')}: {_shown(spans)}")
+        lines.append(f"  {name}: LOST, {counted(number, 'acknowledged offset')}: {_shown(spans, is_whole=is_whole)}")
     if not proposal.is_exact:
         lines.append("  that may not be exact: the snapshot that the offsets belong to is gone, or files of it")
     elif not proposal.lost:
@@ -171,9 +173,10 @@ def _erasure_lines(proposal: RepairProposal) -> list[str]:
     return [*lines, "  of requests that ended more than 30 days ago only receipts tell (keptlog receipt list)"]
 
 
-def _shown(spans: Sequence[Span]) -> str:
-    texts = [str(first) if first == last else f"{first} to {last}" for first, last in spans[:_SHOWN]]
-    more = len(spans) - _SHOWN
+def _shown(spans: Sequence[Span], *, is_whole: bool) -> str:
+    shown = spans if is_whole else spans[:_SHOWN]
+    texts = [str(first) if first == last else f"{first} to {last}" for first, last in shown]
+    more = len(spans) - len(shown)
     return ", ".join(texts) + (f" and {more} more (all with --json)" if more > 0 else "")
 
 
