@@ -10,14 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.table.snapshots import Snapshot
 
+from keptlog.log.holder import HolderKind, Terms
 from keptlog.passes.repair import Repairer
 from keptlog.table.metadata.references import Manifests, References, references_of
 from keptlog.table.removal.expiry import _follower, expiry_of
+from keptlog.table.removal.held import held_in
 from tests.profiles import examples
 from tests.table.foreign import current_id, roll_back, table_of
-from tests.table.purges import MINUTE_MS, live_paths, paths_of_values
+from tests.table.purges import MINUTE_MS, clock_ms, live_paths, paths_of_values
 from tests.table.snapshots import History
-from tests.table.stores import TOPIC, append_each, create, new_id
+from tests.table.stores import TOPIC, append_each, clean, create, new_id
 
 
 def compared(history: History, expired: list[Snapshot]) -> References:
@@ -129,3 +131,23 @@ def test_what_somebody_has_rolled_back_stays_for_the_delay_from_then_on(tmp_path
     assert lost <= paths_of_values(store)
     store.purge(TOPIC, rolled_back_ms + MINUTE_MS)
     assert paths_of_values(store) == before
+
+
+def test_what_a_tag_keeps_is_not_younger_after_each_purge_and_is_late_after_delay_and_interval(tmp_path: Path) -> None:
+    store = create(tmp_path, config={"file.delete.delay.ms": "0"})
+    append_each(store, [("a", "1")])
+    table = table_of(tmp_path)
+    table.manage_snapshots().create_tag(current_id(tmp_path), "audit").commit()
+    append_each(store, [("a", "2")])
+    clean(store)
+    terms, since_ms = Terms(MINUTE_MS), []
+    for number in range(3):
+        append_each(store, [("b", str(number))])
+        store.purge(TOPIC, clock_ms() + 1)
+        found = held_in(lambda: store.load_table(TOPIC), store.files, terms, clock_ms())
+        since_ms += [each.since_ms for each in found.held if each.kind is HolderKind.TAG]
+    assert since_ms == [table.metadata.snapshots[0].timestamp_ms] * 3
+    late_ms = since_ms[0] + MINUTE_MS + terms.purge_interval_ms + 1
+    tags = [each for each in found.holders(late_ms) if each.kind is HolderKind.TAG]
+    assert tags
+    assert all(each.is_late for each in tags)

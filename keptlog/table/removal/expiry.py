@@ -69,12 +69,17 @@ def replaced_before(table: Table, moment_ms: int) -> list[Snapshot]:
 def replaced_at_ms(table: Table) -> dict[int, int]:
     """Snapshot to when another one took its place; when it was made, if none that is still known has.
 
-    That is one that was built on it, or to which somebody has rolled back.
+    That is one that was built on it, or to which somebody has rolled back. A rollback's entry has a time of its own.
+    Any other entry has that of its snapshot, and may stand behind one whose successor has expired: it says nothing.
     """
     metadata = table.metadata
     made_ms = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots}
     changes = [(snapshot.parent_snapshot_id, snapshot.timestamp_ms) for snapshot in metadata.snapshots]
-    changes += [(before.snapshot_id, after.timestamp_ms) for before, after in pairwise(metadata.snapshot_log)]
+    changes += [
+        (before.snapshot_id, after.timestamp_ms)
+        for before, after in pairwise(metadata.snapshot_log)
+        if after.timestamp_ms != made_ms.get(after.snapshot_id)
+    ]
     replaced_ms: dict[int, int] = {}
     for snapshot_id, at_ms in changes:
         if snapshot_id in made_ms:
