@@ -57,6 +57,29 @@ def test_a_deletion_that_came_and_has_expired_between_two_looks_counts(world: Wo
     assert world.erasure().has_reached(ErasureState.TOMBSTONED)
 
 
+def test_a_deletion_that_came_and_was_cleaned_between_two_looks_waits_for_its_tombstone_to_expire(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+    world.ingest({2: (KEY, None)}, 3)
+    world.later(2 * HOUR_MS)
+    world.clean()
+    world.purge()
+    assert (2, KEY, None) in world.records()
+    for _ in range(2):
+        erasure = world.erasure()
+        assert (erasure.state, erasure.gone) == ("compacted", None)
+    world.later(2 * HOUR_MS)
+    world.clean()
+    assert [key for _, key, _ in world.records()] == [OTHER]
+    expired = world.commits()
+    gone = world.erasure().gone
+    assert gone
+    assert gone.sequence_number >= expired
+    assert world.to_deleted().erasure.state == "deleted"
+    assert world.verified().erasure.state == "verified"
+
+
 def test_a_deletion_that_expired_where_a_clean_was_beyond_the_checkpoint_counts(world: World) -> None:
     """As after a clean in legs, or a repair, and another clean that ended before."""
     delete_and_expire(world)

@@ -172,7 +172,8 @@ class ErasureLook:
     logs: Mapping[int, Log]
     """By partition."""
     live_tombstones: Mapping[int, frozenset[int]]
-    """By partition, which of the offsets that were asked for are still live."""
+    """By partition, which of the offsets that were asked for are still live; of a partition that is not there nobody
+    has looked."""
     current: GoneSince
     """The current snapshot."""
     oldest_sequence_number: int
@@ -217,7 +218,7 @@ def advanced(erasure: Erasure, look: ErasureLook) -> Erasure:
         erasure = reached(erasure, ErasureState.COMPACTED, look.now_ms)
     if erasure.state is not ErasureState.COMPACTED and erasure.state is not ErasureState.UNREFERENCED:
         return erasure
-    if erasure.gone is None and not _live_tombstones(erasure, look):
+    if erasure.gone is None and not _may_have_tombstones(erasure, look):
         erasure = replace(erasure, gone=look.current)
     if erasure.gone is None:
         return erasure
@@ -321,12 +322,13 @@ def covering(log: Log, bound: ErasureBound) -> Sequence[Segment]:
     ]
 
 
-def _live_tombstones(erasure: Erasure, look: ErasureLook) -> bool:
+def _may_have_tombstones(erasure: Erasure, look: ErasureLook) -> bool:
+    """Whether a tombstone of it is live, or nobody has looked."""
     return any(
-        bound.base_offset <= offset < bound.end_offset
+        bound.partition not in look.live_tombstones
+        or any(bound.base_offset <= offset < bound.end_offset for offset in look.live_tombstones[bound.partition])
         for bound in erasure.bounds
         if bound.has_tombstones
-        for offset in look.live_tombstones.get(bound.partition, ())
     )
 
 

@@ -25,7 +25,6 @@ from keptlog.log.erasures.erasure import (
     ErasureWay,
     LookedUntil,
     advanced,
-    is_compacted,
     next_ms,
     tombstones_of,
 )
@@ -87,7 +86,8 @@ class TopicLook:
             current=current_snapshot_of(table),
             oldest_sequence_number=oldest_sequence_number(table),
         )
-        compacted = [each for each in erasures if each.state is ErasureState.COMPACTED or _is_compacted(each, seen)]
+        so_far = [advanced(each, seen) for each in erasures]
+        compacted = [each for each in so_far if each.state is ErasureState.COMPACTED]
         return replace(seen, live_tombstones=self._live_tombstones(compacted, logs))
 
     def _live_tombstones(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> dict[int, frozenset[int]]:
@@ -201,7 +201,3 @@ def _looked_anew(
 def _hashed(places: Sequence[KeyPlace], hasher: KeyHasher) -> list[tuple[KeyPlace, str]]:
     hashes = hasher.hashes(place.key for place in places)
     return [(place, key_hash.hex()) for place, key_hash in zip(places, hashes, strict=True)]
-
-
-def _is_compacted(erasure: Erasure, seen: ErasureLook) -> bool:
-    return erasure.state is ErasureState.TOMBSTONED and is_compacted(erasure, seen)
