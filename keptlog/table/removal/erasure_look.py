@@ -2,6 +2,11 @@
 
 A snapshot that is older than the one in which the records were gone may still show them. Which of those are there, and
 who keeps them, stands in the table. What no snapshot shows, ``held`` finds.
+
+What another program commits to a branch is as old as where it left main: it shows what main showed then.
+
+    main        1 <- 2 <- 3 <- 6        the records are gone in 3
+    branch      1 <- 4 <- 5             4 and 5 are as old as 1, and may show them; without 1 nobody can tell
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import StalePlan
 from keptlog.log.erasures.erasure import Erasure, GoneSince
 from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.lineage import is_ours
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.removal.erasure_register import read_erasures
 
@@ -30,8 +36,8 @@ def current_snapshot_of(table: Table) -> GoneSince:
 
 
 def oldest_sequence_number(table: Table) -> int:
-    """Of all snapshots that are there, whoever keeps them."""
-    return min((snapshot.sequence_number or 0 for snapshot in table.metadata.snapshots), default=0)
+    """Of all snapshots that are there, whoever keeps them; of what is not main's that of where it left main."""
+    return min(_numbers_on_main(table).values(), default=0)
 
 
 def snapshot_ids(table: Table) -> tuple[int, ...]:
@@ -43,12 +49,29 @@ def snapshot_ids(table: Table) -> tuple[int, ...]:
 
 def keepers(table: Table, sequence_number: int) -> list[str]:
     """Tags and branches that keep a snapshot from before that one, ``tag audit``, sorted."""
-    by_id = {snapshot.snapshot_id: snapshot.sequence_number or 0 for snapshot in table.metadata.snapshots}
+    numbers = _numbers_on_main(table)
     return sorted(
         f"{reference.snapshot_ref_type.value} {name}"
         for name, reference in table.metadata.refs.items()
-        if name != _MAIN_BRANCH and by_id.get(reference.snapshot_id, sequence_number) < sequence_number
+        if name != _MAIN_BRANCH and numbers.get(reference.snapshot_id, sequence_number) < sequence_number
     )
+
+
+def _numbers_on_main(table: Table) -> dict[int, int]:
+    """Snapshot to its sequence number, or to that of the last one of main that it comes from; 0 if that has expired."""
+    line = sorted(table.metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
+    parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in line}
+    # keptlog commits to main alone, and a tag may keep one whose line is broken.
+    on_main = {snapshot.snapshot_id for snapshot in line if is_ours(snapshot)}
+    current = table.metadata.current_snapshot_id
+    while current is not None and current in parents:
+        on_main.add(current)
+        current = parents.pop(current)
+    numbers: dict[int, int] = {}
+    for each in line:
+        of_base = numbers.get(each.parent_snapshot_id or 0, 0)
+        numbers[each.snapshot_id] = each.sequence_number or 0 if each.snapshot_id in on_main else of_base
+    return numbers
 
 
 def read_register(files: TableFiles, load: Callable[[], Table]) -> tuple[Erasure, ...]:

@@ -1,0 +1,53 @@
+"""What others commit to a branch is as old as where it left main, for who asks what still shows erased records."""
+
+from __future__ import annotations
+
+from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World
+from tests.table.foreign import current_id, insert, table_of
+
+HIGH_OFFSET = 1000
+
+
+def purged(world: World) -> None:
+    world.later(SECOND_MS)
+    world.purge()
+
+
+def test_a_branch_that_is_committed_to_keeps_a_request_open_also_when_its_base_has_expired(world: World) -> None:
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    base = current_id(world.home, "users")
+    table_of(world.home, "users").manage_snapshots().create_branch(base, "audit").commit()
+    world.ask()
+    assert world.to_deleted().erasure.state == "compacted"
+    head = insert(world.home, HIGH_OFFSET, branch="audit", topic="users")
+    for _ in range(2):
+        purged(world)
+        row = world.row()
+        assert row.erasure.state == "compacted"
+        assert row.blocked[0].startswith("branch audit of users keeps retired segments")
+    metadata = table_of(world.home, "users").metadata
+    ids = {each.snapshot_id for each in metadata.snapshots}
+    assert (head in ids, base in ids) == (True, False)
+    table_of(world.home, "users").manage_snapshots().remove_branch("audit").commit()
+    purged(world)
+    assert world.row().erasure.state == "deleted"
+    assert world.verified().erasure.state == "verified"
+
+
+def test_a_tag_of_later_and_a_branch_that_leaves_main_there_keep_nothing_from_a_request(world: World) -> None:
+    world.create(settings={"delete.retention.ms": "0"})
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask()
+    table = table_of(world.home, "users")
+    table.manage_snapshots().create_branch(current_id(world.home, "users"), "audit").commit()
+    assert world.to_deleted().erasure.gone
+    later = current_id(world.home, "users")
+    table = table_of(world.home, "users")
+    table.manage_snapshots().create_tag(later, "later").create_branch(later, "work").remove_branch("audit").commit()
+    insert(world.home, HIGH_OFFSET, branch="work", topic="users")
+    world.append((OTHER, b"2"))
+    purged(world)
+    world.append((OTHER, b"3"))
+    purged(world)
+    assert world.row().erasure.state == "deleted"
