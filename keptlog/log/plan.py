@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.offset_map import UNBOUNDED
-from keptlog.log.retention import retention_of, why_unsettled
+from keptlog.log.retention import never_old, retention_of, why_unsettled
 from keptlog.log.sections import expirable
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import ANY_BYTES, CleanStep, Compact, Drop, Expire, Retain, Step, in_legs
@@ -153,11 +153,20 @@ def make_retention_plan(logs: Iterable[Log], now_ms: int) -> RetentionPlan:
     steps = [step for log in in_order if (step := retention_step(log, now_ms))]
     retained = {step.topic_partition for step in steps}
     left_alone = {
-        str(log.topic_partition): why_unsettled(log, now_ms) or "no segment is old"
+        str(log.topic_partition): why_unsettled(log, now_ms) or _why_none_is_old(log)
         for log in in_order
         if log.topic_partition not in retained
     }
     return Plan(now_ms, tuple(steps), left_alone)
+
+
+def _why_none_is_old(log: Log) -> str:
+    if log.config.has_retention and log.config.retention_ms >= 0 and never_old(log) in log.segments[:1]:
+        return (
+            "its oldest segment has no timestamps, so that nothing goes by its age: delete its records "
+            "(keptlog delete-records), or set retention.bytes"
+        )
+    return "no segment is old"
 
 
 def why_off(log: Log, broker: BrokerConfig | None) -> str | None:

@@ -35,6 +35,9 @@ from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.setting import as_text
 from keptlog.log.words.units import duration, in_words, size
 
+TIME_SETTINGS = ("cleanup.policy", "retention.ms")
+"""By which the rule by time judges."""
+
 
 class RetentionRule(StrEnum):
     """Why a segment goes."""
@@ -99,12 +102,23 @@ def why_unsettled(log: Log, now_ms: int) -> str | None:
     names = [
         name for name in dict.fromkeys(name for _, names in _RULES for name in names) if name in log.config.unsettled
     ]
-    here = {each.setting.name: as_text(each.value) for each in log.config.resolved}
-    options = " ".join(f"--config {name}={here.get(name, '')}" for name in names)
     return (
         f"segments that are old by this machine's {' and '.join(names)} stay, because another machine may have others "
-        f"and the topic has none; if these are right: keptlog topic alter {log.topic_partition.topic} {options}"
+        f"and the topic has none; if these are right: {how_to_settle(log, names)}"
     )
+
+
+def how_to_settle(log: Log, names: Iterable[str]) -> str:
+    """The command that gives a topic settings of its own, as this machine has them."""
+    here = {each.setting.name: as_text(each.value) for each in log.config.resolved}
+    options = " ".join(f"--config {name}={here.get(name, '')}" for name in names)
+    return f"keptlog topic alter {log.topic_partition.topic} {options}"
+
+
+def never_old(log: Log) -> Segment | None:
+    """The first segment that never goes by its age, and so keeps all behind it: one without timestamps."""
+    shown = (each for each in log.segments if each.last_offset >= log.log_start_offset)
+    return next((each for each in shown if each.largest_timestamp_ms < 0), None)
 
 
 def log_start_after_deletion(log: Log, before_offset: int) -> int:
@@ -162,6 +176,6 @@ def _too_old(log: Log, segments: list[Segment], _log_bytes: int, now_ms: int) ->
 _RULES: tuple[tuple[_Rule, tuple[str, ...]], ...] = (
     (_below_log_start, ()),
     (_above_size, ("cleanup.policy", "retention.bytes")),
-    (_too_old, ("cleanup.policy", "retention.ms")),
+    (_too_old, TIME_SETTINGS),
 )
 """In the order in which they run, each with the settings by which it judges."""

@@ -21,6 +21,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure import ErasureWay, cleanable_ms
 from keptlog.log.holder import ORPHAN_GRACE_MS, PURGE_INTERVAL_MS
+from keptlog.log.retention import TIME_SETTINGS, how_to_settle, never_old
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.words.iso_time import has_date, iso_time, next_time
@@ -72,6 +73,8 @@ def earliest_ms(logs: Iterable[Log], way: ErasureWay, now_ms: int) -> int:
         match way:
             case ErasureWay.HERE:
                 done_ms = now_ms
+            case ErasureWay.RETENTION if never_taken(log, way, log.log_end_offset):
+                done_ms = LONG_MAX
             case ErasureWay.RETENTION:
                 largest_ms = max((each.largest_timestamp_ms for each in log.segments), default=now_ms)
                 done_ms = max(now_ms, largest_ms + max(config.retention_ms, 0))
@@ -93,17 +96,20 @@ def impossible(logs: Iterable[Log], way: ErasureWay, now_ms: int, deadline_ms: i
         for log in logs
         if log.uncleanable and way not in {ErasureWay.HERE, ErasureWay.RETENTION}
     ]
+    never = [never_taken(log, way, log.log_end_offset) for log in logs]
+    found += [each for each in dict.fromkeys(never) if each]
     earliest = earliest_ms(logs, way, now_ms)
     if deadline_ms is None or earliest <= deadline_ms:
         return found
-    found += [each for log in logs for each in _steps(log, way, now_ms)]
-    found.append(
-        Hindrance(
-            f"it can be done {next_time(earliest)} at the earliest, behind the deadline {iso_time(deadline_ms)}",
-            earliest,
-            "lower what stands above with keptlog topic alter, or give a later --by",
+    found += [each for log, why in zip(logs, never, strict=True) if not why for each in _steps(log, way, now_ms)]
+    if has_date(earliest):
+        found.append(
+            Hindrance(
+                f"it can be done {next_time(earliest)} at the earliest, behind the deadline {iso_time(deadline_ms)}",
+                earliest,
+                "lower what stands above with keptlog topic alter, or give a later --by",
+            )
         )
-    )
     return found
 
 
@@ -139,6 +145,31 @@ def why_not_taken(config: TopicConfig, way: ErasureWay) -> str | None:
     if way in {ErasureWay.TOMBSTONE, ErasureWay.SOURCE} and not config.is_compacted:
         return f"waits for a clean, and cleanup.policy is {config.policy_text}: have the topic compacted again"
     return None
+
+
+def never_taken(log: Log, way: ErasureWay, end_offset: int) -> Hindrance | None:
+    """What keeps records below an offset from ever going by their age, where a request waits for that; else null."""
+    config, name = log.config, log.topic_partition
+    is_by_age = way is ErasureWay.RETENTION or (way is not ErasureWay.HERE and not config.is_compacted)
+    if not is_by_age or not config.has_retention or config.retention_ms < 0:
+        return None
+    unsettled = [each for each in TIME_SETTINGS if each in config.unsettled]
+    if unsettled:
+        return Hindrance(
+            f"topic {name.topic} has no {' and no '.join(unsettled)} of its own, and another machine may have others "
+            "than this one, so that nothing goes by its age",
+            None,
+            f"if these are right, {how_to_settle(log, unsettled)}",
+        )
+    segment = never_old(log)
+    if segment is None or segment.base_offset >= end_offset:
+        return None
+    return Hindrance(
+        f"the segment of {name} at offset {segment.base_offset} has no timestamps, so that neither it nor what lies "
+        "behind it ever goes by its age",
+        None,
+        "delete its records (keptlog delete-records), set retention.bytes, or have the topic compacted",
+    )
 
 
 def why_no_promise(config: TopicConfig, way: ErasureWay) -> str:

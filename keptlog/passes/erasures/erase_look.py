@@ -28,7 +28,7 @@ from keptlog.log.erasures.erasure import (
     next_ms,
     tombstones_of,
 )
-from keptlog.log.erasures.erasure_deadline import why_not_taken
+from keptlog.log.erasures.erasure_deadline import never_taken, why_not_taken
 from keptlog.log.sections import cleaned_to
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
@@ -141,7 +141,9 @@ class TopicLook:
                 partitions = {each.partition for each in erasure.bounds if each.has_tombstones}
                 way = ErasureWay(erasure.way)
                 not_taken = dict.fromkeys(why_not_taken(log.config, way) for log in seen.logs.values())
-                return [why for why in not_taken if why] + [
+                there = [each for each in erasure.bounds if each.partition in seen.logs]
+                never = dict.fromkeys(never_taken(seen.logs[each.partition], way, each.end_offset) for each in there)
+                return [str(why) for why in (*not_taken, *never) if why] + [
                     f"{log.topic_partition} is uncleanable: {log.uncleanable.reason}"
                     for number, log in seen.logs.items()
                     if number in partitions and log.uncleanable

@@ -1,0 +1,86 @@
+"""A request that waits for retention is told where that never takes its records: when it is asked for, and later."""
+
+from __future__ import annotations
+
+import pytest
+
+from keptlog.log.record import NewRecord
+from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal
+from keptlog.passes.names import named_logs
+from keptlog.passes.retain import Retainer
+from keptlog.table.metadata.prefixes import CONFIG_PREFIX
+from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, VALUE, World
+from tests.table.foreign import set_properties
+
+SETTINGS = {"cleanup.policy": "delete", "retention.ms": str(HOUR_MS)}
+NO_TIMESTAMP_MS = -1
+
+
+def without_timestamps(world: World) -> None:
+    world.append_records([NewRecord(KEY, VALUE, NO_TIMESTAMP_MS, 0)])
+
+
+def unsettled(world: World) -> None:
+    """As an older keptlog has made the topic."""
+    world.append((KEY, VALUE))
+    set_properties(world.home, {CONFIG_PREFIX + "retention.ms": None}, "users")
+
+
+def proposed(world: World, deadline_ms: int | None = None) -> TopicProposal:
+    request = ErasureRequest("r1", ("users",), (KEY,), deadline_ms=deadline_ms)
+    return world.eraser.propose(request, now_ms=world.now_ms).topics["users"]
+
+
+@pytest.mark.parametrize(
+    ("made", "why", "remedy"),
+    [
+        (without_timestamps, "the segment of users-0 at offset 0 has no timestamps", "keptlog delete-records"),
+        (unsettled, "topic users has no retention.ms of its own", "keptlog topic alter users --config retention.ms="),
+    ],
+)
+def test_where_nothing_goes_by_its_age_a_request_is_told_so_and_stays_blocked(
+    world: World, made: object, why: str, remedy: str
+) -> None:
+    world.create(settings=SETTINGS)
+    made(world)  # type: ignore[operator]
+    for deadline_ms in (None, world.now_ms + 900 * DAY_MS):
+        found = proposed(world, deadline_ms)
+        (told,) = found.hindrances
+        assert told.what.startswith(why)
+        assert told.remedy.find(remedy) >= 0
+        assert found.earliest_ms > (found.deadline_ms or 0)
+    world.ask()
+    world.append((OTHER, b"1"))
+    world.later(400 * DAY_MS)
+    (blocked,) = world.row().blocked
+    assert blocked.startswith(why)
+    assert remedy in blocked
+
+
+def test_what_has_no_timestamps_behind_the_bound_of_a_request_keeps_nothing_from_it(world: World) -> None:
+    world.create(settings=SETTINGS)
+    world.append((KEY, VALUE))
+    world.ask()
+    without_timestamps(world)
+    assert world.row().blocked == ()
+    world.later(2 * HOUR_MS)
+    retained = Retainer(world.store).retain(named_logs(world.store, ["users"]), "r", now_ms=world.now_ms)
+    assert len(retained.committed) == 1
+    assert world.erasure().has_reached("compacted")  # type: ignore[arg-type]
+
+
+def test_a_topic_that_was_compacted_and_is_not_any_more_waits_for_age_as_well(world: World) -> None:
+    world.create(settings={"retention.ms": str(HOUR_MS)})
+    without_timestamps(world)
+    world.ask()
+    assert world.row().blocked == ()
+    world.store.alter_topic("users", {"cleanup.policy": "delete"})
+    (blocked,) = world.row().blocked
+    assert "has no timestamps" in blocked
+
+
+def test_retain_says_what_keeps_a_log_from_going(world: World) -> None:
+    world.create(settings=SETTINGS)
+    without_timestamps(world)
+    plan = Retainer(world.store).plan(world.store.logs("users"), world.now_ms + DAY_MS)
+    assert plan.left_alone["users-0"].startswith("its oldest segment has no timestamps")
