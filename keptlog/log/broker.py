@@ -20,6 +20,7 @@ from keptlog.log.strategy import Strategy
 
 CLEANER_ENABLED = "log.cleaner.enable=true is in the broker settings"
 CLEANER_DISABLED = "log.cleaner.enable=false in the broker settings: no compacted log is cleaned or retained"
+SWITCH_CLEANER_ON = "take log.cleaner.enable=false out of the broker settings"
 
 PURGE_INTERVAL = "keptlog.purge.interval.ms"
 COMMIT_MAX_BYTES = 100 * 2**30

@@ -18,9 +18,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from keptlog.errors import InvalidConfig
+from keptlog.log.broker import SWITCH_CLEANER_ON, BrokerConfig
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure import ErasureWay, cleanable_ms
 from keptlog.log.holder import ORPHAN_GRACE_MS, PURGE_INTERVAL_MS
+from keptlog.log.plan import why_off
 from keptlog.log.retention import TIME_SETTINGS, how_to_settle, never_old
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
@@ -170,6 +172,12 @@ def never_taken(log: Log, way: ErasureWay, end_offset: int) -> Hindrance | None:
         None,
         "delete its records (keptlog delete-records), set retention.bytes, or have the topic compacted",
     )
+
+
+def switched_off(log: Log, way: ErasureWay, broker: BrokerConfig) -> Hindrance | None:
+    """The cleaner, where the broker settings stop it and a request waits for it; else null."""
+    off = None if way is ErasureWay.HERE else why_off(log, broker)
+    return Hindrance(off, None, SWITCH_CLEANER_ON) if off else None
 
 
 def why_no_promise(config: TopicConfig, way: ErasureWay) -> str:

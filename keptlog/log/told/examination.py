@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt
-from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
+from keptlog.log.broker import CLEANER_DISABLED, SWITCH_CLEANER_ON, BrokerConfig
 from keptlog.log.holder import Holder, HolderKind
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.told.conditions import TIMELY_CHECKS, Condition, Level, Matter
@@ -257,12 +257,11 @@ _NEXT_IF_LATE = (
     "keptlog verify {subject}",
 )
 """What is next where only checks broke that the clock breaks: no file is damaged."""
-_SWITCH_ON = "take log.cleaner.enable=false out of the broker settings"
 _NEXT_IF_OFF: dict[Matter, tuple[str, str, str | None]] = {
-    Matter.DEADLINE: (CLEANER_DISABLED, f"{_SWITCH_ON}: it is late, so it is cleaned first", None),
+    Matter.DEADLINE: (CLEANER_DISABLED, f"{SWITCH_CLEANER_ON}: it is late, so it is cleaned first", None),
     Matter.UNCLEANABLE: (
         "what the mark says; it is cleared by the next clean that succeeds, and none is done with the cleaner off",
-        f"mend what it says, and {_SWITCH_ON}: until then no clean is done, also if it is asked for by name",
+        f"mend what it says, and {SWITCH_CLEANER_ON}: until then no clean is done, also if it is asked for by name",
         None,
     ),
 }

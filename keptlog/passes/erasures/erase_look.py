@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.erasures.erasure import (
     Erasure,
     ErasureBound,
@@ -28,7 +29,7 @@ from keptlog.log.erasures.erasure import (
     next_ms,
     tombstones_of,
 )
-from keptlog.log.erasures.erasure_deadline import never_taken, why_not_taken
+from keptlog.log.erasures.erasure_deadline import never_taken, switched_off, why_not_taken
 from keptlog.log.sections import cleaned_to
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
@@ -141,9 +142,11 @@ class TopicLook:
                 partitions = {each.partition for each in erasure.bounds if each.has_tombstones}
                 way = ErasureWay(erasure.way)
                 not_taken = dict.fromkeys(why_not_taken(log.config, way) for log in seen.logs.values())
+                broker = BrokerConfig.of(self.store.broker_settings)
+                off = dict.fromkeys(switched_off(log, way, broker) for log in seen.logs.values())
                 there = [each for each in erasure.bounds if each.partition in seen.logs]
                 never = dict.fromkeys(never_taken(seen.logs[each.partition], way, each.end_offset) for each in there)
-                return [str(why) for why in (*not_taken, *never) if why] + [
+                return [str(why) for why in (*off, *not_taken, *never) if why] + [
                     f"{log.topic_partition} is uncleanable: {log.uncleanable.reason}"
                     for number, log in seen.logs.items()
                     if number in partitions and log.uncleanable

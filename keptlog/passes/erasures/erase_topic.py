@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.engine.search_tasks import KeySearch
 from keptlog.errors import InvalidConfig, StalePlan
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.erasures.erasure import (
     Erasure,
     ErasureBound,
@@ -36,6 +37,7 @@ from keptlog.log.erasures.erasure_deadline import (
     earliest_ms,
     impossible,
     refuse_endless,
+    switched_off,
     why_no_promise,
 )
 from keptlog.log.given.partitioner import partition_for_key
@@ -107,7 +109,7 @@ class TopicErasure:
             deadline_ms=deadline_ms,
             no_promise=no_promise,
             earliest_ms=earliest_ms(logs, way, self.now_ms),
-            hindrances=tuple(impossible(logs, way, self.now_ms, deadline_ms) + self._kept()),
+            hindrances=(*self._off(logs, way), *impossible(logs, way, self.now_ms, deadline_ms), *self._kept()),
             is_repeated=repeated is not None,
         )
 
@@ -175,6 +177,11 @@ class TopicErasure:
             raise InvalidConfig(
                 f"topic {self.topic.name}: request {erasure.id} was made for other keys; give this one another id"
             )
+
+    def _off(self, logs: Sequence[Log], way: ErasureWay) -> list[Hindrance]:
+        """The cleaner, if the broker settings stop it."""
+        broker = BrokerConfig.of(self.store.broker_settings)
+        return [each for each in dict.fromkeys(switched_off(log, way, broker) for log in logs) if each]
 
     def _kept(self) -> list[Hindrance]:
         """Tags and branches that keep what there is now, whatever becomes of it."""
