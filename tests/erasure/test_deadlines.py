@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from keptlog.log.erasures.erasure import ErasureWay
@@ -92,6 +94,21 @@ def test_here_and_by_retention_promise_what_they_take(world: World) -> None:
     request = ErasureRequest("r1", ("old",), (KEY,))
     found = world.eraser.propose(request, now_ms=world.now_ms).topics["old"]
     assert (found.way, found.deadline_ms) == (ErasureWay.RETENTION, world.now_ms + HOUR_MS + PURGES_MS)
+
+
+def test_here_a_replaced_file_of_watermarks_has_its_day_and_is_told_where_the_deadline_is_earlier(world: World) -> None:
+    world.create(settings={"compaction.strategy": "timestamp"})
+    world.ingest({0: (KEY, VALUE), 1: (KEY, None)}, 2)
+    assert proposed(world, is_here=True, deadline_ms=world.now_ms + HOUR_MS).hindrances == ()
+    for _ in range(2):
+        world.later(2 * HOUR_MS)
+        world.clean()
+    assert world.store.logs("users")[0].watermarks_path
+    often = replace(world.eraser, purge_interval_ms=HOUR_MS // 6)
+    found = often.propose(ErasureRequest("r1", ("users",), (KEY,), is_here=True), now_ms=world.now_ms).topics["users"]
+    assert (found.deadline_ms, found.hindrances) == (world.now_ms + GRACE_MS + 2 * (HOUR_MS // 6), ())
+    (told,) = proposed(world, is_here=True, deadline_ms=world.now_ms + HOUR_MS).hindrances
+    assert (told.until_ms, told.remedy) == (world.now_ms + GRACE_MS, "give a later --by")
 
 
 def test_a_deadline_that_can_be_kept_has_nothing_in_its_way(world: World) -> None:

@@ -50,7 +50,7 @@ def default_deadline_ms(
     purges_ms = 2 * (config.file_delete_delay_ms + purge_interval_ms)
     match way:
         case ErasureWay.HERE:
-            lasts_ms = 0
+            lasts_ms = swept_ms(config)
         case ErasureWay.RETENTION:
             lasts_ms = config.retention_ms if config.retention_ms >= 0 else LONG_MAX
         case ErasureWay.TOMBSTONE | ErasureWay.SOURCE:
@@ -100,6 +100,7 @@ def impossible(logs: Iterable[Log], way: ErasureWay, now_ms: int, deadline_ms: i
     ]
     never = [never_taken(log, way, log.log_end_offset) for log in logs]
     found += [each for each in dict.fromkeys(never) if each]
+    found += [each for log in logs for each in _may_be_swept_later(log, way, now_ms, deadline_ms)]
     earliest = earliest_ms(logs, way, now_ms)
     if deadline_ms is None or earliest <= deadline_ms:
         return found
@@ -197,6 +198,17 @@ def watermarks_ms(config: TopicConfig) -> int:
 def swept_ms(config: TopicConfig) -> int:
     """How much longer than a segment a file of watermarks may stay once it is replaced: it goes as orphans do."""
     return max(ORPHAN_GRACE_MS - config.file_delete_delay_ms, 0) if config.strategy.has_versions else 0
+
+
+def _may_be_swept_later(log: Log, way: ErasureWay, now_ms: int, deadline_ms: int | None) -> Sequence[Hindrance]:
+    """A drop replaces the file of watermarks, and a clean may just have: nobody knows here how old that is."""
+    at_ms = now_ms + log.config.file_delete_delay_ms + swept_ms(log.config)
+    if way is not ErasureWay.HERE or not log.watermarks_path or deadline_ms is None or at_ms <= deadline_ms:
+        return ()
+    which = f"a replaced file of watermarks of {log.topic_partition}"
+    return (
+        Hindrance(f"{which} may have the key; if it is new, it goes {next_time(at_ms)}", at_ms, "give a later --by"),
+    )
 
 
 def _cleaned_ms(log: Log, now_ms: int) -> int:
