@@ -13,13 +13,12 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
 import pyarrow as pa
 
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.engine import Engine
-from keptlog.engine.jobs import Result, Task, error_in, result_of
+from keptlog.engine.jobs import Result, Task, durable_result_of, error_in
 from keptlog.engine.shuffle import KeyShuffle
 from keptlog.engine.tasks import Sizes
 from keptlog.errors import KeptlogError, StorageUnavailable
@@ -58,10 +57,9 @@ class InProcessJobs:
         self.progress(doing)
         results = []
         for number, task in enumerate(tasks):
-            with _in_a_task(doing), self.files.durable_at_end() as files:
-                attempt = replace(self._attempt(number), files=files)
+            with _in_a_task(doing):
                 pickled: Task = pickle.loads(pickle.dumps(task))  # noqa: S301  # made here
-                results.append(json.loads(json.dumps(result_of(partial(pickled.run, attempt)))))
+                results.append(json.loads(json.dumps(durable_result_of(pickled.run, self._attempt(number)))))
         for result in results:
             if error := error_in(result):
                 raise error

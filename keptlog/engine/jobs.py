@@ -15,7 +15,7 @@ All cleans run on Spark. The protocol is there to be read, and so that tests can
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -129,7 +129,22 @@ class _Bundle:
         return [segment for task in self.tasks if isinstance(task, ReadsSegments) for segment in task.inputs]
 
     def run(self, attempt: Attempt) -> Result:
+        # Each of them ends with it if what they all wrote is not durable.
+        done = durable_result_of(self._done, attempt)
+        return {"outcomes": [done] * len(self.tasks)} if "error" in done else done
+
+    def _done(self, attempt: Attempt) -> Result:
         return {"outcomes": [result_of(partial(task.run, attempt)) for task in self.tasks]}
+
+
+def durable_result_of(run: Callable[[Attempt], Result], attempt: Attempt) -> Result:
+    """What a task gives once all that it wrote is durable, or the error that it ends with, fit for JSON."""
+
+    def work() -> Result:
+        with attempt.files.durable_at_end() as files:
+            return run(replace(attempt, files=files))
+
+    return result_of(work)
 
 
 def result_of(work: Callable[[], Result]) -> Result:

@@ -15,7 +15,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame
 from keptlog.engine.amount import Amount, amount_of
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.engine import Engine
-from keptlog.engine.jobs import Result, StartJobs, Task, error_in, result_of
+from keptlog.engine.jobs import Result, StartJobs, Task, durable_result_of, error_in
 from keptlog.engine.shuffle import KeyShuffle
 from keptlog.engine.tasks import Sizes
 from keptlog.errors import SparkUnavailable
@@ -97,11 +97,9 @@ class SparkJobs:
         attempt_of = self._attempts(len(descriptions))
 
         def answer(task_id: int, description: bytes) -> str:
-            attempt = attempt_of(task_id)
-            with in_a_task(), attempt.files.durable_at_end() as files:
+            with in_a_task():
                 task: Task = pickle.loads(description)  # noqa: S301  # made above
-                result = result_of(partial(task.run, replace(attempt, files=files)))
-            return json.dumps(result)
+                return json.dumps(durable_result_of(task.run, attempt_of(task_id)))
 
         context = local_context(self.spark)
         if context:

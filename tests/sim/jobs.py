@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from typing_extensions import override
 
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.engine import Engine
-from keptlog.engine.jobs import Result, Task, error_in, result_of
+from keptlog.engine.jobs import Result, Task, durable_result_of, error_in
 from keptlog.progress import Progress
 from keptlog.storage.files import Files
 from tests.in_process import SMALL_CUTS, InProcessJobs, _in_a_task
@@ -51,10 +51,8 @@ class SimulatedJobs(InProcessJobs):
         return results
 
     def _tried(self, number: int, task: Task) -> Result:
-        with self.files.durable_at_end() as files:
-            attempt = replace(self._attempt(number), files=files)
-            pickled: Task = pickle.loads(pickle.dumps(task))  # noqa: S301  # made here
-            found: Result = json.loads(json.dumps(result_of(partial(pickled.run, attempt))))
+        pickled: Task = pickle.loads(pickle.dumps(task))  # noqa: S301  # made here
+        found: Result = json.loads(json.dumps(durable_result_of(pickled.run, self._attempt(number))))
         return found
 
     @override

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
@@ -20,6 +20,7 @@ from typing_extensions import override
 
 from keptlog.storage.damage import damaged
 from keptlog.storage.files import StoredFile
+from keptlog.storage.leftover import discard
 from keptlog.table.io.files import TableFiles
 from keptlog.table.io.metadata_checksums import has_checksum, with_checksum, without_checksum
 from tests.sim.disk import Disk, WatchedDisk
@@ -29,6 +30,7 @@ from tests.sim.world import World
 READ = (Fault.EIO, Fault.CRASH_BEFORE)
 OPEN = (Fault.EIO, Fault.FULL_DISK, Fault.CRASH_BEFORE)
 CLOSE = (Fault.FULL_DISK, Fault.HALF_FILE, Fault.EIO, Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
+SYNC = (Fault.CRASH_BEFORE, Fault.FULL_DISK, Fault.EIO)
 DELETE = (Fault.EIO, Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 
 
@@ -78,6 +80,12 @@ class Storage:
         self.disk.sync(path)
         for watcher in self.watchers:
             watcher.written(path)
+
+    def sync_all(self, paths: Iterable[str]) -> None:
+        """What one task wrote is durable."""
+        self._raise(self.world.seam("sync", "all", SYNC), writes=True)
+        for path in paths:
+            self.sync(path)
 
     def delete(self, path: str) -> None:
         """Gone, or it never was there."""
@@ -197,9 +205,12 @@ class SimulatedFiles(TableFiles):
     def durable_at_end(self) -> Iterator[TableFiles]:
         files = SimulatedFiles(storage=self.storage, waiting=[])
         yield files
-        self.storage.world.seam("sync", "all", (Fault.CRASH_BEFORE, Fault.EIO))
-        for path in files.waiting or ():
-            self.storage.sync(path)
+        paths = files.waiting or []
+        try:
+            self.storage.sync_all(paths)
+        except OSError:
+            discard(self, paths)
+            raise
 
     @override
     def delete(self, path: str) -> None:

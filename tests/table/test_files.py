@@ -7,11 +7,13 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from keptlog.table.io.files import TableFiles
+from keptlog.whole_file import sync
 from tests.storage_errors import unlisted
 from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create, new_records
 
@@ -74,6 +76,42 @@ def test_an_fsync_that_fails_is_not_swallowed(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(os, "fsync", fsync)
     with pytest.raises(OSError, match="No space left"):
         write()
+
+
+def test_files_of_which_one_is_not_durable_at_the_end_are_all_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fsync(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name == "b":
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def write() -> None:
+        with TableFiles().durable_at_end() as files:
+            for name in "abc":
+                files.write_bytes(f"file://{tmp_path}/{name}", b"12345")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="No space left"):
+        write()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_was_deleted_before_the_end_need_not_be_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted = threading.Event()
+
+    def late(path: Path) -> None:
+        assert deleted.wait(10)
+        sync(path)
+
+    monkeypatch.setattr("keptlog.table.io.durable_at_end.sync", late)
+    with TableFiles().durable_at_end() as files:
+        for name in "ab":
+            files.write_bytes(f"file://{tmp_path}/{name}", b"12345")
+        files.delete(f"file://{tmp_path}/a")
+        deleted.set()
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
 
 def test_a_file_whose_writing_fails_is_not_there(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from keptlog.storage.leftover import discard
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.io.remote_files import told_why
 from keptlog.table.waiting.side_by_side import AT_ONCE
@@ -31,14 +32,19 @@ class DurableAtEnd(TableFiles):
 
     _is_durable_later: ClassVar[bool] = True
     pool: ThreadPoolExecutor = field(kw_only=True)
-    _syncs: list[Future[None]] = field(default_factory=list)
+    _syncs: dict[str, Future[None]] = field(default_factory=dict)
     _uploads: dict[str, Future[None]] = field(default_factory=dict)
     _folders: set[Path] = field(default_factory=set)
 
     def wait(self) -> None:
-        """Return when all is durable."""
-        for done in [*self._uploads.values(), *self._syncs, *(self.pool.submit(sync, each) for each in self._folders)]:
-            done.result()
+        """Return when all is durable; if that fails nothing is left, as nobody hears of these files."""
+        folders = [self.pool.submit(sync, each) for each in self._folders]
+        try:
+            for done in [*self._uploads.values(), *self._syncs.values(), *folders]:
+                done.result()
+        except BaseException:
+            discard(self, [*self._uploads, *self._syncs])
+            raise
 
     def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
         self._upload(path)
@@ -47,6 +53,10 @@ class DurableAtEnd(TableFiles):
     def delete(self, path: str) -> None:
         with contextlib.suppress(OSError):
             self._upload(path)
+        local = local_path(path)
+        if local in self._syncs:
+            # It need not be durable any more, and one that is gone can't be fsynced.
+            self._syncs.pop(local).cancel()
         super().delete(path)
 
     def finish(self, sink: pa.NativeFile, path: str) -> None:
@@ -63,7 +73,7 @@ class DurableAtEnd(TableFiles):
         if path.is_dir():
             self._folders.add(path)
         else:
-            self._syncs.append(self.pool.submit(sync, path))
+            self._syncs[str(path)] = self.pool.submit(sync, path)
 
     def _closed(self, sink: pa.NativeFile, path: str) -> None:
         try:
