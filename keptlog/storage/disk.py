@@ -50,7 +50,7 @@ def is_of_reading_too(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno == errno.EMFILE
 
 
-def refusal_text(what: str, path: str, refusal: DiskRefusal) -> str:
-    """One line about a disk that refuses; ``what`` begins it."""
-    place = path.removeprefix("file://")
-    return f"{what}: the disk of {place} {refusal.why}; nothing landed: {refusal.remedy}, then run it again"
+def refusal_text(what: str, path: str, refusal: DiskRefusal, *, is_sure: bool = True) -> str:
+    """One line about a disk that refuses; ``what`` begins it, ``is_sure`` is whether nothing landed."""
+    place, landed = path.removeprefix("file://"), "; nothing landed" if is_sure else ""
+    return f"{what}: the disk of {place} {refusal.why}{landed}: {refusal.remedy}, then run it again"

@@ -142,6 +142,21 @@ def test_a_change_that_is_not_looked_for_names_the_limit_and_does_not_say_that_n
     with pytest.raises(StorageUnavailable, match="ulimit -n") as told:
         store_over(faulty).committer.commit(Change(TOPIC), lambda table: lambda: faulty.commit_table(table, (), ()))
     assert "nothing landed" not in str(told.value)
+    assert (faulty.commits, told.value.is_refused) == (1, True)
+
+
+def test_a_change_that_is_not_looked_for_is_tried_again_while_an_earlier_try_has_no_answer(
+    faulty: FaultyCatalog,
+) -> None:
+    def unanswered(_: Callable[[], CommitTableResponse]) -> CommitTableResponse:
+        raise CommitStateUnknownException("the line was cut")
+
+    fail_to_write(faulty)
+    faulty.faults[0] = unanswered
+    with pytest.raises(StorageUnavailable) as told:
+        store_over(faulty).committer.commit(Change(TOPIC), lambda table: lambda: faulty.commit_table(table, (), ()))
+    assert "nothing landed" not in str(told.value)
+    assert faulty.commits > 2
 
 
 def test_a_read_that_it_keeps_from_a_topic_names_the_limit_and_is_tried_again(

@@ -366,12 +366,14 @@ class _Rounds:
     def require_room(self, error: Exception | None, path: str) -> None:
         """Raises StorageUnavailable if a disk refuses for good; ``path`` is where, unless the error tells better.
 
-        So does a process that may open no more files, once it is sure that nothing landed.
+        So does a process that may open no more files, once there is nothing to be looked for.
         """
-        refusal = error and (disk_refusal_of(error) or (None if self._is_unsure else refusal_of(error)))
+        is_open = self.is_in_doubt or bool(self._unanswered_on)
+        refusal = error and (disk_refusal_of(error) or (None if is_open else refusal_of(error)))
         if refusal:
             place = str(getattr(error, "filename", None) or path)
-            raise StorageUnavailable(refusal_text(str(self.change), place, refusal)).for_good() from error
+            text = refusal_text(str(self.change), place, refusal, is_sure=not self._is_unsure)
+            raise StorageUnavailable(text).for_good() from error
 
     def gave_up(self) -> KeptlogError:
         """The error after the last round."""
@@ -394,7 +396,5 @@ class _Rounds:
     def unknown(self, why: str) -> CommitStateUnknown:
         """The error while it is in doubt."""
         again = f"run again with the same run id, which finds it if it did: --run-id {self.change.run_id}"
-        return CommitStateUnknown(
-            f"{self.change.place}: the catalog did not say whether the commit landed ({why}); "
-            f"{self.change.remedy or again}"
-        )
+        what = f"{self.change.place}: the catalog did not say whether the commit landed ({why})"
+        return CommitStateUnknown(f"{what}; {self.change.remedy or again}")
