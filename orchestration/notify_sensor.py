@@ -27,6 +27,7 @@ from keptlog.passes.watch import (
     is_left,
     spark_evidence,
     without_catalog,
+    without_topics,
 )
 
 NOTIFY_SENSOR = "notify_sensor"
@@ -89,10 +90,19 @@ def _look(tick: Tick, limits: Thresholds) -> Sighting:
         seen = log_store.observer.look(now_ms)
     except (StorageUnavailable, InvalidConfig) as error:
         # With settings that can't be accepted no home can be opened, and no sensor asks for a clean.
-        sighting = without_catalog(error, now_ms)
+        sighting = _of_others(tick, now_ms) or without_catalog(error, now_ms)
     else:
         sighting = home_sighting(log_store.path, seen, limits, lambda: _stopped(tick, now_ms), _chosen(tick))
     return sighting.with_evidence(spark_evidence(tick.why_spark_is_down()))
+
+
+def _of_others(tick: Tick, now_ms: int) -> Sighting | None:
+    """What is to be told where other topics of the home can be had, but none of the sensor's; null if none at all."""
+    chosen = _chosen(tick)
+    try:
+        return without_topics(tick.log_store.of_all.observer.look(now_ms), chosen.is_meant) if chosen else None
+    except KeptlogError:
+        return None
 
 
 def _chosen(tick: Tick) -> Chosen | None:

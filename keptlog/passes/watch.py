@@ -202,14 +202,10 @@ def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bo
         # One condition, and not one for each topic.
         return without_catalog(seen.outage, seen.now_ms)
     read = known - seen.unreadable.keys()
-    unreadable = [
-        unreadable_condition(topic, str(error), is_outage=isinstance(error, StorageUnavailable))
-        for topic, error in seen.unreadable.items()
-    ]
     conditions = [
         *log_conditions(seen.assessments, seen.broker, seen.now_ms, limits),
         *erasure_conditions(seen.open_erasures, seen.now_ms, limits),
-        *unreadable,
+        *_unreadable(seen.unreadable),
     ]
     judged = {
         Matter.DEADLINE: read,
@@ -227,6 +223,20 @@ def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bo
 def without_catalog(why: KeptlogError, now_ms: int) -> Sighting:
     """A look that could not open a catalog, and so saw nothing else."""
     return Sighting(now_ms, (outage_condition(Matter.CATALOG, str(why)),), {Matter.CATALOG: {_NO_TOPIC}})
+
+
+def without_topics(of_all: Overview, is_meant: Callable[[str], bool]) -> Sighting:
+    """A look that could have none of the topics which are meant, while others of the home can be had."""
+    known = {topic for topic in (*of_all.locations, *of_all.unreadable) if is_meant(topic)}
+    found = _unreadable({topic: error for topic, error in of_all.unreadable.items() if topic in known})
+    return Sighting(of_all.now_ms, found, {Matter.UNREADABLE: known, Matter.CATALOG: {_NO_TOPIC}})
+
+
+def _unreadable(errors: Mapping[str, KeptlogError]) -> tuple[Condition, ...]:
+    return tuple(
+        unreadable_condition(topic, str(error), is_outage=isinstance(error, StorageUnavailable))
+        for topic, error in errors.items()
+    )
 
 
 def spark_evidence(why_down: str | None) -> Evidence:

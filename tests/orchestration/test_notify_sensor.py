@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from keptlog.ingest import lag
 from keptlog.notify.checks import checks_file, leave_checks
 from keptlog.notify.ticks import last_ticks
 from keptlog.passes.clean import Cleaner
+from keptlog.table.metadata.logs import ObservedTopic
+from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.notify.servers import HttpInbox, web_server
 from tests.orchestration.conftest import World
@@ -118,6 +121,47 @@ def test_topics_that_a_mount_does_not_look_after_are_left_to_others(world: World
     assert len(told(posts)) == 2
     ticks(CrmAlone(world.path, world.instance, world.now_ms), 4)
     assert len(told(posts)) == 2
+
+
+def test_a_mount_none_of_whose_topics_can_be_had_says_nothing_of_those_of_others(
+    world: World, posts: HttpInbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crm = of_crm_alone(world)
+    with monkeypatch.context() as patch:
+        refuse(patch, "crm.")
+        ticks(crm, 5)
+        assert told(posts) == [("began", "unreadable", "crm.users")]
+    ticks(crm, 3)
+    assert told(posts)[1:] == [("cleared", "unreadable", "crm.users")]
+
+
+def test_a_mount_of_a_home_none_of_whose_topics_can_be_had_says_that_of_all(
+    world: World, posts: HttpInbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crm = of_crm_alone(world)
+    refuse(monkeypatch, "")
+    ticks(crm, 3)
+    assert told(posts) == [("began", "catalog", "all topics")]
+
+
+def of_crm_alone(world: World) -> CrmAlone:
+    """A mount that looks after one of two topics."""
+    for topic in ("crm.users", "sales.orders"):
+        world.topic(topic)
+        world.append(topic, ("a", "1"))
+    return CrmAlone(world.path, world.instance, world.now_ms)
+
+
+def refuse(patch: pytest.MonkeyPatch, prefix: str) -> None:
+    """Let no topic be read whose name begins so."""
+    really = LogStore.observe
+
+    def observe(store: LogStore, topic: str, *given: Any) -> ObservedTopic:
+        if topic.startswith(prefix):
+            raise StorageUnavailable(f"{topic} can't be read: access is denied")
+        return really(store, topic, *given)
+
+    patch.setattr(LogStore, "observe", observe)
 
 
 def test_a_mount_of_some_topics_says_that_a_broker_is_over_only_once_that_has_answered(
