@@ -26,6 +26,7 @@ from keptlog.dagster.assets.last_results import (
     merged,
     results_of,
     told_topic_id,
+    with_few_times,
 )
 from keptlog.dagster.assets.markdown import as_markdown
 from keptlog.dagster.assets.mount import Run, Tick
@@ -153,11 +154,11 @@ def look_at(run: Run, looked: TopicFindings, logs: Sequence[Log], *, every_byte:
 
     With every byte of a log goes a look at the whole storage of the topic; a clean has no time for either.
     """
-    store, began_ms = run.log_store.store, run.now_ms()
+    store = run.log_store.store
     found: dict[int, list[CheckResult]] = {}
     looked_ms, told = dict(looked.looked_ms), set[str]()
     for log in logs:
-        number = log.topic_partition.partition
+        number, began_ms = log.topic_partition.partition, run.now_ms()
         found[number] = list(verify_log(store, log, looked.now_ms, every_byte=every_byte))
         _leave(run, looked.topic, {number: found[number]}, told, in_full=every_byte)
         looked_ms |= _times({number: found[number]}, began_ms, run.now_ms())
@@ -181,10 +182,7 @@ def look_at(run: Run, looked: TopicFindings, logs: Sequence[Log], *, every_byte:
 
 
 def _times(found: Mapping[int, Sequence[CheckResult]], began_ms: int, ended_ms: int) -> dict[tuple[int, str], int]:
-    """When logs were looked at: what is not whole was found before a look ended, what is whole when all looks began.
-
-    That may be earlier than it was read. But whole logs have one time then: a check remembers few (``ROWS``).
-    """
+    """When logs were looked at: what is not whole was found before a look ended, what is whole when it began."""
     results = [(number, each) for number, of_log in found.items() for each in of_log]
     return {(number, each.name): began_ms if each.passed else ended_ms for number, each in results}
 
@@ -285,7 +283,7 @@ def _result(run: Run, name: str, topic: Topic | None, check: Check, seen: _Seen)
     evaluations = last_evaluations(run.context.instance, key)
     topic_id = topic.id if topic else told_topic_id(evaluations)
     before = results_of(evaluations, topic_id, run.now_ms())
-    now = merged(before, seen.results, topic.partitions if topic else None)
+    now = merged(before, with_few_times(before, seen.results), topic.partitions if topic else None)
     wrong = {number: each for number, each in now.items() if each.problem is not None}
     broken = sum(each.is_broken for each in wrong.values())
     checked = sum(each.is_looked_at for each in seen.results.values())

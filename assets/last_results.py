@@ -14,8 +14,9 @@ bounded, however many topic-partitions there are: a row for each time at which s
 that is broken or could not be looked at, at most ``ROWS`` of each kind. Beyond that the oldest share a row, under the
 oldest of their times if they are whole, else under the newest. Two runs may evaluate a check at once, neither knowing
 of the other: so several evaluations are read back, and of each topic-partition the newest result counts. Each result
-has the time of its own look, and a run may tell it hours later: what was found meanwhile is newer. But what is broken
-goes before newer results of those who could not look, or did not read the values.
+has the time of its own look, or an earlier one if it is whole (``with_few_times``), and a run may tell it hours later:
+what was found meanwhile is newer. But what is broken goes before newer results of those who could not look, or did not
+read the values.
 """
 
 from __future__ import annotations
@@ -170,6 +171,21 @@ def merged(before: LastResults, now: LastResults, partitions: int | None) -> dic
         if is_first or found[WHOLE_TOPIC].at_ms < _read_ms(found.items()):
             del found[WHOLE_TOPIC]
     return {number: each for number, each in found.items() if partitions is None or number < partitions}
+
+
+def with_few_times(before: LastResults, now: LastResults) -> dict[int, LastResult]:
+    """The same, where logs that were found whole share an earlier time: it has a row, and there are few (``ROWS``).
+
+    No log gets one at which something was known to be wrong with it: that would outweigh it again.
+    """
+    shared, shared_ms = dict(now), -1
+    whole = [number for number, each in now.items() if each.problem is None]
+    for number in sorted(whole, key=lambda number: now[number].at_ms):
+        known = before.get(number)
+        if shared_ms < 0 or (known and known.problem is not None and known.at_ms >= shared_ms):
+            shared_ms = now[number].at_ms
+        shared[number] = replace(now[number], at_ms=shared_ms)
+    return shared
 
 
 def as_table(results: LastResults) -> dg.TableMetadataValue:

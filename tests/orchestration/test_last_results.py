@@ -22,6 +22,7 @@ from keptlog.dagster.assets.last_results import (
     last_results,
     merged,
     results_of,
+    with_few_times,
 )
 from tests.orchestration.conftest import DAY_MS, World
 
@@ -213,3 +214,12 @@ def test_an_evaluation_that_can_not_be_understood_tells_nothing_and_breaks_no_ch
 
     assert last_results(world.instance, check, None, world.now_ms) == {}
     assert world.run_job("verify", dg.RunRequest()).success
+
+
+def test_logs_that_were_broken_while_a_run_went_on_share_one_time_behind_that_and_the_others_the_first() -> None:
+    before = {number: LastResult(NOW_MS + 500, "its disk is away") for number in range(100)}
+    now = {number: LastResult(NOW_MS + 10 * number, None) for number in range(200)}
+    found = merged(before, with_few_times(before, now), None)
+    assert {number for number, each in found.items() if each.is_broken} == set(range(50))
+    assert len({each.at_ms for each in found.values() if not each.is_broken}) == 2
+    assert min(found[number].at_ms for number in range(50, 100)) >= NOW_MS + 500

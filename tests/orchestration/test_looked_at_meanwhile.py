@@ -136,6 +136,23 @@ def test_a_log_whose_clean_landed_after_this_run_had_loaded_it_as_uncleanable_is
     assert checks(users)["cleaned"][0] == "green"
 
 
+def test_a_log_that_was_found_broken_and_mended_before_this_run_read_it_is_whole(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_first(*given: Any, **named: Any) -> list[CheckResult]:
+        monkeypatch.setattr(VERIFY_LOG, verify_log)
+        mend = users.break_segment("users", partition=1)
+        assert not verify(users, "users-1").success
+        mend()
+        return list(verify_log(*given, **named))
+
+    monkeypatch.setattr(VERIFY_LOG, read_first)
+    assert verify(users).success
+
+    assert checks(users)["G1"][0] == "green"
+    assert broken_checks(users.path) == {}
+
+
 def test_all_logs_that_a_run_found_whole_share_a_row_of_the_few_that_are_remembered(users: World) -> None:
     assert verify(users).success
     assert [row["partitions"] for row in last_results(users, "G1")] == ["0-1"]
