@@ -33,7 +33,7 @@ from keptlog.dagster.orchestration.in_flight import (
     stopped_logs,
     topics_in_flight,
 )
-from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, outages_of, recent_outages
+from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.log.erasures.open_erasures import ErasureNeed
@@ -75,12 +75,10 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A run that this sensor has asked for: when, and what became of it."""
+    """A run that this sensor has asked for, and when."""
 
     run_id: str
     at_ms: int
-    is_stopped: bool
-    """Whether an outage has stopped the run."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ class _Job:
         """When it may be asked for again; 0 for at once."""
         past = [each for each in self.asked.get(wanted.name, ()) if is_past(each.at_ms, now_ms)]
         last = max(past, key=attrgetter("at_ms"), default=None)
-        if last is None or last.is_stopped:
+        if last is None or last.run_id in self.outages.runs(wanted.name):
             return self.outages.retry_at_ms(wanted.name, wanted.topic)
         return last.at_ms + AGAIN_MS[self.name] if last.at_ms >= wanted.since_ms else 0
 
@@ -227,15 +225,12 @@ def _stopped(run: dg.DagsterRun, job_name: str) -> list[str]:
 def _asked_before(own: OwnRuns) -> Mapping[str, Mapping[str, Sequence[_Asked]]]:
     """By job and name, the last runs that this sensor asked for."""
     found: dict[str, dict[str, list[_Asked]]] = defaultdict(lambda: defaultdict(list))
-    records = own.records(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS)
+    runs = own.runs(tags={TRIGGER_TAG: TRIGGER}, limit=_RUNS)
     for job_name in AGAIN_MS:
-        of_job = [record for record in records if own.is_of(record.dagster_run, job_name)]
-        outages = outages_of(of_job, partial(_stopped, job_name=job_name), _most_unbegun(job_name))
-        for run in (record.dagster_run for record in of_job):
-            asked_ms = _asked_ms(run)
-            stopped = _stopped(run, job_name) if run.run_id in outages else ()
+        of_job = [run for run in runs if own.is_of(run, job_name)]
+        for run in of_job:
             for name in _named(run, job_name):
-                found[job_name][name].append(_Asked(run.run_id, asked_ms, name in stopped))
+                found[job_name][name].append(_Asked(run.run_id, _asked_ms(run)))
     return found
 
 

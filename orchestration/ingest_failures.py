@@ -29,7 +29,7 @@ from keptlog.dagster.orchestration.in_flight import (
     ingested_topics,
     stopped_ingests,
 )
-from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, outages_of, recent_outages
+from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, failed_records, outages_among, outages_of
 from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
 from keptlog.log.given.past import is_past
 from keptlog.log.topic_partition import TopicPartition
@@ -38,7 +38,7 @@ from keptlog.log.uncleanable import Backoff
 ASKED_AT_TAG = "keptlog/ingest_asked_at"
 """On a run that the sensor has asked for: JSON with the position of each topic-partition; null if it was never read."""
 _RUNS = 100
-"""So many failed runs are looked back at; at the longest pause that is days. Of those that succeeded, as many."""
+"""So many runs are looked back at that somebody has cancelled, and as many that succeeded."""
 _ALL = ""
 
 
@@ -87,14 +87,14 @@ class IngestFailures:
 
 def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailures:
     """What the failed runs of the ingest job tell, and cancelled ones; a time that is still to come says nothing."""
-    statuses = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-    records = own.records(*statuses, job_name=INGEST_JOB_NAME, limit=_RUNS)
-    stopped = outages_of(records, stopped_ingests, MOST_UNBEGUN)
+    # Apart, or a hundred that somebody has cancelled would hide all that failed.
+    failed = failed_records(own, INGEST_JOB_NAME)
+    cancelled = own.records(dg.DagsterRunStatus.CANCELED, job_name=INGEST_JOB_NAME, limit=_RUNS)
+    stopped = outages_of(failed, stopped_ingests, MOST_UNBEGUN)
+    died = [record for record in failed if record.dagster_run.run_id not in stopped]
     failures = [
         (record, name, failure)
-        for record in records
-        if record.dagster_run.run_id not in stopped
-        and (record.dagster_run.status is dg.DagsterRunStatus.FAILURE or has_ended_lately(record))
+        for record in (*died, *filter(has_ended_lately, cancelled))
         for name, failure in _failures_of(record, now_ms)
     ]
     succeeded = _last_successes(own) if any(failure.position is None for _, _, failure in failures) else {}
@@ -106,7 +106,7 @@ def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailur
         is_over = failure.position is None and record.storage_id <= last_id
         if is_past(failure.at_ms, now_ms) and not is_over:
             by_name[name].append(failure)
-    outages = recent_outages(own, INGEST_JOB_NAME, stopped_ingests, now_ms, MOST_UNBEGUN)
+    outages = outages_among(failed, stopped, stopped_ingests, now_ms)
     return IngestFailures(dict(by_name), dict(runs_by_name), backoff, outages)
 
 

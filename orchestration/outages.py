@@ -16,7 +16,7 @@ was stopped needs a new key in any case.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -97,9 +97,23 @@ def recent_outages(
     most_unbegun: int | None = None,
 ) -> Outages:
     """What the failed runs of a job tell; ``names_of`` and ``most_unbegun`` as for ``outages_of``."""
+    records = failed_records(own, job_name)
+    return outages_among(records, outages_of(records, names_of, most_unbegun), names_of, now_ms)
+
+
+def failed_records(own: OwnRuns, job_name: str) -> Sequence[dg.RunRecord]:
+    """The runs of a job that are judged together: whether one is stopped is told by how many are so before it."""
+    return own.records(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS)
+
+
+def outages_among(
+    records: Sequence[dg.RunRecord],
+    stopped: Mapping[str, ToldOutage],
+    names_of: Callable[[dg.DagsterRun], Iterable[str]],
+    now_ms: int,
+) -> Outages:
+    """What those of the runs tell that are ``stopped``."""
     by_name: dict[str, dict[str, int]] = defaultdict(dict)
-    records = own.records(dg.DagsterRunStatus.FAILURE, job_name=job_name, limit=_RUNS)
-    stopped = outages_of(records, names_of, most_unbegun)
     for record in records:
         run = record.dagster_run
         if told := stopped.get(run.run_id):

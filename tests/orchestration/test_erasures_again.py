@@ -254,3 +254,17 @@ def test_a_run_that_an_outage_did_not_stop_is_asked_for_no_sooner_because_one_be
         world.now_ms += MINUTE_MS
 
     assert "users was to be looked through already, again at" in world.skips(erasure_sensor)
+
+
+def test_a_clean_that_counts_as_dead_is_not_asked_for_again_as_one_that_an_outage_stopped(world: World) -> None:
+    """Three others of the same log have never begun before it; this sensor had not asked for them."""
+    world.now_ms = time.time_ns() // 1_000_000 - 2 * HOUR_MS
+    world.topic("users", 1, **SETTINGS)
+    world.append("users", (KEY, "1"), ("other", "1"), age_ms=0)
+    due(world)
+    (request,) = world.requests(erasure_sensor)
+    for tags in ({}, {}, {}, request.tags):
+        run = world.instance.create_run_for_job(clean_logs, run_config=request.run_config, tags=dict(tags))
+        world.instance.report_run_failed(run)
+    world.now_ms = time.time_ns() // 1_000_000 + 6 * MINUTE_MS
+    assert "users-0 was to be cleaned already, again at" in world.skips(erasure_sensor)

@@ -6,11 +6,14 @@ import time
 from pathlib import Path
 
 import dagster as dg
+import pytest
 import yaml
 from dagster._core.events import DagsterEvent, DagsterEventType
 
+from keptlog.dagster.orchestration import ingest_failures, outages
 from keptlog.dagster.orchestration.ingest_failures import recent_failures
 from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from tests.orchestration.conftest import HOUR_MS, World
 from tests.orchestration.ingesting import asked_by, ingest_world
@@ -85,6 +88,29 @@ def test_the_fourth_ingest_within_an_hour_is_a_failed_one(tmp_path: Path) -> Non
             failures.append(len(known.by_name))
 
         assert failures == [0, 0, 0, 1]
+
+
+def test_the_fourth_ingest_is_a_failed_one_also_where_others_were_cancelled_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So many that no more runs are looked back at."""
+    monkeypatch.setattr(ingest_failures, "_RUNS", 5)
+    monkeypatch.setattr(outages, "_RUNS", 5)
+    with ingest_world(tmp_path / "home") as here:
+        instance, here.world.now_ms = here.world.instance, time.time_ns() // 1_000_000
+        here.produce("users", ("a", "1"))
+        here.knows("users", 0, 0, 0, 0)
+        (request,) = here.world.requests(ingest_lag_sensor)
+        for _ in range(4):
+            never_begins(here.world, ingest_kafka, request)
+        for _ in range(3):
+            others = {"ops": {"ingest": {"config": {"topics": ["orders"]}}}}
+            instance.report_run_canceled(instance.create_run_for_job(ingest_kafka, run_config=others))
+
+        known = recent_failures(OwnRuns(instance), Backoff(1, 1), here.world.now_ms)
+
+        assert "users-0" in known.by_name
+        assert len(known.runs(TopicPartition("users", 0))) == 4
 
 
 def test_a_retention_is_asked_for_at_the_next_tick_however_many_never_began(world: World) -> None:
