@@ -152,7 +152,8 @@ class Ingest:
         if plans.source.is_copy:
             return plans
         stored, failed = self._stored([each.plan.topic for each in plans.topics if not each.is_new])
-        return plans.up_to(plans.source.survey(stored), stored, failed)
+        looked_ms = self.clock_ms()
+        return plans.up_to(plans.source.survey(stored), stored, failed, looked_ms)
 
     def _stored(self, topics: Collection[str]) -> tuple[dict[str, StoredSource | None], dict[str, KeptlogError]]:
         """What each topic here remembers, null for one that does not exist; and those that can't be read."""

@@ -71,10 +71,12 @@ class IngestPlans:
         survey: Survey,
         stored: Mapping[str, StoredSource | None],
         failed: Mapping[str, KeptlogError],
+        looked_ms: int,
     ) -> IngestPlans:
         """What there is to do, up to where the source ends by a later survey; what is not here stays as it is.
 
-        A topic here that could not be read then, which ``failed`` says, has nothing to do.
+        A topic here that could not be read then, which ``failed`` says, has nothing to do. The survey began no earlier
+        than ``looked_ms``.
         """
         plans = [each.plan for each in self.topics]
         names = {str(TopicPartition(plan.topic, each.partition)) for plan in plans for each in plan.ranges}
@@ -90,7 +92,7 @@ class IngestPlans:
                 return planned
             if not found:
                 return None
-            plan = with_leader_epochs(with_later_ends(planned.plan, found), known, found)
+            plan = with_leader_epochs(with_later_ends(planned.plan, found, looked_ms), known, found)
             return replace(planned, plan=plan)
 
         topics = tuple(filter(None, map(up_to_there, self.topics)))

@@ -56,8 +56,7 @@ def with_times(
     logs = {log.partition: log for log in found.logs}
 
     def timed(each: OffsetRange) -> OffsetRange:
-        there_ms = logs[each.partition].as_of_ms
-        as_of_ms = now_ms if there_ms is None else min(there_ms, now_ms)
+        as_of_ms = logs[each.partition].ends_as_of_ms(now_ms)
         since_ms = now_ms if each.is_first else stored.as_of_ms.get(each.partition)
         return replace(each, position_as_of_ms=since_ms, end_as_of_ms=as_of_ms)
 

@@ -118,6 +118,10 @@ class SourceLog:
             return None
         return min([start for later, start in self.epoch_starts if later > epoch], default=self.end_offset)
 
+    def ends_as_of_ms(self, looked_ms: int) -> int:
+        """As of when it ends where it does, for somebody who began to look at this time."""
+        return looked_ms if self.as_of_ms is None else min(self.as_of_ms, looked_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceTopic:
@@ -250,8 +254,11 @@ def with_truncations(plan: IngestPlan, stored: StoredSource) -> IngestPlan:
     return replace(plan, ranges=tuple(ranges))
 
 
-def with_later_ends(plan: IngestPlan, found: SourceTopic) -> IngestPlan:
-    """The plan, up to where its logs end by a later look; what could not be seen then is left out."""
+def with_later_ends(plan: IngestPlan, found: SourceTopic, looked_ms: int) -> IngestPlan:
+    """The plan, up to where its logs end by a later look; what could not be seen then is left out.
+
+    ``looked_ms`` is no later than that look, which comes before the reading of what is planned.
+    """
     logs = {log.partition: log for log in found.logs}
     stopped = dict(plan.stopped)
     ranges: list[OffsetRange] = []
@@ -259,8 +266,10 @@ def with_later_ends(plan: IngestPlan, found: SourceTopic) -> IngestPlan:
         log = logs.get(each.partition)
         if log is None and found.is_whole:
             stopped[each.partition] = NO_PARTITION
-        elif log and log.end_offset > each.end_offset:
-            ranges.append(replace(each, end_offset=log.end_offset, end_epoch=log.leader_epoch))
+        elif log and log.end_offset >= each.end_offset:
+            epoch = log.leader_epoch if log.end_offset > each.end_offset else each.end_epoch
+            later = replace(each, end_offset=log.end_offset, end_epoch=epoch, end_as_of_ms=log.ends_as_of_ms(looked_ms))
+            ranges.append(replace(later, position_as_of_ms=looked_ms) if each.is_first else later)
         elif log:
             ranges.append(each)
     return replace(plan, ranges=tuple(ranges), stopped=stopped)

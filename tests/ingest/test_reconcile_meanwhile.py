@@ -10,6 +10,7 @@ import pytest
 
 from keptlog.errors import StorageUnavailable
 from keptlog.log.source import IngestPlan
+from tests.ingest.directories import COMPACT
 from tests.ingest.test_reconcile import DAY_MS, Scene
 from tests.ingest.test_reconcile_busy import BusyTopic, Meanwhile
 from tests.logs import open_store
@@ -140,6 +141,46 @@ def test_a_value_that_makes_way_for_a_newer_one_in_a_long_comparison_has_lost_no
     assert [each.reconciled for each in result.committed] == [1]
     source.after_the_look = None
     assert not scene.bring(source, reconcile=True).failed
+    assert scene.state() == source.state()
+
+
+def test_after_a_long_comparison_an_ingest_goes_on_without_another(scene: Scene, source: BusyTopic) -> None:
+    """All that was there when it ended is here; what comes while the rest is read is not."""
+
+    def an_hour_goes_by() -> None:
+        scene.now_ms += DAY_MS // 24
+
+    def a_day_goes_by() -> None:
+        scene.now_ms += DAY_MS + 1
+        source.after_the_look = an_hour_goes_by
+
+    source.before_the_look = a_day_goes_by
+    before_ms = scene.now_ms
+    result = scene.bring(source, reconcile=True)
+    assert not result.failed
+    assert [each.reconciled for each in result.committed] == [1]
+    assert scene.store.source_of("t").as_of_ms == {0: before_ms + 1 + DAY_MS + 1}
+    source.after_the_look = None
+    source.put(bob="2", gus="1", hal="1")
+    source.put(bob="3")
+    source.clean(drop_tombstones=True)
+    assert not scene.bring(source).failed
+    assert scene.state() == source.state()
+
+
+def test_what_is_read_for_the_first_time_after_a_long_comparison_was_not_read_for_long(scene: Scene) -> None:
+    scene.store.create_topic("t", 1, COMPACT)
+    source = BusyTopic()
+    source.put(ada="1", bob="1", cat="1")
+    source.put(bob="2")
+    source.clean(drop_tombstones=True)
+
+    def a_day_goes_by() -> None:
+        scene.now_ms += DAY_MS + 1
+
+    source.before_the_look = a_day_goes_by
+    result = scene.bring(source, reconcile=True)
+    assert (result.failed, result.warnings) == ({}, ())
     assert scene.state() == source.state()
 
 
