@@ -240,13 +240,18 @@ class Reconciliation:
         return left
 
     def _without_newer(self, source: Source, intake: Intake, keys: set[bytes]) -> set[bytes]:
-        """Keys of which nothing lies behind what was read, as far as the source has come by now."""
+        """Keys of which nothing lies behind what was read, as far as the source has come by now.
+
+        None if its beginning has come past what was read: what was removed there was deleted by nobody.
+        """
         name, end_offset = intake.topic_partition, intake.range.end_offset
         left = set(keys)
         for _ in range(0 if source.is_copy else _LOOKS_BEHIND):
             if not left:
                 break
             identity, log = self._log_there(source, name)
+            if log.log_start_offset > end_offset:
+                return set()
             if log.end_offset <= end_offset:
                 break
             stretch = OffsetRange(name.partition, end_offset, end_offset, log.end_offset)

@@ -251,3 +251,25 @@ def test_a_key_that_is_deleted_beside_what_retention_removes_stops_it(scene: Sce
     result = scene.bring(slow, reconcile=True)
     assert not result.committed
     assert "keys that were there have gone meanwhile" in str(result.failed["t-0"])
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_key_that_may_have_come_again_in_what_retention_has_removed_by_now_stays(
+    scene: Scene, slow: SlowTopic, left: int, is_long: bool
+) -> None:
+    """That records are lost there the next ingest says."""
+
+    def retention_is_faster() -> None:
+        slow.put(dan="2", gus="1", hal="1")
+        slow.retain(slow.end - left)
+
+    slow.meanwhile, slow.pass_a_day = retention_is_faster, slow.pass_a_day if is_long else None
+    result = scene.bring(slow, reconcile=True)
+    assert not result.failed
+    assert [each.reconciled for each in result.committed] == [0]
+    assert scene.state() == {"ada": "1", "bob": "1", "cat": "2", "dan": "1", "eve": "1", "fay": "1"}
+    slow.meanwhile = None
+    assert f"offsets 8 to {10 - left} are no longer at its source" in str(scene.bring(slow).failed["t-0"])
+    assert not scene.bring(slow, skip_lost=True).failed
+    assert scene.state().items() >= slow.state().items()
