@@ -148,7 +148,7 @@ class Ingest:
         return IngestResult(run_id, tuple(run.created), tuple(run.committed), failed, warnings)
 
     def _up_to_now(self, plans: IngestPlans) -> IngestPlans:
-        """The plans of what was compared, up to where its source ends by now (``keptlog.ingest.reconcile``)."""
+        """The plans of what was compared, in what its source holds by now (``keptlog.ingest.reconcile``)."""
         if plans.source.is_copy:
             return plans
         stored, failed = self._stored([each.plan.topic for each in plans.topics if not each.is_new])

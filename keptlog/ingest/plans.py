@@ -73,7 +73,7 @@ class IngestPlans:
         failed: Mapping[str, KeptlogError],
         looked_ms: int,
     ) -> IngestPlans:
-        """What there is to do, up to where the source ends by a later survey; what is not here stays as it is.
+        """What there is to do, in what the source holds by a later survey; what is not here stays as it is.
 
         A topic here that could not be read then, which ``failed`` says, has nothing to do. The survey began no earlier
         than ``looked_ms``.

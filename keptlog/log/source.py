@@ -255,7 +255,7 @@ def with_truncations(plan: IngestPlan, stored: StoredSource) -> IngestPlan:
 
 
 def with_later_ends(plan: IngestPlan, found: SourceTopic, looked_ms: int) -> IngestPlan:
-    """The plan, up to where its logs end by a later look; what could not be seen then is left out.
+    """The plan, in what its logs hold by a later look; what could not be seen then is left out.
 
     ``looked_ms`` is no later than that look, which comes before the reading of what is planned.
     """
@@ -266,13 +266,25 @@ def with_later_ends(plan: IngestPlan, found: SourceTopic, looked_ms: int) -> Ing
         log = logs.get(each.partition)
         if log is None and found.is_whole:
             stopped[each.partition] = NO_PARTITION
+        elif log and (why_stopped := _why_stopped(plan.topic, each.position, log, skip_lost=False)):
+            stopped[each.partition] = why_stopped
         elif log and log.end_offset >= each.end_offset:
-            epoch = log.leader_epoch if log.end_offset > each.end_offset else each.end_epoch
-            later = replace(each, end_offset=log.end_offset, end_epoch=epoch, end_as_of_ms=log.ends_as_of_ms(looked_ms))
-            ranges.append(replace(later, position_as_of_ms=looked_ms) if each.is_first else later)
+            ranges.append(_as_by_then(each, log, looked_ms))
         elif log:
             ranges.append(each)
     return replace(plan, ranges=tuple(ranges), stopped=stopped)
+
+
+def _as_by_then(planned: OffsetRange, log: SourceLog, looked_ms: int) -> OffsetRange:
+    """A range in what its log holds by a later look, which ends no earlier than it did."""
+    return replace(
+        planned,
+        from_offset=max(planned.from_offset, log.log_start_offset),
+        end_offset=log.end_offset,
+        end_epoch=log.leader_epoch if log.end_offset > planned.end_offset else planned.end_epoch,
+        position_as_of_ms=looked_ms if planned.is_first else planned.position_as_of_ms,
+        end_as_of_ms=log.ends_as_of_ms(looked_ms),
+    )
 
 
 def why_refilled(log: TopicPartition, position: int, end_offset: int | None) -> str:

@@ -273,3 +273,24 @@ def test_a_key_that_may_have_come_again_in_what_retention_has_removed_by_now_sta
     assert f"offsets 8 to {10 - left} are no longer at its source" in str(scene.bring(slow).failed["t-0"])
     assert not scene.bring(slow, skip_lost=True).failed
     assert scene.state().items() >= slow.state().items()
+
+
+def test_a_log_that_is_read_for_the_first_time_is_read_from_where_it_begins_after_the_comparison(scene: Scene) -> None:
+    scene.store.create_topic("t", 1, COMPACT)
+    source = SlowTopic()
+    source.put(ada="1", bob="1", cat="1")
+    source.before_the_look = lambda: source.retain(1)
+    result = scene.bring(source, reconcile=True)
+    assert not result.failed
+    assert scene.state() == source.state() == {"bob": "1", "cat": "1"}
+
+
+def test_what_retention_removes_before_it_is_read_stops_it_as_lost(scene: Scene, slow: SlowTopic) -> None:
+    def retention_is_faster() -> None:
+        slow.put(gus="1")
+        slow.retain(6)
+
+    here, slow.before_the_look = scene.state(), retention_is_faster
+    result = scene.bring(slow, reconcile=True)
+    assert "offsets 4 to 5 are no longer at its source, which begins at 6" in str(result.failed["t-0"])
+    assert (result.committed, scene.state()) == ((), here)
