@@ -13,19 +13,25 @@ stood at one of them, each lost one at its own, so there always are enough. No r
 ever have that offset. Which of them it is does not matter, since nothing else is known of the key behind the position:
 the highest are taken, so that little of what was staged is written once more.
 
-All of it is read before what is new, and then the source is asked once more where it ends. Its cleaner has come no
-further than that, so what superseded a record that is gone lay below it. That may be gone too before it is read, for
-something newer yet. So the few keys that are left are **looked for behind** what was read, up to where the source ends
-by then, and again behind that. A stretch in which no offset is missing ends it: no cleaner was there, so all that
-is alive was seen. So does a source that has not grown. Markers of transactions leave gaps wherever there are any: after
-some stretches no more is looked for. The cleaner would have to come by in each of them, while it is looked through.
+All of it is read before what is new. Then the source is asked once more where it begins and ends. Its cleaner has come
+no further than that end, so what superseded a record that is gone lay below it. What is new is read up to there, and
+the position gets the time of this second look.
 
 A key that vanishes later is deleted by a tombstone among what is new, unless ``delete.retention.ms`` was over before
-that was read. Where it was, and offsets are missing in what is new, all is compared once more, with what is new. A
+that was read. Where it was, and offsets are missing in what is new, all is **compared once more**, with what is new. A
 cleaner removes what a tombstone deletes before the tombstone. So no tombstone was missed if each record is still there
-that would be the latest of its key here, or something newer of its key lies behind; otherwise nothing lands. A copy
-does not change, and is asked once. What the source removed from its beginning (retention, ``kafka-delete-records``) was
-deleted by nobody, and stays here; the second comparison begins where the log there begins by then.
+that would be the latest of its key here, or something newer of its key lies behind; otherwise nothing lands.
+
+What superseded a record may be gone too before it is read, for something newer yet. So the few keys of which nothing
+new was read are **looked for behind** what was read, up to where the source ends by then, and again behind that. A
+stretch in which no offset is missing ends it: no cleaner was there, so all that is alive was seen. So does a source
+that has not grown. Markers of transactions leave gaps wherever there are any: after some stretches no more is looked
+for. The cleaner would have to come by in each of them, while it is looked through. A copy does not change, and is asked
+once.
+
+What the source removed from its beginning (retention, ``kafka-delete-records``) was deleted by nobody, and stays here.
+So the second comparison begins where the log there begins by then. If that lies behind what was read, nobody can tell
+which keys came again before it: then none is deleted here, and the next ingest stops because records are lost.
 
 Only what was read whole tells what is gone. A damage that was skipped may hold a key that seems to be gone, or a newer
 record of it. So may a segment that a copy lacks, or a part that can't be read and what lies behind it. Then nothing of
@@ -33,7 +39,9 @@ the topic-partition lands, unless nothing seems to be gone: what lies before the
 may need later.
 
     read the source's old offsets --> which of our latest records are not among them
-    read what is new              --> without those keys that come again
+    ask for its end, read to it   --> without those keys that come again
+    if that took too long         --> all once more: was a tombstone missed?
+    look behind that end          --> without those keys that come again there
                                   --> tombstones at free offsets, staged with what is new, one commit
 """
 
