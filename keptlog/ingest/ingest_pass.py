@@ -148,10 +148,10 @@ class Ingest:
         return IngestResult(run_id, tuple(run.created), tuple(run.committed), failed, warnings)
 
     def _up_to_now(self, plans: IngestPlans) -> IngestPlans:
-        """The plans of what was compared, in what its source holds by now (``keptlog.ingest.reconcile``)."""
+        """The plans after a comparison, in what their source holds by now (``keptlog.ingest.reconcile``)."""
         if plans.source.is_copy:
             return plans
-        stored, failed = self._stored([each.plan.topic for each in plans.topics if not each.is_new])
+        stored, failed = self._stored([each.plan.topic for each in plans.topics])
         looked_ms = self.clock_ms()
         return plans.up_to(plans.source.survey(stored), stored, failed, looked_ms)
 

@@ -73,10 +73,9 @@ class IngestPlans:
         failed: Mapping[str, KeptlogError],
         looked_ms: int,
     ) -> IngestPlans:
-        """What there is to do, in what the source holds by a later survey; what is not here stays as it is.
+        """What there is to do, in what the source holds by a later survey, which began no earlier than ``looked_ms``.
 
-        A topic here that could not be read then, which ``failed`` says, has nothing to do. The survey began no earlier
-        than ``looked_ms``.
+        A topic here that could not be read then, which ``failed`` says, has nothing to do.
         """
         plans = [each.plan for each in self.topics]
         names = {str(TopicPartition(plan.topic, each.partition)) for plan in plans for each in plan.ranges}
@@ -85,13 +84,10 @@ class IngestPlans:
         there = {each.topic: each.there for each in survey.topics}
 
         def up_to_there(planned: PlannedTopic) -> PlannedTopic | None:
-            if planned.plan.topic in failed:
+            found = there.get(planned.plan.topic)
+            if planned.plan.topic in failed or not found:
                 return None
-            known, found = stored.get(planned.plan.topic), there.get(planned.plan.topic)
-            if not known:
-                return planned
-            if not found:
-                return None
+            known = stored.get(planned.plan.topic) or StoredSource(None, ())
             plan = with_leader_epochs(with_later_ends(planned.plan, found, looked_ms), known, found)
             return replace(planned, plan=plan)
 

@@ -168,8 +168,12 @@ def test_after_a_long_comparison_an_ingest_goes_on_without_another(scene: Scene,
     assert scene.state() == source.state()
 
 
-def test_what_is_read_for_the_first_time_after_a_long_comparison_was_not_read_for_long(scene: Scene) -> None:
-    scene.store.create_topic("t", 1, COMPACT)
+@pytest.mark.parametrize("is_here", [False, True])
+def test_what_is_read_for_the_first_time_after_a_long_comparison_was_not_read_for_long(
+    scene: Scene, is_here: bool
+) -> None:
+    if is_here:
+        scene.store.create_topic("t", 1, COMPACT)
     source = BusyTopic()
     source.put(ada="1", bob="1", cat="1")
     source.put(bob="2")
@@ -181,6 +185,10 @@ def test_what_is_read_for_the_first_time_after_a_long_comparison_was_not_read_fo
     source.before_the_look = a_day_goes_by
     result = scene.bring(source, reconcile=True)
     assert (result.failed, result.warnings) == ({}, ())
+    source.put(cat="2", ada="2")
+    source.put(cat="3")
+    source.clean(drop_tombstones=True)
+    assert not scene.bring(source).failed
     assert scene.state() == source.state()
 
 
@@ -275,8 +283,12 @@ def test_a_key_that_may_have_come_again_in_what_retention_has_removed_by_now_sta
     assert scene.state().items() >= slow.state().items()
 
 
-def test_a_log_that_is_read_for_the_first_time_is_read_from_where_it_begins_after_the_comparison(scene: Scene) -> None:
-    scene.store.create_topic("t", 1, COMPACT)
+@pytest.mark.parametrize("is_here", [False, True])
+def test_a_log_that_is_read_for_the_first_time_is_read_from_where_it_begins_after_the_comparison(
+    scene: Scene, is_here: bool
+) -> None:
+    if is_here:
+        scene.store.create_topic("t", 1, COMPACT)
     source = SlowTopic()
     source.put(ada="1", bob="1", cat="1")
     source.before_the_look = lambda: source.retain(1)
