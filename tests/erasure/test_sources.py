@@ -148,6 +148,33 @@ def test_here_that_was_killed_before_its_drop_goes_on_with_the_same_request(
     assert world.records() == [(1, KEY, b"new")]
 
 
+def test_here_over_two_topics_that_was_killed_in_the_first_goes_on_there_and_tells_why_not_in_the_second(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the deadline has passed: ``erasure list`` says to ask again."""
+    names, deadline_ms = ("users", "orders"), world.now_ms + HOUR_MS
+    for each in names:
+        world.create(each)
+        world.ingest({0: (KEY, VALUE)}, 1, each)
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("keptlog.passes.drop.Dropper.drop", die)
+        with pytest.raises(KeyboardInterrupt):
+            world.ask(topics=names, is_here=True, deadline_ms=deadline_ms)
+    world.later(HOUR_MS)
+    result = world.ask(topics=names, is_here=True, deadline_ms=deadline_ms)
+    assert {topic: each.state for topic, each in result.erasures.items()} == {"users": "compacted"}
+    assert [(topic, "has passed: give a later one" in str(each)) for topic, each in result.failed.items()] == [
+        ("orders", True)
+    ]
+    assert (world.records(), world.records("orders")) == ([], [(0, KEY, VALUE)])
+    world.ask(topics=names, is_here=True, deadline_ms=world.now_ms + HOUR_MS)
+    assert world.erasure("orders").state == "compacted"
+
+
 def test_here_is_refused_where_records_are_appended(world: World) -> None:
     world.create()
     failed = world.ask(is_here=True).failed

@@ -126,7 +126,7 @@ class Eraser:
                 topics[topic] = self._erasure(request, topic, hasher, now_ms).propose()
             except KeptlogError as error:
                 failed[topic] = error
-        _require_time_left(request, topics.values(), now_ms)
+        topics, failed = _without_late(request, topics, failed, now_ms)
         key_count = len({*request.hashes, *hasher.hashes(request.keys)})
         return ErasureProposal(request, key_count, topics, failed)
 
@@ -274,12 +274,21 @@ class Eraser:
         change.update(by_id, min(moments, default=None) if all_rows else now_ms, is_whole=bool(all_rows))
 
 
-def _require_time_left(request: ErasureRequest, proposed: Iterable[TopicProposal], now_ms: int) -> None:
-    """Refuse a deadline that has passed; a topic that has the request already goes on with it, however late."""
+def _without_late(
+    request: ErasureRequest, topics: dict[str, TopicProposal], failed: dict[str, KeptlogError], now_ms: int
+) -> tuple[dict[str, TopicProposal], dict[str, KeptlogError]]:
+    """Who would be asked anew after the deadline has failed; a topic that has the request goes on, however late.
+
+    Raises:
+        InvalidConfig: that is so of all topics.
+    """
     if request.deadline_ms is None or request.deadline_ms > now_ms:
-        return
-    if not all(each.is_repeated for each in proposed):
-        raise InvalidConfig(f"the deadline {iso_time(request.deadline_ms)} has passed: give a later one")
+        return topics, failed
+    repeated = {topic: each for topic, each in topics.items() if each.is_repeated}
+    late = InvalidConfig(f"the deadline {iso_time(request.deadline_ms)} has passed: give a later one")
+    if topics and not repeated and not failed:
+        raise late
+    return repeated, failed | {topic: late for topic in topics if topic not in repeated}
 
 
 def _reason(topic: str, error: Exception, keys: Iterable[bytes] = ()) -> KeptlogError:
