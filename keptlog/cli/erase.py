@@ -376,10 +376,10 @@ def _shown_lines(row: ErasureRow, now_ms: int) -> list[str]:
         lines.append(f"  reason       {erasure.reason}")
     lines += [
         f"  bound        {row.topic}-{each.partition} below offset {each.end_offset}"
-        + (f" for {each.key_hash}" if each.key_hash else "")
+        + (f" for {erasure.fingerprint}:{each.key_hash}" if each.key_hash else "")
         for each in erasure.bounds
     ]
-    lines += [f"  key          {each}" for each in erasure.key_hashes]
+    lines += [f"  key          {erasure.fingerprint}:{each}" for each in erasure.key_hashes]
     lines += [f"  blocked      {text}" for text in row.blocked]
     return lines
 

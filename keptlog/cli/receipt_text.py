@@ -123,14 +123,15 @@ def _erasure(content: Mapping[str, Any]) -> Iterator[str]:
     """How far it came when, which records went, and what was looked through for them at the end."""
     for each in _objects(content.get("states")):
         yield f"  {each.get('state', '?'):<12}  {iso_time(each['at_ms']) if 'at_ms' in each else '-'}"
-    yield from _some([_bound(each) for each in _objects(content.get("offsets"))], "  ")
+    fingerprint = content.get("secret_fingerprint")
+    yield from _some([_bound(each, fingerprint) for each in _objects(content.get("offsets"))], "  ")
     files = _objects(content.get("searched_files"))
     yield f"  searched  {_amount(files)}: none has a record of these keys that was to go"
     yield from _some([_file(each) for each in files])
 
 
-def _bound(offsets: Mapping[str, Any]) -> str:
-    whose = f"key {offsets['key_hash']}" if offsets.get("key_hash") else "its keys"
+def _bound(offsets: Mapping[str, Any], fingerprint: Any) -> str:
+    whose = f"key {fingerprint}:{offsets['key_hash']}" if offsets.get("key_hash") else "its keys"
     told = f"gone      all of {whose} in partition {offsets.get('partition')} below offset {offsets.get('end_offset')}"
     if offsets.get("first_tombstone_offset") is None:
         return told

@@ -19,8 +19,8 @@ _FINGERPRINT_DIGITS = 16
 _TOLD = re.compile(rf"([0-9a-f]{{{_FINGERPRINT_DIGITS}}}):([0-9a-f]{{64}})", re.IGNORECASE)
 
 TOLD_FORM = (
-    "16 hex digits, a colon, 64 hex digits, as `keptlog erase --hash` prints them; a hash of an older version lacks "
-    "the first 16, so make it anew"
+    "16 hex digits, a colon, 64 hex digits, as `keptlog erase --hash` and `keptlog erasure show` print them; where the "
+    "first 16 are lacking, put secret_fingerprint before it, if it is of a receipt, and else make it anew"
 )
 """What a hash looks like that is handed on."""
 

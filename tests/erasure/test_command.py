@@ -97,6 +97,18 @@ def test_show_and_list_tell_states_deadline_and_hashes(users: Run, monkeypatch: 
     assert users("erasure", "verify", "--quiet").code == 1
 
 
+def test_each_key_that_show_prints_can_be_asked_for_anew_by_its_hash(users: Run) -> None:
+    """A repair may bring its records back when nobody has the key any more."""
+    users("erase", "users", "--key", "user-7@here", "--key", "user-8@here", "--yes", "--run-id", "r1")
+    found = [line.split() for line in users("erasure", "show", "r1").out.splitlines()]
+    keys = [words[1] for words in found if words[0] == "key"]
+    assert len(keys) == 2
+    given = [text for each in keys for text in ("--key-hash", each)]
+    assert users("erase", "users", *given, "--yes", "--run-id", "r2").code == 0
+    hashes = [users("erasure", "show", each, "--json").json["erasures"][0]["key_hashes"] for each in ("r1", "r2")]
+    assert hashes[0] == hashes[1]
+
+
 @pytest.mark.parametrize("form", ["text", "hex", "base64", "hash"])
 def test_keys_come_from_a_file_in_every_format(users: Run, tmp_path: Path, form: str) -> None:
     key = b"user-7@here"
@@ -129,7 +141,7 @@ def test_a_byte_order_mark_before_the_first_key_is_no_part_of_it(users: Run, tmp
         ("hex", b"6b\nuser-7@here\n", "line 2 is not a key as hex"),
         ("base64", b"user-7@here", "line 1 is not a key as base64"),
         ("hash", b"6b6b", "line 1 is not the hash of a key (16 hex digits, a colon, 64 hex digits"),
-        ("hash", b"6b" * 32, "a hash of an older version lacks the first 16, so make it anew"),
+        ("hash", b"6b" * 32, "where the first 16 are lacking, put secret_fingerprint before it, if it is of a receipt"),
     ],
 )
 def test_a_bad_file_of_keys_is_one_line_without_a_key(

@@ -40,6 +40,6 @@ def test_one_of_here_is_taken_in_either_case(world: World) -> None:
 
 @pytest.mark.parametrize("given", [ELSEWHERE.hash(KEY).hex(), KEY.decode(), "", ELSEWHERE.hash(KEY)])
 def test_what_does_not_say_whose_it_is_is_refused_and_not_repeated(given: object) -> None:
-    with pytest.raises(InvalidConfig, match="of an older version lacks the first 16, so make it anew") as refused:
+    with pytest.raises(InvalidConfig, match="16 are lacking, put secret_fingerprint before it") as refused:
         ErasureRequest("r1", ("users",), key_hashes=(given,))  # type: ignore[arg-type]
     assert not given or str(given) not in str(refused.value)

@@ -86,6 +86,17 @@ def test_a_receipt_reads_well(deleted: World) -> None:
     assert "reason: ticket 4711" in text
 
 
+def test_a_hash_that_its_text_names_can_be_asked_for_anew(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE)}, 1)
+    world.ask()
+    world.ingest({1: (KEY, None)}, 2)
+    world.to_deleted()
+    world.verified()
+    [receipt] = world.receipts
+    assert f"all of key {world.hasher.told(KEY)} in partition 0" in "\n".join(lines_of(receipt, is_checked=True))
+
+
 def test_a_request_that_was_too_late_has_a_receipt_that_says_so(world: World) -> None:
     world.create()
     world.append((KEY, VALUE))
