@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World
+from tests.erasure.world import HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
 from tests.table.foreign import current_id, insert, table_of
 
 HIGH_OFFSET = 1000
@@ -49,5 +49,30 @@ def test_a_tag_of_later_and_a_branch_that_leaves_main_there_keep_nothing_from_a_
     world.append((OTHER, b"2"))
     purged(world)
     world.append((OTHER, b"3"))
+    purged(world)
+    assert world.row().erasure.state == "deleted"
+
+
+def test_of_two_tags_only_the_one_from_before_the_records_were_gone_is_named(world: World) -> None:
+    """Who is told to drop the other one too loses it for nothing."""
+    world.create(settings={"delete.retention.ms": "0"})
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    table_of(world.home, "users").manage_snapshots().create_tag(current_id(world.home, "users"), "old").commit()
+    world.ask()
+    for _ in range(2):
+        world.later(2 * HOUR_MS)
+        world.clean()
+    gone = world.erasure().gone
+    assert gone
+    table = table_of(world.home, "users")
+    (on_gone,) = [each for each in table.metadata.snapshots if each.sequence_number == gone.sequence_number]
+    table.manage_snapshots().create_tag(on_gone.snapshot_id, "after-erasure").commit()
+    world.append((OTHER, b"2"))
+    world.later(2 * HOUR_MS)
+    world.clean()
+    purged(world)
+    (told,) = world.row().blocked
+    assert told.startswith("tag old of users keeps 1 retired segment, to be gone by")
+    table_of(world.home, "users").manage_snapshots().remove_tag("old").commit()
     purged(world)
     assert world.row().erasure.state == "deleted"

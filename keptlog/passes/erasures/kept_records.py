@@ -76,9 +76,17 @@ class KeptRecords:
 
     def in_snapshots(self, gone: GoneSince) -> list[str]:
         """A line for each who keeps a snapshot from before the records were gone."""
-        held = [each for each in self.holdings.held if each.kind in _IN_SNAPSHOTS and each.since_ms <= gone.at_ms]
+        named = keepers(self.store.load_table(self.topic), gone.sequence_number)
+        # Since when a tag or branch keeps a file says too little: it may stand on what took the records' place.
+        held = [
+            each
+            for each in self.holdings.held
+            if each.kind in _IN_SNAPSHOTS
+            and each.since_ms <= gone.at_ms
+            and (each.kind is HolderKind.RETIRED or f"{each.kind} {each.name}" in named)
+        ]
         told = {f"{each.kind} {each.name}" for each in held}
-        for keeper in keepers(self.store.load_table(self.topic), gone.sequence_number):
+        for keeper in named:
             if keeper not in told:  # all that it shows is live: it keeps an old snapshot, and no other file
                 kind, _, name = keeper.partition(" ")
                 held.append(Held(HolderKind(kind), gone.at_ms, None, name=name))
