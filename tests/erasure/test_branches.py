@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from keptlog.table.removal.erasure_look import unplaced
 from tests.erasure.world import HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
 from tests.table.foreign import current_id, insert, table_of
 
@@ -76,3 +79,55 @@ def test_of_two_tags_only_the_one_from_before_the_records_were_gone_is_named(wor
     table_of(world.home, "users").manage_snapshots().remove_tag("old").commit()
     purged(world)
     assert world.row().erasure.state == "deleted"
+
+
+@pytest.mark.parametrize("kept_by", ["branch work", "tag release"])
+def test_what_was_made_after_the_records_were_gone_keeps_nothing_also_when_its_base_has_expired(
+    world: World, kept_by: str
+) -> None:
+    """It blocked for as long as it lived, and was said to keep retired segments."""
+    world.create(settings={"delete.retention.ms": "0"})
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    table_of(world.home, "users").manage_snapshots().create_tag(current_id(world.home, "users"), "old").commit()
+    world.ask()
+    for _ in range(2):
+        world.later(2 * HOUR_MS)
+        world.clean()
+    assert world.erasure().gone
+    base = current_id(world.home, "users")
+    table_of(world.home, "users").manage_snapshots().create_branch(base, "work").commit()
+    head = insert(world.home, HIGH_OFFSET, branch="work", topic="users")
+    if kept_by == "tag release":
+        table_of(world.home, "users").manage_snapshots().create_tag(head, "release").remove_branch("work").commit()
+    world.append((OTHER, b"2"))
+    purged(world)
+    table = table_of(world.home, "users")
+    ids = {each.snapshot_id for each in table.metadata.snapshots}
+    assert (head in ids, base in ids, unplaced(table)) == (True, False, frozenset({kept_by}))
+    (told,) = world.row().blocked
+    assert told.startswith("tag old of users keeps")
+    table.manage_snapshots().remove_tag("old").commit()
+    purged(world)
+    assert world.row().erasure.state == "deleted"
+    assert world.verified().erasure.state == "verified"
+
+
+def test_what_a_branch_from_before_has_written_anew_is_found_at_the_end(world: World) -> None:
+    """The file came later, so nobody knows of its records before it is looked through."""
+    world.create(settings={"delete.retention.ms": "0"})
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    base = current_id(world.home, "users")
+    table_of(world.home, "users").manage_snapshots().create_branch(base, "audit").commit()
+    world.ask()
+    world.to_deleted()
+    insert(world.home, HIGH_OFFSET, branch="audit", topic="users")
+    purged(world)
+    rows = table_of(world.home, "users").scan().use_ref("audit").to_arrow()
+    table_of(world.home, "users").overwrite(rows, branch="audit")
+    purged(world)
+    assert unplaced(table_of(world.home, "users")) == {"branch audit"}
+    assert world.row().erasure.state == "deleted"
+    row = world.verified()
+    assert row.erasure.state == "deleted"
+    assert "branch audit of users keeps" in row.blocked[0]
+    assert world.receipts == []

@@ -39,7 +39,7 @@ from keptlog.passes.erasures.kept_records import KeptRecords
 from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.segment_reader import open_segment
-from keptlog.table.removal.erasure_look import current_snapshot_of, oldest_sequence_number
+from keptlog.table.removal.erasure_look import current_snapshot_of, oldest_sequence_number, unplaced
 from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
@@ -71,7 +71,12 @@ class TopicLook:
         if any(map(_waits_for_storage, found)):
             kept = KeptRecords.look(self.store, self.topic, self.now_ms)
             # What could not be read may be, or may show, a file from before.
-            seen = replace(seen, is_listed=not kept.holdings.unread, oldest_left_ms=kept.oldest_left_ms)
+            seen = replace(
+                seen,
+                oldest_unplaced_ms=kept.oldest_unplaced_ms,
+                is_listed=not kept.holdings.unread,
+                oldest_left_ms=kept.oldest_left_ms,
+            )
             found = [advanced(each, seen) if each.is_open else each for each in found]
         return [
             ErasureRow(self.topic, each, next_ms(each, logs, self.now_ms), tuple(self._blocked(each, seen, kept)))
@@ -86,6 +91,7 @@ class TopicLook:
             live_tombstones={},
             current=current_snapshot_of(table),
             oldest_sequence_number=oldest_sequence_number(table),
+            oldest_unplaced_ms=0 if unplaced(table) else None,  # before their files are looked at
         )
         so_far = [advanced(each, seen) for each in erasures]
         compacted = [each for each in so_far if each.state is ErasureState.COMPACTED]

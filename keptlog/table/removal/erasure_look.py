@@ -6,7 +6,7 @@ who keeps them, stands in the table. What no snapshot shows, ``held`` finds.
 What another program commits to a branch is as old as where it left main: it shows what main showed then.
 
     main        1 <- 2 <- 3 <- 6        the records are gone in 3
-    branch      1 <- 4 <- 5             4 and 5 are as old as 1, and may show them; without 1 nobody can tell
+    branch      1 <- 4 <- 5             4 and 5 are as old as 1, and may show them; without 1 their files decide
 """
 
 from __future__ import annotations
@@ -36,8 +36,23 @@ def current_snapshot_of(table: Table) -> GoneSince:
 
 
 def oldest_sequence_number(table: Table) -> int:
-    """Of all snapshots that are there, whoever keeps them; of what is not main's that of where it left main."""
-    return min(_numbers_on_main(table).values(), default=0)
+    """Of all snapshots that are there, whoever keeps them; of what is not main's that of where it left main, if known.
+
+    What is not known of a snapshot's place, ``unplaced`` tells.
+    """
+    return min((each for each in _numbers_on_main(table).values() if each is not None), default=0)
+
+
+def unplaced(table: Table) -> frozenset[str]:
+    """What shows snapshots of which nobody knows any more where they left main: ``tag audit``, or "" for an older one.
+
+    They may be as old as can be. Only the files that they show tell more.
+    """
+    by_id: dict[int, set[str]] = {}
+    for name, reference in table.metadata.refs.items():
+        by_id.setdefault(reference.snapshot_id, set()).add(f"{reference.snapshot_ref_type.value} {name}")
+    unknown = [snapshot_id for snapshot_id, number in _numbers_on_main(table).items() if number is None]
+    return frozenset(name for snapshot_id in unknown for name in by_id.get(snapshot_id, {""}))
 
 
 def snapshot_ids(table: Table) -> tuple[int, ...]:
@@ -53,12 +68,12 @@ def keepers(table: Table, sequence_number: int) -> list[str]:
     return sorted(
         f"{reference.snapshot_ref_type.value} {name}"
         for name, reference in table.metadata.refs.items()
-        if name != _MAIN_BRANCH and numbers.get(reference.snapshot_id, sequence_number) < sequence_number
+        if name != _MAIN_BRANCH and (numbers.get(reference.snapshot_id, sequence_number) or 0) < sequence_number
     )
 
 
-def _numbers_on_main(table: Table) -> dict[int, int]:
-    """Snapshot to its sequence number, or to that of the last one of main that it comes from; 0 if that has expired."""
+def _numbers_on_main(table: Table) -> dict[int, int | None]:
+    """Snapshot to its sequence number, or to that of the last one of main it comes from; null if that has expired."""
     line = sorted(table.metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
     parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in line}
     # keptlog commits to main alone, and a tag may keep one whose line is broken.
@@ -67,9 +82,9 @@ def _numbers_on_main(table: Table) -> dict[int, int]:
     while current is not None and current in parents:
         on_main.add(current)
         current = parents.pop(current)
-    numbers: dict[int, int] = {}
+    numbers: dict[int, int | None] = {}
     for each in line:
-        of_base = numbers.get(each.parent_snapshot_id or 0, 0)
+        of_base = numbers.get(each.parent_snapshot_id or 0)
         numbers[each.snapshot_id] = each.sequence_number or 0 if each.snapshot_id in on_main else of_base
     return numbers
 
