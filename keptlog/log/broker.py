@@ -19,7 +19,7 @@ from keptlog.log.setting import Origin, Resolved, Setting, Value, unknown_name
 from keptlog.log.strategy import Strategy
 
 CLEANER_ENABLED = "log.cleaner.enable=true is in the broker settings"
-CLEANER_DISABLED = "log.cleaner.enable=false in the broker settings: no compacted log is cleaned or retained"
+CLEANER_DISABLED = "log.cleaner.enable=false in the broker settings: this machine cleans and retains no compacted log"
 SWITCH_CLEANER_ON = "take log.cleaner.enable=false out of the broker settings"
 
 PURGE_INTERVAL = "keptlog.purge.interval.ms"

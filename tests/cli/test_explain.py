@@ -77,7 +77,7 @@ def test_what_could_not_be_read_is_not_ok(keptlog: Run, due: Path) -> None:
 def test_a_cleaner_that_is_switched_off_is_said_to_be(keptlog: Run, due: Path, home: Path) -> None:
     assert keptlog("explain", "users", "0").out.startswith("users-0: to be cleaned now")
     (home / "server.properties").write_text("log.cleaner.enable=false\n")
-    off = "log.cleaner.enable=false in the broker settings: no compacted log is cleaned or retained"
+    off = "log.cleaner.enable=false in the broker settings: this machine cleans and retains no compacted log"
     explained = keptlog("explain", "users", "0", "--json")
     assert (explained.code, explained.json["verdict"]) == (0, f"left alone: {off}")
     assert explained.json["due"] == "when log.cleaner.enable=true is in the broker settings"

@@ -176,9 +176,9 @@ def never_taken(log: Log, way: ErasureWay, end_offset: int) -> Hindrance | None:
 
 
 def switched_off(log: Log, way: ErasureWay, broker: BrokerConfig) -> Hindrance | None:
-    """The cleaner, where the broker settings stop it and a request waits for it; else null."""
+    """The cleaner, where this machine's settings stop it and a request waits for it; else null."""
     off = None if way is ErasureWay.HERE else why_off(log, broker)
-    return Hindrance(off, None, SWITCH_CLEANER_ON) if off else None
+    return Hindrance(off, None, f"{SWITCH_CLEANER_ON}, unless another machine cleans the topic") if off else None
 
 
 def why_no_promise(config: TopicConfig, way: ErasureWay) -> str:
