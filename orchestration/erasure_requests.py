@@ -1,7 +1,8 @@
 """The runs that the sensor of erasures asks for: one over logs to clean, one over topics to purge, one to verify.
 
-They go before all others in Dagster's queue. What a run is working on is left alone, and so is what was asked for a few
-minutes ago: then something else is in the way, and the erasure says what. The shorter pauses after an outage are for
+They go before all others in Dagster's queue, so what another run only waits there to do is asked for all the same. What
+a run is working on is left alone, and so is what was asked for a few minutes ago: then something else is in the way,
+and the erasure says what. The shorter pauses after an outage are for
 what was stopped when it was asked for last (``outages``). Runs are the only memory of it; their tags say when they were
 asked for.
 """
@@ -87,7 +88,9 @@ class _Job:
 
     name: str
     mount: Mount
-    busy: InFlight
+    begun: InFlight
+    queued: InFlight
+    """What runs of this sensor wait in Dagster's queue to do."""
     outages: Outages
     asked: Mapping[str, Sequence[_Asked]]
     """Of the last runs that this sensor asked for, by name, those that were asked for it."""
@@ -98,12 +101,15 @@ class _Job:
         """Ask for one run over what can be asked for."""
         names: list[str] = []
         states: list[str] = []
-        if any(self.busy.includes_name(each.name, each.topic) for each in wanted):
+        under_way = (self.begun, self.queued)
+        if any(runs.includes_name(each.name, each.topic) for each in wanted for runs in under_way):
             asked.reasons.extend(self.slow)
         for each in wanted:
             again_ms = self._again_ms(each, seen.now_ms)
-            if self.busy.includes_name(each.name, each.topic):
+            if self.begun.includes_name(each.name, each.topic):
                 asked.reasons.append(f"{each.name} is being {_DOING[self.name]}")
+            elif self.queued.includes_name(each.name, each.topic):
+                asked.reasons.append(f"{each.name} waits to be {_DOING[self.name]}, its run is queued")
             elif seen.now_ms < again_ms:
                 asked.reasons.append(
                     f"{each.name} was to be {_DOING[self.name]} already, again at {iso_time(again_ms)}"
@@ -138,12 +144,23 @@ def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> Er
             wanted[CLEAN_JOB].setdefault(name, _Wanted(name, need.topic, need.possible_ms))
     asked_before, records = (_asked_before(own), own.records(*UNDER_WAY)) if wanted else ({}, ())
     asked = ErasureRuns()
+    begun, queued = begun_and_first(records)
     for job_name, by_name in wanted.items():
-        busy, outages = _in_flight(own, job_name, records), _outages(own, job_name, seen.now_ms)
-        slow = _slow(own, job_name, records, seen.locations)
-        job = _Job(job_name, own.mount, busy, outages, asked_before.get(job_name, {}), slow)
+        under_way = (_in_flight(own, job_name, begun), _in_flight(own, job_name, queued))
+        slow, outages = _slow(own, job_name, records, seen.locations), _outages(own, job_name, seen.now_ms)
+        job = _Job(job_name, own.mount, *under_way, outages, asked_before.get(job_name, {}), slow)
         job.ask(asked, list(by_name.values()), seen)
     return asked
+
+
+def begun_and_first(records: Sequence[dg.RunRecord]) -> tuple[list[dg.RunRecord], list[dg.RunRecord]]:
+    """Of the runs that are under way, those that have begun, and this sensor's that wait in Dagster's queue.
+
+    A run that is asked for now begins before all others that wait there.
+    """
+    begun = [each for each in records if each.dagster_run.status is not dg.DagsterRunStatus.QUEUED]
+    queued = [each for each in records if each.dagster_run.status is dg.DagsterRunStatus.QUEUED]
+    return begun, [each for each in queued if each.dagster_run.tags.get(TRIGGER_TAG) == TRIGGER]
 
 
 def ask_for_look(mount: Mount, topics: Sequence[str], asked: ErasureRuns, seen: Overview) -> None:

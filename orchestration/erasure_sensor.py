@@ -33,6 +33,7 @@ from keptlog.dagster.orchestration.erasure_requests import (
     AGAIN_MS,
     ErasureRuns,
     ask_for_look,
+    begun_and_first,
     last_looks,
     requests_for,
 )
@@ -218,12 +219,14 @@ def _large_among(topics: Sequence[str], tick: _Tick) -> AbstractSet[str]:
 
 
 def _looked_through_now(topics: AbstractSet[str], tick: _Tick) -> tuple[AbstractSet[str], Sequence[str]]:
-    """Those of these topics that a run is looking through, or is to; then the runs that have been at it for hours."""
+    """Those of these topics that a run is looking through, or is to next; then the runs at it for hours."""
     if not topics:
         return topics, ()
     own = OwnRuns.of_tick(tick.mounted)
     records = own.records(*UNDER_WAY)
-    busy = set(filter(topics_in_flight(own, VERIFY_ERASURES_JOB_NAME, records).includes_topic, topics))
+    begun, queued = begun_and_first(records)
+    looking = topics_in_flight(own, VERIFY_ERASURES_JOB_NAME, [*begun, *queued])
+    busy = set(filter(looking.includes_topic, topics))
     return busy, slow_runs(own, records, VERIFY_ERASURES_JOB_NAME) if busy else ()
 
 
