@@ -11,7 +11,8 @@ of which the run's log and the input's metadata tell. Metadata of the ``AssetIn`
     metadata={"columns": ["key", "value"]}      only these columns are read
     metadata={"latest": False}                  all records, superseded ones and tombstones too
 
-Where Dagster loads some partitions of the asset only, these topic-partitions are read.
+Who has partitions itself, or a mapping to some of the asset's, gets exactly these topic-partitions. Who takes all of
+them gets those that are there now: the asset graph knows of a new one after a reload only.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dagster._core.definitions.metadata import normalize_metadata
 from keptlog.dagster.resources.loaded_as import loaded_as
 from keptlog.dagster.resources.spark import session_of
 from keptlog.errors import InvalidConfig
+from keptlog.log.given.unknown_topic import unknown_log
 from keptlog.log.words.counted import counted
 from keptlog.storage.schema import SCHEMA
 
@@ -59,7 +61,7 @@ class TopicIOManager(dg.IOManager):
 
         Raises:
             InvalidConfig: its type is none that records become, or its metadata is no option.
-            UnknownTopic: the topic is gone.
+            UnknownTopic: the topic is gone, or a topic-partition that is asked for.
             StorageUnavailable: catalog or storage can't be reached.
         """
         of = context.asset_key.to_user_string()
@@ -74,15 +76,16 @@ class TopicIOManager(dg.IOManager):
         return loaded(stream, self.session)
 
     def _reader(self, context: dg.InputContext, topic: str) -> Reader:
-        """The topic-partitions that are asked for; where it is all that Dagster knows, all that are there now."""
+        """The topic-partitions that are asked for; all that are there now for who takes all."""
         self.log_store.require_begun()
         reader = self.log_store.store.reader(topic)
-        if not context.has_asset_partitions:
+        if not context.has_asset_partitions or _takes_all(context):
             return reader
         asked = set(context.asset_partition_keys)
-        if asked >= set(context.asset_partitions_def.get_partition_keys()):
-            return reader
-        return replace(reader, logs=[log for log in reader.logs if str(log.topic_partition) in asked])
+        logs = [log for log in reader.logs if str(log.topic_partition) in asked]
+        for name in sorted(asked.difference(str(log.topic_partition) for log in logs)):
+            raise unknown_log(name, [topic], lambda _: len(reader.logs))
+        return replace(reader, logs=logs)
 
 
 def topic_io_manager(log_store: str, spark: str) -> dg.IOManagerDefinition:
@@ -97,6 +100,15 @@ def topic_io_manager(log_store: str, spark: str) -> dg.IOManagerDefinition:
         return TopicIOManager(store, session_of(getattr(context.resources, spark), store.path))
 
     return manager
+
+
+def _takes_all(context: dg.InputContext) -> bool:
+    """Whether all of an asset is asked for, and not partitions of it, as Dagster decides it too."""
+    assets = context.step_context.assets_def
+    mapping = assets.get_partition_mapping_for_dep(context.asset_key) if assets else None
+    if mapping is not None:
+        return isinstance(mapping, dg.AllPartitionMapping)
+    return assets is None or assets.partitions_def is None
 
 
 def _stream(reader: Reader, options: dict[str, object], of: str) -> RecordStream:

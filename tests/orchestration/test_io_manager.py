@@ -216,6 +216,52 @@ def test_all_partitions_are_those_that_are_there_now(downstream: Downstream) -> 
     assert downstream.loaded == [{(2, 0, b"f", b"6")}]
 
 
+def grown(world: World) -> dg.Definitions:
+    """What was loaded while the topic had one partition; now it has two."""
+    world.store.delete_topic("users", world.now_ms)
+    world.topic("users", 1)
+    loaded_before = world.defs
+    world.store.delete_topic("users", world.now_ms)
+    world.topic("users", 2)
+    world.append("users", ("e", "5"))
+    world.append("users", ("f", "6"), partition=1)
+    return loaded_before
+
+
+def test_the_only_partition_that_dagster_knows_is_loaded_without_those_that_came_since(downstream: Downstream) -> None:
+    ours = grown(downstream.world)
+    one = dg.StaticPartitionsDefinition(["users-0"])
+    first_only = dg.SpecificPartitionsPartitionMapping(["users-0"])
+
+    assert downstream.run(pa.Table, rows, ours=ours, tags={"dagster/partition": "users-0"}, partitions_def=one).success
+    assert downstream.run(pa.Table, rows, ours=ours, partition_mapping=first_only).success
+
+    assert downstream.loaded == [{(0, 0, b"e", b"5")}] * 2
+
+
+def test_a_partition_that_takes_all_of_a_topic_gets_those_that_came_since(downstream: Downstream) -> None:
+    ours, mapping = grown(downstream.world), dg.AllPartitionMapping()
+    days, tags = dg.StaticPartitionsDefinition(["monday"]), {"dagster/partition": "monday"}
+
+    result = downstream.run(pa.Table, rows, ours=ours, tags=tags, partitions_def=days, partition_mapping=mapping)
+
+    assert result.success
+    assert downstream.loaded == [{(0, 0, b"e", b"5"), (1, 0, b"f", b"6")}]
+
+
+def test_a_partition_that_is_gone_is_named_and_is_no_table_without_a_row(downstream: Downstream) -> None:
+    world, loaded_before = downstream.world, downstream.world.defs
+    world.store.delete_topic("users", world.now_ms)
+    world.topic("users", 1)
+    same = dg.StaticPartitionsDefinition(["users-0", "users-1"])
+
+    result = downstream.run(pa.Table, ours=loaded_before, tags={"dagster/partition": "users-1"}, partitions_def=same)
+
+    (failure,) = result.filter_events(lambda event: event.is_step_failure)
+    assert "there is no topic-partition 'users-1': users has only users-0" in str(failure.step_failure_data.error)
+    assert downstream.loaded == []
+
+
 def test_a_topic_without_a_record_is_a_table_without_a_row(world: World) -> None:
     world.topic("users", 2)
     downstream = Downstream(world)
