@@ -8,7 +8,8 @@ Spark, one after the other, because a pool bounds how many clean at once (ADR 51
     runs           A: users-0, running          B: users-2, queued          C: orders-0, queued
     A              cleans all three in one pass, tells Dagster of all, and ends B and C: nothing is left for them
 
-Only runs that are queued are taken over, and only those that clean and do nothing else. A taken run is told by a tag,
+Only runs that are queued are taken over, and only those that clean and do nothing else: one that makes a check of a
+project's own has that to do. A taken run is told by a tag,
 and is looked at once more after that; so one that Dagster starts all the same is either left to itself, or sees the tag
 and waits. What could not be cleaned stays with its own run, which then starts, and fails with its reason. If the run
 that took them dies, they are queued as before. None of this guards correctness: the commit does.
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 from dagster._core.events import DagsterEvent, DagsterEventType
 
+from keptlog.dagster.assets.checks import check_specs
 from keptlog.dagster.assets.mount import AssetRun
 from keptlog.dagster.resources.clock import pause
 from keptlog.log.topic_partition import TopicPartition
@@ -56,7 +58,8 @@ def take_over(run: AssetRun) -> Siblings:
     queued = dg.RunsFilter(tags=tags, statuses=[dg.DagsterRunStatus.QUEUED])
     waiting = context.instance.get_runs(queued)
     clean_sections = {run.keys.clean(topic) for topic in run.log_store.store.topics()} if waiting else set()
-    found = {each.run_id: names for each in waiting if (names := _cleaned_by(each, clean_sections))}
+    cleaning = {each.run_id: (each, names) for each in waiting if (names := _cleaned_by(each, clean_sections))}
+    found = {run_id: names for run_id, (each, names) in cleaning.items() if _makes_own_checks_only(context, each)}
     for run_id in found:
         context.instance.add_run_tags(run_id, {TAKEN_BY_TAG: context.run_id})
     still = {each.run_id for each in context.instance.get_runs(queued)}
@@ -100,3 +103,13 @@ def _cleaned_by(sibling: dg.DagsterRun, clean_sections: AbstractSet[dg.AssetKey]
         return ()
     first, last = (TopicPartition.parse(name or "") for name in ends)
     return tuple(str(TopicPartition(first.topic, n)) for n in range(first.partition, last.partition + 1))
+
+
+def _makes_own_checks_only(context: dg.AssetExecutionContext, sibling: dg.DagsterRun) -> bool:
+    """Whether a run that cleans makes no checks but those that this one makes, too."""
+    own = {spec.key for key in sibling.asset_selection or () for spec in check_specs(key)}
+    if sibling.asset_check_selection is not None:
+        return sibling.asset_check_selection <= own
+    planned = context.instance.all_logs(sibling.run_id, of_type=DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
+    events = [each.dagster_event for each in planned if each.dagster_event]
+    return {each.asset_check_planned_data.asset_check_key for each in events} <= own

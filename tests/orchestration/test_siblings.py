@@ -12,6 +12,7 @@ from dagster._core.events import DagsterEvent, DagsterEventType
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
 from pyspark.sql import SparkSession
 
+from keptlog.dagster.assets.checks import check_specs
 from keptlog.dagster.assets.siblings import TAKEN_BY_TAG
 from tests.orchestration.conftest import DAY_MS, World
 
@@ -50,16 +51,30 @@ def job_of(world: World, *topics: str) -> dg.JobDefinition:
     return world.defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection=selected)
 
 
-def queue(world: World, *topics: str, tags: dict[str, str]) -> str:
+def queue(world: World, *topics: str, tags: dict[str, str], ours: dg.JobDefinition | None = None) -> str:
     """A run as the backfill's daemon submits it, which waits for the pool."""
     run = world.instance.create_run_for_job(
-        job_of(world, *topics),
+        ours or job_of(world, *topics),
         tags=tags,
         status=dg.DagsterRunStatus.QUEUED,
         asset_selection=frozenset(map(clean_of, topics)),
         remote_job_origin=HERE,
     )
     return run.run_id
+
+
+def queue_with_checks(world: World, topic: str, *more: dg.AssetCheckKey) -> str:
+    """One for which the backfill has selected the checks too: keptlog's, and these."""
+    own = {spec.key for spec in check_specs(clean_of(topic))}
+    run = dg.DagsterRun(
+        job_name="__ASSET_JOB",
+        tags=BACKFILL | tags_of(f"{topic}-0", f"{topic}-2"),
+        status=dg.DagsterRunStatus.QUEUED,
+        asset_selection=frozenset([clean_of(topic)]),
+        asset_check_selection=frozenset(own.union(more)),
+        remote_job_origin=HERE,
+    )
+    return world.instance.run_storage.add_run(run).run_id
 
 
 def run_one(world: World, topic: str, tags: dict[str, str]) -> dg.ExecuteInProcessResult:
@@ -133,6 +148,26 @@ def test_other_backfills_and_runs_that_do_more_are_left_alone(three_topics: Worl
 
     assert {status(world, run_id) for run_id in left} == {dg.DagsterRunStatus.QUEUED}
     assert [len(world.records("orders", n)) for n in (0, 2)] == [2, 2]
+
+
+@dg.asset_check(asset=clean_of("orders"))
+def no_order_is_negative() -> dg.AssetCheckResult:
+    """A project's own."""
+    return dg.AssetCheckResult(passed=True)
+
+
+def test_runs_that_make_a_check_of_a_projects_own_are_left_to_make_it(three_topics: World, spark: SparkSession) -> None:
+    world = three_topics
+    defs = dg.Definitions.merge(world.defs, dg.Definitions(asset_checks=[no_order_is_negative]))
+    ours = defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection={clean_of("orders")})
+    unselected = queue(world, "orders", tags=BACKFILL | tags_of("orders-0", "orders-1"), ours=ours)
+    selected = queue_with_checks(world, "orders", *no_order_is_negative.check_keys)
+    refunds = queue_with_checks(world, "refunds")
+
+    assert run_one(world, "users", BACKFILL | tags_of("users-0", "users-2")).success
+
+    assert {status(world, run_id) for run_id in (unselected, selected)} == {dg.DagsterRunStatus.QUEUED}
+    assert status(world, refunds) is dg.DagsterRunStatus.SUCCESS
 
 
 def test_a_run_that_starts_although_it_was_taken_waits_for_its_taker(three_topics: World, spark: SparkSession) -> None:
