@@ -21,8 +21,10 @@ from keptlog.dagster.orchestration.own_runs import MARKED_TAG, OwnRuns
 from keptlog.dagster.orchestration.untold_cleans import ended_ms, is_unread, tell_untold_cleans
 from keptlog.log.words.counted import some_of
 
-_RUNS = 100
-"""So many runs are looked back at."""
+_RUNS = 1_000
+"""So many runs of the last day are looked back at: who ends a backfill ends a run of each topic."""
+_AT_ONCE = 100
+"""So many are settled in one tick."""
 _REMEMBERED_MS = 86_400_000
 _NO_MARK = "none: no sensor asks for what it was to do because of it"
 _TOLD = 5
@@ -39,16 +41,19 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
     statuses = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
     silent = [
         each
-        for each in own.records(*statuses, limit=_RUNS)
+        for each in own.records(*statuses, limit=_RUNS, since_ms=now_ms - _REMEMBERED_MS)
         if now_ms - ended_ms(each) < _REMEMBERED_MS and not {MARKED_TAG, FAILED_TAG} & each.dagster_run.tags.keys()
     ]
     if not silent:
         return []
-    seen, left, told = tick.log_store.observer.last or tick.log_store.observer.look(now_ms), most, []
+    settled, told = 0, list[str]()
+    seen, left = tick.log_store.observer.last or tick.log_store.observer.look(now_ms), most
     sections = {tick.keys.clean(topic) for topic in seen.locations}
     for record in reversed(silent):
         run = record.dagster_run
-        if not left or not _is_meant(own, run, sections):
+        if not left or settled == _AT_ONCE:
+            break
+        if not _is_meant(own, run, sections):
             continue
         untold = tell_untold_cleans(tick, record, left)
         left -= len(untold)
@@ -56,6 +61,7 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
             told.append(f"run {run.run_id}: it had cleaned {some_of(untold, _TOLD)}")
         if left and not is_unread(tick, record):
             tell_in_tags(tick.context.instance, run.run_id, {MARKED_TAG: _NO_MARK})
+            settled += 1
     return told
 
 

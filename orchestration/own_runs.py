@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import dagster as dg
 
@@ -63,11 +64,18 @@ class OwnRuns:
         job_name: str | None = None,
         tags: Mapping[str, str] | None = None,
         limit: int | None = None,
+        since_ms: int | None = None,
     ) -> Sequence[dg.RunRecord]:
-        """Runs with what is known of their times, newest first: of one job, or of all, ours and others."""
+        """Runs with what is known of their times, newest first: of one job, or of all, ours and others.
+
+        With ``since_ms`` only those of which Dagster has noted anything since then.
+        """
         place = {_PLACE_TAG: self.place} if self.place else {}
         name = None if job_name is None else self.mount.name(job_name)
-        filters = dg.RunsFilter(job_name=name, statuses=list(statuses), tags={**(tags or {}), **place})
+        since = None if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC)
+        filters = dg.RunsFilter(
+            job_name=name, statuses=list(statuses), tags={**(tags or {}), **place}, updated_after=since
+        )
         return [_of_itself(record) for record in self.instance.get_run_records(filters, limit=limit)]
 
     def runs(

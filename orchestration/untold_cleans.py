@@ -6,9 +6,10 @@ is cleaned again: a log that nobody appends to, for ever. What is downstream hea
 that is started again does not help: it finds nothing left to be done.
 
 That a clean has landed is seen in the topic: it has no mark, and its last clean is of that run, or one since the run
-began. A run that has named what failed has said all that it knows: of such a log only a clean after its end tells more.
-Dagster's clock and that of who cleaned may differ. So a clean section that is as Dagster was told last tells nothing. A
-log that was found broken stays as it is, because nobody has read this one back.
+began. One that was ended in the queue never did: another may have done its work, and not told. A run that has named
+what failed has said all that it knows: of such a log only a clean after its end tells more. Dagster's clock and that of
+who cleaned may differ. So a clean section that is as Dagster was told last tells nothing. A log that was found broken
+stays as it is, because nobody has read this one back.
 """
 
 from __future__ import annotations
@@ -114,9 +115,10 @@ def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) ->
 
 
 def _knew_all_ms(record: dg.RunRecord) -> int:
-    """Until when a run that has failed would have told of a clean."""
-    has_told = FAILED_TAG in told_of_itself(record.dagster_run)
-    return round(1000 * record.start_time) if record.start_time and not has_told else ended_ms(record)
+    """Until when a run that has failed would have told of a clean; one that never began was to tell of all since."""
+    if FAILED_TAG in told_of_itself(record.dagster_run):
+        return ended_ms(record)
+    return round(1000 * (record.start_time or record.create_timestamp.timestamp()))
 
 
 def ended_ms(record: dg.RunRecord) -> int:

@@ -17,6 +17,7 @@ from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
 from tests.orchestration.shipped import clean_logs, failed_run_sensor
 from tests.orchestration.test_assets import materialize
+from tests.orchestration.test_siblings import BACKFILL, queue, run_one, tags_of
 from tests.orchestration.test_untold_cleans import USERS, Killed, failed, made
 
 
@@ -39,16 +40,21 @@ def last_run(world: World) -> dg.DagsterRun:
     return world.instance.get_runs(limit=1)[0]
 
 
+def from_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs have a selection, as those have that somebody has clicked for."""
+    really = dg.DagsterInstance.create_run_for_job
+
+    def create(*given: Any, **named: Any) -> dg.DagsterRun:
+        return really(*given, **{**named, "asset_selection": named.get("asset_selection") or frozenset([USERS])})
+
+    monkeypatch.setattr(dg.DagsterInstance, "create_run_for_job", create)
+
+
 def test_a_run_by_hand_that_died_after_its_commit_is_told_at_the_next_tick(
     users: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = dg.DagsterInstance.create_run_for_job
-
-    def from_the_pages(*given: Any, **named: Any) -> dg.DagsterRun:
-        return really(*given, **{**named, "asset_selection": frozenset([USERS])})
-
     with monkeypatch.context() as patch, suppress(Killed):
-        patch.setattr(dg.DagsterInstance, "create_run_for_job", from_the_pages)
+        from_the_pages(patch)
         patch.setattr(sections, "observe_after", killed)
         materialize(users, "users", "users-0", "users-1")
     run = last_run(users)
@@ -79,6 +85,38 @@ def test_a_run_that_somebody_has_ended_after_its_commit_is_told_at_the_next_tick
 
     assert len(made(users)) == 2
     assert "no run has died" in users.skips(failed_run_sensor)
+
+
+@pytest.mark.parametrize("orders", [{"dagster/partition": "orders-0"}, tags_of("orders-0", "orders-1")])
+def test_a_backfill_that_somebody_has_ended_after_a_commit_for_all_its_runs_is_told_of_all(
+    users: World, monkeypatch: pytest.MonkeyPatch, orders: dict[str, str]
+) -> None:
+    """The run that did the work is one topic's; the others never began. Many others were ended after that."""
+    users.topic("orders", 2)
+    users.append("orders", ("a", "1"), ("a", "2"))
+    waiting = queue(users, "orders", tags=BACKFILL | orders)
+    with monkeypatch.context() as patch, suppress(Killed):
+        from_the_pages(patch)
+        patch.setattr(sections, "observe_after", killed)
+        run_one(users, "users", BACKFILL | tags_of("users-0", "users-1"))
+    assert [value for _, _, value in users.records("orders")] == [b"2"], "it was cleaned as well"
+    (first,) = users.instance.get_runs(dg.RunsFilter(tags=BACKFILL, statuses=[dg.DagsterRunStatus.FAILURE]))
+    for run_id in (first.run_id, waiting):
+        users.instance.report_run_canceled(run_of(users, run_id))
+    for _ in range(150):
+        users.instance.run_storage.add_run(dg.DagsterRun(job_name="theirs", status=dg.DagsterRunStatus.CANCELED))
+
+    said = users.skips(failed_run_sensor)
+
+    assert f"run {first.run_id}: it had cleaned users-0" in said
+    assert f"run {waiting}: it had cleaned orders-0" in said
+    assert "no run has died" in users.skips(failed_run_sensor)
+
+
+def run_of(world: World, run_id: str) -> dg.DagsterRun:
+    run = world.instance.get_run_by_id(run_id)
+    assert run
+    return run
 
 
 def test_it_is_told_later_where_its_topic_could_not_be_read_then(users: World, monkeypatch: pytest.MonkeyPatch) -> None:
