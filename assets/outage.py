@@ -45,8 +45,7 @@ def told_of_itself(run: dg.DagsterRun) -> set[str]:
 
 def tag_outage(context: Context, outage: KeptlogError, now_ms: int) -> None:
     """Say in the run's tags that it was stopped."""
-    told = {"at_ms": now_ms, "reason": first_line(outage)[:_LONGEST_REASON]}
-    tell_in_tags(context.instance, context.run.run_id, {OUTAGE_TAG: json.dumps(told)})
+    tell_in_tags(context.instance, context.run.run_id, outage_tags(ToldOutage(now_ms, first_line(outage))))
 
 
 @dataclass(frozen=True)
@@ -55,13 +54,23 @@ class ToldOutage:
 
     at_ms: int
     reason: str
+    is_untried: bool = False
+    """Whether it has failed before its ops began, or around them."""
+
+
+def outage_tags(told: ToldOutage) -> dict[str, str]:
+    """The tag of a run that was stopped."""
+    untried = {"untried": True} if told.is_untried else {}
+    return {OUTAGE_TAG: json.dumps({"at_ms": told.at_ms, "reason": told.reason[:_LONGEST_REASON], **untried})}
 
 
 def told_outage(tags: Mapping[str, str]) -> ToldOutage | None:
     """What a run's tags say of an outage; null if none has stopped it, or somebody has typed such a tag by hand."""
     told = json_object(tags.get(OUTAGE_TAG))
     at_ms = told.get("at_ms")
-    return ToldOutage(at_ms, str(told.get("reason", "an outage"))) if isinstance(at_ms, int) else None
+    if not isinstance(at_ms, int):
+        return None
+    return ToldOutage(at_ms, str(told.get("reason", "an outage")), is_untried=told.get("untried") is True)
 
 
 def json_object(text: str | None) -> dict[str, Any]:

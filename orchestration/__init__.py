@@ -9,5 +9,6 @@ sensors, schedules   ``clean_sensors``, ``retention_sensor``, ``ingest_sensor``,
                      are on: ``automation``, ``asset_sensors``, ``sensor_states``
 what is asked for    ``requests``, ``erasure_requests``, ``erasure_needs``, ``erasure_memory``, ``first_looks``
 what was told        ``told_sections``, ``stored_ticks``
-what runs tell       ``own_runs``, ``in_flight``, ``outages``, ``ingest_failures``, ``untold_cleans``, ``ended_runs``
+what runs tell       ``own_runs``, ``in_flight``, ``outages``, ``ingest_failures``, ``untold_cleans``, ``ended_runs``,
+                     ``untried_runs``
 """

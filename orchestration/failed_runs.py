@@ -2,10 +2,10 @@
 
 A clean that fails says so itself, in the topic. A run whose process dies can't: its logs would be asked for again at
 once, and kill the next run. So this sensor marks those of them that are still due. A run that an outage has stopped,
-or that never began, marks none, unless that goes on (``outages``); nor does one that is executed again, and does not
-find what the run before has left to it. What a run that died has cleaned, and could not tell, is told here too
-(``untold_cleans``); so is what a run of assets had cleaned that died, and a run that somebody has ended
-(``ended_runs``).
+or that never began, marks none, unless that goes on (``outages``). Nor does one whose ops have not failed, but what is
+around them (``untried_runs``), or one that is executed again, and does not find what the run before has left to it.
+What a run that died has cleaned, and could not tell, is told here too (``untold_cleans``); so is what a run of assets
+had cleaned that died, and a run that somebody has ended (``ended_runs``).
 
 A mark may not be taken: the catalog is away, or the storage of one topic. Dagster's own sensors of runs are told of a
 failure once, whatever they make of it. So this one looks at the last failed runs at each tick, and a tag says what it
@@ -23,20 +23,20 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 from dagster import DagsterEventType
-from dagster._core.errors import DagsterExecutionLoadInputError
-from dagster._core.execution.plan.objects import ErrorSource, StepFailureData
+from dagster._core.events import JobFailureData
+from dagster._core.execution.plan.objects import ErrorSource
 
 from keptlog.dagster.assets.long_tags import as_tags, tag_text
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.assets.outage import FAILED_TAG, ToldOutage, tell_in_tags
+from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, ToldOutage, outage_tags, tell_in_tags
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.ended_runs import tell_of_ended_runs
 from keptlog.dagster.orchestration.in_flight import configured_logs, stopped_logs
 from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, outages_of
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
 from keptlog.dagster.orchestration.untold_cleans import tell_untold_cleans
-from keptlog.dagster.resources.passes import NOT_HERE
+from keptlog.dagster.orchestration.untried_runs import first_cause, has_found_nothing, one_line, why_untried
 from keptlog.errors import first_line
 from keptlog.log.topic_partition import possible_topics
 from keptlog.log.words.counted import first_lines, some_of
@@ -95,12 +95,24 @@ def _told(tick: Tick, progress: _Progress) -> list[str]:
         StorageUnavailable: the catalog can't be reached; the next tick goes on.
     """
     records = OwnRuns.of_tick(tick).records(dg.DagsterRunStatus.FAILURE, job_name=CLEAN_JOB, limit=_RUNS)
-    outages = outages_of(records, stopped_logs, MOST_UNBEGUN)
+    outages = outages_of(records, stopped_logs, MOST_UNBEGUN, _untried(tick.context.instance, records))
     failed = [each for each in reversed(records) if MARKED_TAG not in each.dagster_run.tags]
     before = set((tick.context.cursor or "").split(",")) - {""}
     in_turn = sorted(failed, key=lambda each: not before.isdisjoint(_possible_topics(each)))
     runs = [(each.dagster_run.run_id, each) for each in in_turn]
     return [f"run {run_id}: {_settled(tick, each, outages.get(run_id), progress)}" for run_id, each in runs]
+
+
+def _untried(instance: dg.DagsterInstance, records: Sequence[dg.RunRecord]) -> dict[str, str]:
+    """By run, what has failed around its ops, of those that nobody has judged yet and that say nothing themselves.
+
+    One that executes another again, and finds nothing of it, is not asked for again: that one is.
+    """
+    told = (MARKED_TAG, UNMARKED_TAG, FAILED_TAG, OUTAGE_TAG)
+    runs = [each.dagster_run for each in records]
+    unjudged = [run for run in runs if not any(name.startswith(told) for name in run.tags)]
+    found = {run.run_id: why_untried(instance, run) for run in unjudged if not has_found_nothing(instance, run)}
+    return {run_id: why for run_id, why in found.items() if why is not None}
 
 
 def _settled(tick: Tick, record: dg.RunRecord, outage: ToldOutage | None, progress: _Progress) -> str:
@@ -125,6 +137,8 @@ def _settled(tick: Tick, record: dg.RunRecord, outage: ToldOutage | None, progre
         if not progress.events_left:
             return f"{told}; more of it in the next tick"
     tags = _tags_of_left(record.dagster_run, left) if left else as_tags(MARKED_TAG, told)
+    if outage and outage.is_untried:
+        tags |= outage_tags(outage)
     tell_in_tags(tick.context.instance, record.dagster_run.run_id, tags)
     return told
 
@@ -144,27 +158,12 @@ def _why_no_mark(tick: Tick, record: dg.RunRecord, outage: ToldOutage | None, no
         return "it has named what failed itself, and has marked what is at fault"
     if run.tags.get("dagster/will_retry") == "true":
         return "it is tried again"
-    if _has_tried_nothing(tick.context.instance, run):
+    if has_found_nothing(tick.context.instance, run):
         return "it could not load what the run before had handed on: that is no log's fault, nothing is marked for it"
     ended_s = record.end_time or record.update_timestamp.timestamp()
     if now_ms - ended_s * 1000 >= _REMEMBERED_MS:
         return "it died more than a day ago, which tells nothing of its logs as they are now: nothing is marked"
     return None if _names(record) else "it named no logs, but was to clean all that were due: nothing is marked"
-
-
-def _has_tried_nothing(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-    """Whether a run that executes another again could not take up what that one has left to it."""
-    if run.parent_run_id is None:
-        return False
-    events = [each.dagster_event for each in instance.all_logs(run.run_id, of_type=DagsterEventType.STEP_FAILURE)]
-    return any(_is_of_input(each.step_failure_data) for each in events if each)
-
-
-def _is_of_input(failed: StepFailureData) -> bool:
-    """Whether an op has failed before it began: what it was to be given is not there, or can't be read any more."""
-    told = failed.user_failure_data
-    is_gone = told is not None and told.description == NOT_HERE
-    return is_gone or (failed.error is not None and failed.error.cls_name == DagsterExecutionLoadInputError.__name__)
 
 
 def _names(record: dg.RunRecord) -> list[str]:
@@ -201,12 +200,10 @@ def _why(instance: dg.DagsterInstance, run_id: str) -> str:
     for event in events:
         step = event.step_failure_data if event.is_step_failure else None
         error = step.error if step and step.error_source is not ErrorSource.INTERRUPT else None
-        while error and error.cause:
-            error = error.cause
         if error:
-            return _one_line(error.message)
-    return _one_line(next((each.message for each in events if each.is_run_failure and each.message), None))
-
-
-def _one_line(message: str | None) -> str:
-    return " ".join((message or "without a message").split())
+            return one_line(first_cause(error).message)
+    for event in events:
+        ended = event.event_specific_data
+        if isinstance(ended, JobFailureData) and ended.error and not ended.first_step_failure_event:
+            return one_line(first_cause(ended.error).message)
+    return one_line(next((each.message for each in events if each.is_run_failure and each.message), None))

@@ -1,8 +1,9 @@
 """What outages have stopped lately, and when it is asked for again. Runs are the only memory of it, as of all else.
 
 A run that an outage has stopped says so in a tag (``keptlog.dagster.assets.outage``). One that never began can't, and
-has tried nothing: the code server was down, or the start took too long. After three of these within an hour a further
-clean or ingest of the same is a run that died: what never begins may be no outage, and somebody is to be told.
+has tried nothing: the code server was down, or the start took too long. Nor can a clean that has failed around its ops,
+which ``failed_run_sensor`` says in such a tag (``untried_runs``). After three of these within an hour a further clean
+or ingest of the same is a run that died: what never begins may be no outage, and somebody is to be told.
 
 What either was asked for is asked for again at the next tick, under a new run key; if that run is stopped too, after
 half a minute, a minute and so on up to five minutes: an outage of hours is not to leave a failed run every half minute,
@@ -67,26 +68,38 @@ def outages_of(
     records: Sequence[dg.RunRecord],
     names_of: Callable[[dg.DagsterRun], Iterable[str]],
     most_unbegun: int | None = None,
+    untried: Mapping[str, str] | None = None,
 ) -> dict[str, ToldOutage]:
     """By run, what has stopped those that an outage has stopped; ``records`` have the newest first.
 
-    ``names_of`` says what a run was asked for; ``most_unbegun`` how many that never began count, null for all.
+    ``names_of`` says what a run was asked for; ``most_unbegun`` how many that never began count, null for all;
+    ``untried`` what has failed around the ops of runs that no tag says this of yet.
     """
     found: dict[str, ToldOutage] = {}
     never_began: dict[str, list[int]] = defaultdict(list)
     for record in reversed(records):
         run = record.dagster_run
-        if told := told_outage(run.tags):
+        names = list(names_of(run))
+        told = told_outage(run.tags) or _tried_nothing(record, untried or {})
+        if told is None:
+            continue
+        before = [[at for at in never_began[name] if was_within(_REMEMBERED_MS, at, told.at_ms)] for name in names]
+        is_stopped = most_unbegun is None or all(len(times) < most_unbegun for times in before)
+        if is_stopped or told_outage(run.tags):
             found[run.run_id] = told
-        elif record.start_time is None and run.status is dg.DagsterRunStatus.FAILURE:
-            at_ms = round(1000 * (record.end_time or record.update_timestamp.timestamp()))
-            names = list(names_of(run))
-            before = [[each for each in never_began[name] if was_within(_REMEMBERED_MS, each, at_ms)] for name in names]
-            if most_unbegun is None or all(len(times) < most_unbegun for times in before):
-                found[run.run_id] = ToldOutage(at_ms, "an outage before it began")
+        if told.is_untried:
             for name in names:
-                never_began[name].append(at_ms)
+                never_began[name].append(told.at_ms)
     return found
+
+
+def _tried_nothing(record: dg.RunRecord, untried: Mapping[str, str]) -> ToldOutage | None:
+    """That a run has failed before it began, or around its ops."""
+    run = record.dagster_run
+    at_ms = round(1000 * (record.end_time or record.update_timestamp.timestamp()))
+    if record.start_time is None and run.status is dg.DagsterRunStatus.FAILURE:
+        return ToldOutage(at_ms, "an outage before it began", is_untried=True)
+    return ToldOutage(at_ms, untried[run.run_id], is_untried=True) if run.run_id in untried else None
 
 
 def recent_outages(
