@@ -13,7 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import dagster as dg
 from dagster._core.events import AssetMaterializationPlannedData
 
+from keptlog.dagster.assets.last_results import TOPIC_ID
 from keptlog.dagster.assets.mount import Run
+from keptlog.dagster.assets.numbers import clean_version_tags
+from keptlog.log.assessment import assess
+from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 
 
@@ -26,10 +30,22 @@ def begin_attempts(run: Run, names: Iterable[TopicPartition]) -> None:
         context.instance.report_dagster_event(event, context.run.run_id)
 
 
-def end_attempts(run: Run, reasons: Mapping[TopicPartition, str]) -> None:
-    """Say of logs that nothing was to be done to them, and why: a run that fails because of others is not theirs."""
+def end_attempts(run: Run, reasons: Mapping[TopicPartition, str], logs: Iterable[Log]) -> None:
+    """Say of logs that nothing was to be done to them, and why: a run that fails because of others is not theirs.
+
+    ``logs`` holds these as they are: what is told says of which topic it is, and as which version of the section. A log
+    that can't be had is told without.
+    """
+    there = {log.topic_partition: assess(log, run.now_ms()) for log in logs if log.topic_partition in reasons}
     for name, reason in reasons.items():
-        told = dg.AssetMaterialization(run.keys.clean(name.topic), partition=str(name), description=reason)
+        each = there.get(name)
+        told = dg.AssetMaterialization(
+            run.keys.clean(name.topic),
+            partition=str(name),
+            description=reason,
+            metadata={TOPIC_ID: each.log.topic_id} if each and each.log.topic_id else {},
+            tags=clean_version_tags(each),
+        )
         run.context.log_event(told)
 
 

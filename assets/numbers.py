@@ -57,7 +57,7 @@ def materializations(
             | _new_segments(outcome.added)
             | kafka_metrics(metrics.get(outcome.step.topic_partition))
             | _row_counts(by_name.get(name), after),
-            tags=_clean_version_tags(by_name.get(name)),
+            tags=clean_version_tags(by_name.get(name)),
         )
 
 
@@ -76,7 +76,7 @@ def unchanged_materialization(
             "dagster/partition_row_count": record_count([log]),
             **_lag(assessment),
         },
-        tags=_clean_version_tags(assessment),
+        tags=clean_version_tags(assessment),
     )
 
 
@@ -96,7 +96,8 @@ def version_of_all(versions: Sequence[str]) -> str:
     return versions[0] if len(versions) == 1 else f"{zlib.crc32(' '.join(sorted(versions)).encode()):08x}"
 
 
-def _clean_version_tags(assessment: Assessment | None) -> dict[str, str]:
+def clean_version_tags(assessment: Assessment | None) -> dict[str, str]:
+    """The data version of a clean section, for its event; nothing of a log that can't be had."""
     return {DATA_VERSION_TAG: clean_version(assessment)} if assessment else {}
 
 

@@ -97,7 +97,7 @@ def report_numbers(run: Run, cleaned: Pass, after: Overview) -> None:
     # What was not as it should be was made failed after it was told.
     for topic in sorted({TopicPartition.parse(name).topic for name in before}):
         red = [TopicPartition.parse(name) for name in failed_attempts(run, topic).keys() & before]
-        end_attempts(run, dict.fromkeys(red, "cleaned by the run before"))
+        end_attempts(run, dict.fromkeys(red, "cleaned by the run before"), after.logs)
 
 
 def _told_before(run: Run, cleaned: Pass) -> set[str]:
@@ -240,7 +240,8 @@ def _end_attempts(run: Run, cleaned: Pass, names: Collection[str]) -> None:
     landed = set(cleaned_names(cleaned))
     reasons = {name: cleaned.plan.left_alone.get(name, "nothing had to be changed") for name in names}
     whole = {name: why for name, why in reasons.items() if name not in landed and name not in cleaned.failed}
-    end_attempts(run, {TopicPartition.parse(name): why for name, why in whole.items()})
+    _, there = observe_after(run, cleaned, sorted(whole))
+    end_attempts(run, {TopicPartition.parse(name): why for name, why in whole.items()}, there.logs)
 
 
 def failed_topic_and_partition(name: str, topics: Collection[str], readable: Collection[str]) -> tuple[str, int]:

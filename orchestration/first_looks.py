@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -95,16 +95,25 @@ def _told_of(instance: dg.DagsterInstance, key: dg.AssetKey, topic_id: str | Non
     told = storage.get_latest_storage_id_by_partition(key, dg.DagsterEventType.ASSET_MATERIALIZATION)
     oldest_first = sorted(materialized & told.keys(), key=lambda name: told[name])
     # False comes before True, as 0 before 1.
-    earlier = bisect_left(oldest_first, 1, key=lambda name: _is_of(instance, key, told[name], topic_id))
+    earlier = bisect_left(
+        range(len(oldest_first)),
+        1,
+        key=lambda at: _is_of(instance, key, (told[name] for name in oldest_first[at:]), topic_id),
+    )
     return set(oldest_first[earlier:])
 
 
-def _is_of(instance: dg.DagsterInstance, key: dg.AssetKey, storage_id: int, topic_id: str) -> bool:
-    """Whether a materialization is of this topic; one that does not say of which is taken for that."""
-    filters = dg.AssetRecordsFilter(asset_key=key, storage_ids=[storage_id])
-    for record in instance.fetch_materializations(filters, limit=1).records:
-        told = record.asset_materialization.metadata.get(TOPIC_ID) if record.asset_materialization else None
-        return told is None or told.value == topic_id
+def _is_of(instance: dg.DagsterInstance, key: dg.AssetKey, storage_ids: Iterable[int], topic_id: str) -> bool:
+    """Whether the first of these materializations is of this topic, and so all of them are.
+
+    One that does not say of which it is, is of an earlier topic if a later one is; else it is taken for one of this.
+    """
+    for storage_id in storage_ids:
+        filters = dg.AssetRecordsFilter(asset_key=key, storage_ids=[storage_id])
+        for record in instance.fetch_materializations(filters, limit=1).records:
+            told = record.asset_materialization.metadata.get(TOPIC_ID) if record.asset_materialization else None
+            if told is not None:
+                return told.value == topic_id
     return True
 
 

@@ -88,7 +88,7 @@ def _verify(run: Run, config: VerifyConfig) -> None:
         looked = look_at(run, _unread(topic, now_ms, unreadable[topic]), logs[topic], every_byte=True)
         for result in check_results(run, looked):
             context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
-        _tell_attempts(run, looked, attempts.get(topic, {}))
+        _tell_attempts(run, looked, attempts.get(topic, {}), logs[topic])
         problems |= {f"{topic}-{number}": problem for number, problem in looked.broken.items()}
         problems |= {f"{topic}-{number}": f"not looked at: {why}" for number, why in looked.unseen.items()}
     count = counted(len(asked.logs), "log")
@@ -120,7 +120,7 @@ def _wrong_here(log_store: LogStoreResource, now_ms: int) -> list[str]:
     return [here.description] if here and not here.passed else []
 
 
-def _tell_attempts(run: Run, looked: TopicFindings, before: Mapping[str, str]) -> None:
+def _tell_attempts(run: Run, looked: TopicFindings, before: Mapping[str, str], logs: Sequence[Log]) -> None:
     """Let the Partitions tab show what is broken, and what passes again; not where others have tried since ``before``.
 
     What the storage holds for too long has a check of its own: no clean of the log would end that.
@@ -130,7 +130,7 @@ def _tell_attempts(run: Run, looked: TopicFindings, before: Mapping[str, str]) -
     begin_attempts(run, sorted(broken, key=str))
     same = {name for name, run_id in failed_attempts(run, looked.topic).items() if before.get(name) == run_id}
     whole = {TopicPartition(looked.topic, number) for number in looked.whole}
-    end_attempts(run, {name: "verify finds nothing broken in it" for name in whole if str(name) in same})
+    end_attempts(run, {name: "verify finds nothing broken in it" for name in whole if str(name) in same}, logs)
 
 
 def _fail_if_any(lines_of: Mapping[str, Sequence[str]]) -> None:

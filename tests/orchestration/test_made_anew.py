@@ -65,6 +65,32 @@ def test_what_does_not_say_of_which_topic_it_is_counts_as_told(world: World) -> 
     assert told(world) == []
 
 
+def test_what_a_verify_has_told_of_the_old_topic_is_not_shown_as_that_of_the_new_one(world: World) -> None:
+    world.topic("users", 2)
+    assert told(world) == [("users-0", 0), ("users-1", 0)]
+    world.append("users", ("a", "1"), partition=1)
+    repair = world.break_segment("users", 1)
+    assert not world.run_job("verify", dg.RunRequest()).success
+    repair()
+    assert world.run_job("verify", dg.RunRequest()).success
+    made_anew(world)
+    world.reopen()
+
+    assert told(world) == [("users-0", 0), ("users-1", 0)]
+
+
+def test_what_does_not_say_of_which_topic_it_is_counts_as_the_old_ones_if_a_later_one_does(world: World) -> None:
+    world.topic("users", 3)
+    of_old = {"topic_id": world.store.describe_topic("users").id or ""}
+    for partition, metadata in enumerate([of_old, {}, of_old]):
+        made = dg.AssetMaterialization(CLEAN, partition=f"users-{partition}", metadata=metadata)
+        world.instance.report_runless_asset_event(made)
+    world.store.delete_topic("users", world.now_ms)
+    world.topic("users", 3)
+
+    assert told(world) == [("users-0", 0), ("users-1", 0), ("users-2", 0)]
+
+
 def test_what_was_found_of_a_topic_that_could_not_be_read_any_more_is_not_told_of_it(world: World) -> None:
     """Its metadata do not say any more which topic it is; deleting it and making it anew is what mends it."""
     world.topic("users", 2)
