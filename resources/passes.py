@@ -3,10 +3,14 @@
 Dagster's own manager keeps it for ever, also where the run was deleted: some 10 KiB for each log of each clean. Of a
 run that failed it is kept for a week, because "re-execute from failure" begins with it. It lies in a folder of its own:
 beside it are what runs print, and what other jobs have handed on.
+
+Each is kept with the fingerprint of the code that made it. Another keptlog would take up its fields in another order,
+and tell nobody.
 """
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import time
 from collections.abc import Iterator
@@ -17,6 +21,7 @@ from pathlib import Path
 import dagster as dg
 
 from keptlog.folders import names_in
+from keptlog.spark import packed
 
 IS_LAST = "keptlog/last"
 """In the metadata of the output of a job's last op: nobody takes it, and what was handed on before is done with."""
@@ -26,7 +31,7 @@ KEPT_SECONDS = 7 * 86_400
 """So long it is kept of a run that failed; no run takes that long."""
 NOT_HERE = (
     "what the run before had handed on is not here: its clean has landed, or it failed over a week ago, or it ran on "
-    "another machine or with an earlier keptlog. Launch a new run"
+    "another machine or with another keptlog. Launch a new run"
 )
 
 
@@ -41,7 +46,7 @@ class PassIOManager(dg.IOManager):
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:
         self._delete_old(context)
         if not (context.definition_metadata or {}).get(IS_LAST):
-            self.files.handle_output(context, obj)
+            self.files.handle_output(context, (packed.fingerprint(), pickle.dumps(obj)))
             return
         with _told(context):
             shutil.rmtree(self.folder / context.run_id)
@@ -50,12 +55,17 @@ class PassIOManager(dg.IOManager):
         """What the op before has handed on.
 
         Raises:
-            Failure: it is not there; nobody knows why.
+            Failure: it is not there, and nobody knows why; or another keptlog has made it.
         """
         try:
-            return self.files.load_input(context)
+            kept = self.files.load_input(context)
         except FileNotFoundError as error:
             raise dg.Failure(NOT_HERE, allow_retries=False) from error
+        match kept:
+            case (made_by, bytes(content)) if made_by == packed.fingerprint():
+                return pickle.loads(content)  # noqa: S301  # made above
+            case _:
+                raise dg.Failure(NOT_HERE, allow_retries=False)
 
     def _delete_old(self, context: dg.OutputContext) -> None:
         with _told(context):

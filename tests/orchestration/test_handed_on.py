@@ -134,6 +134,23 @@ def test_who_takes_it_up_later_is_told_to_launch_a_new_run_and_no_log_is_at_faul
     assert log.uncleanable is None
 
 
+def test_what_another_keptlog_has_handed_on_is_not_taken_up(users: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its passes may have other fields, or the same in another order."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Cleaner, "commit", killed)
+        failed = users.clean("users-0")
+    monkeypatch.setattr("keptlog.spark.packed.fingerprint", lambda: "upgraded")
+
+    late = again(users, failed.run_id)
+
+    assert not late.success
+    (step,) = [each for each in late.all_events if each.is_step_failure]
+    assert "Launch a new run" in str(step.step_failure_data.error)
+    users.now_ms = time.time_ns() // 1_000_000
+    assert f"run {late.run_id}: it could not load what the run before had handed on" in users.skips(failed_run_sensor)
+    assert users.clean("users-0", requested=True).success, "a new run does it"
+
+
 def test_what_can_not_be_deleted_fails_no_clean(users: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
