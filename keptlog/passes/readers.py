@@ -25,6 +25,7 @@ from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
 from keptlog.passes.names import require_topics
+from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.prefixes import READER_PREFIX
 from keptlog.table.metadata.state import LogState
 from keptlog.table.reading.readers import (
@@ -143,12 +144,14 @@ class Readers:
 
         Raises:
             InvalidConfig: no such reader or partition; an offset lies outside of the log, or before his position.
+            LogCorrupt: somebody else has changed the log, so that nobody knows which of its records he has read.
             TombstonesMissed: he has missed some, or the log was truncated below the offset since he committed before,
                 so that nobody knows which records he has read; nothing was committed.
         """
         whose = f"reader {name} of topic {topic}"
         positions = _whole_numbers(positions, whose)
-        seen = self._look(topic)
+        require_own(table := self.store.load_table(topic))
+        seen = TopicReaders.of(self.store.files, table)
         registration, stored = _standing_in(seen, name)
         reached: dict[int, ReaderPosition] = {}
         for partition, offset in positions.items():
@@ -194,11 +197,12 @@ class Readers:
         Raises:
             InvalidConfig: there is no such reader.
             TombstonesMissed: he has missed some, or has read what was truncated since. Nothing is read.
+            LogCorrupt: somebody else has changed the log; what it lacks for now would be passed over for good.
             StorageUnavailable, LogCorrupt: while iterating, as ``LogStore.read``.
         """
         from keptlog.storage.schema import from_arrow  # noqa: PLC0415  # who lists readers needs no Arrow
 
-        reader = self.store.reader(topic, partition)
+        reader = self.store.reader(topic, partition, own=True)
         seen = self._look(topic)
         registration, stored = _standing_in(seen, name)
         logs = {log.topic_partition.partition: log for log in reader.logs}

@@ -148,8 +148,7 @@ class Restore:
         """Send what is not there yet, with one writer."""
         started_ms = self.clock()
         # What a log has lost for now would be passed over for good, once the position is behind it.
-        self.store.require_own(topic)
-        reader = self.store.reader(topic)
+        reader = self.store.reader(topic, own=True)
         seen_ms = self.clock()
         target, is_created = self._target(topic, name, reader)
         done.is_created |= is_created
@@ -158,7 +157,7 @@ class Restore:
             stored = writer.positions()
             if any(each and _is_older(log, each) for log, each in zip(reader.logs, stored.values(), strict=True)):
                 # Another restore has ended meanwhile that had looked later.
-                reader, seen_ms = self.store.reader(topic), self.clock()
+                reader, seen_ms = self.store.reader(topic, own=True), self.clock()
             new = [partition for partition, position in stored.items() if position is None]
             if not append_to_existing:
                 self._require_empty(target, new)

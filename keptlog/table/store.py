@@ -356,16 +356,19 @@ class LogStore:
         """
         return self.reader(topic, partition, snapshot_id=snapshot_id).records(from_offset, latest=latest)
 
-    def reader(self, topic: str, partition: int | None = None, *, snapshot_id: int | None = None) -> Reader:
-        """The logs of one snapshot (default: the current one), and a way to read them.
+    def reader(
+        self, topic: str, partition: int | None = None, *, snapshot_id: int | None = None, own: bool = False
+    ) -> Reader:
+        """The logs of one snapshot (default: the current one), and a way to read them; ``own``: as ``require_own``.
 
         Raises:
             UnknownTopic, InvalidConfig: no such topic or partition; no such snapshot, or no longer.
         """
 
         def look(table: Table) -> tuple[list[Log], int | None]:
-            described = topic_of(table, self.broker_settings)
-            require_partition(described, partition)
+            if own:
+                require_own(table)
+            require_partition(described := topic_of(table, self.broker_settings), partition)
             logs = self._live_files.logs(table, described.config, snapshot_of(table, snapshot_id))
             return logs, snapshot_id or table.metadata.current_snapshot_id
 
