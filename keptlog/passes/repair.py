@@ -6,14 +6,15 @@
 
 How state and snapshot come together again stands in ``keptlog.table.changes.repair``. Here it is found out, before
 anything is changed, what an adoption costs: which acknowledged offsets are no longer there. Only the files that are in
-one of the two and not in the other are read for it, and of those the offsets alone. And a table that would be no log is
-not adopted: the checks of ``verify``, and the columns of files that others have written.
+one of the two and not in the other are read for it, and of those the offsets alone; where readers are registered, who
+are told in the same commit, also which of them were tombstones. And a table that would be no log is not adopted: the
+checks of ``verify``, and the columns of files that others have written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +32,9 @@ from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
 from keptlog.table.changes.notes import NotesRepair
 from keptlog.table.doctor.topic_exam import examined
+from keptlog.table.metadata.logs import has_readers
 from keptlog.table.metadata.state import SNAPSHOT_ID, damaged_notes
+from keptlog.table.reading.readers import MissedTombstones
 from keptlog.table.removal.erasure_look import read_register
 from keptlog.table.waiting.reaching import reaching
 
@@ -89,6 +92,8 @@ class Repairer:
         unread: set[TopicPartition] = set()
         lost = self._lost(plan, unread) if is_adoption else {}
         ended = self._ended_erasures(plan, foreign) if is_adoption else ()
+        if is_adoption and has_readers(self.store.load_table(topic).properties):
+            plan = replace(plan, given_up=tuple(self._given_up(plan, lost, now_ms)))
         return RepairProposal(plan, lost, plan.acknowledged is not None and not unread, foreign, ended)
 
     def damaged_notes(self, topic: str) -> tuple[str, ...]:
@@ -202,6 +207,40 @@ class Repairer:
                     unread.add(log.topic_partition)
                     had.append(np.arange(segment.base_offset, segment.last_offset + 1))
         return np.setdiff1d(_joined(had), _joined(has))
+
+    def _given_up(
+        self, plan: RepairPlan, lost: Mapping[TopicPartition, tuple[Span, ...]], now_ms: int
+    ) -> Iterator[MissedTombstones]:
+        """Tombstones that would not be there any more; where nobody can tell, all that would be lost."""
+        for log in plan.logs:
+            number = log.topic_partition.partition
+            spans: list[tuple[int, int, int]] = [(*span, 0) for span in lost.get(log.topic_partition, ())]
+            if plan.acknowledged is not None:
+                spans = self._tombstones_gone(log, plan.acknowledged.get(number, ()))
+            for first, last, tombstones in sorted(spans):
+                if last >= log.log_start_offset:
+                    yield MissedTombstones(number, first, last, tombstones, now_ms, now_ms)
+
+    def _tombstones_gone(self, log: Log, before: Sequence[Segment]) -> list[tuple[int, int, int]]:
+        """First offset, last one and number of tombstones that were acknowledged, and are none any more."""
+        now = {segment.path for segment in log.segments}
+        went = [segment for segment in before if segment.path not in now and segment.tombstone_count]
+        known = {segment.path for segment in before}
+        had: list[Offsets] = []
+        spans = []
+        for segment in went:
+            try:
+                had.append(self._tombstones(segment))
+            except (LogCorrupt, FileNotFoundError):
+                spans.append((segment.base_offset, segment.last_offset, segment.tombstone_count))
+        came = [segment for segment in log.segments if segment.path not in known] if went else []
+        gone = np.setdiff1d(_joined(had), _joined([self._tombstones(segment) for segment in came]))
+        return spans + [(first, last, last - first + 1) for first, last in spans_of(gone)]
+
+    def _tombstones(self, segment: Segment) -> Offsets:
+        tables = read_row_groups(self.store.files, segment, ["offset", "key", "value"])
+        masks = ((table, pc.and_(table["key"].is_valid(), table["value"].is_null())) for table in tables)
+        return _joined([table["offset"].filter(mask).to_numpy() for table, mask in masks])
 
     def _offsets(self, segment: Segment) -> Offsets:
         return _joined([table["offset"].to_numpy() for table in read_row_groups(self.store.files, segment, ["offset"])])

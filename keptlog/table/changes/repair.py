@@ -57,6 +57,8 @@ from keptlog.table.metadata.state import (
     log_end_offset,
     watermarks,
 )
+from keptlog.table.reading.overruns import told_of_given_up
+from keptlog.table.reading.readers import MissedTombstones
 
 _ByPartition = dict[int, list[LiveFile]]
 _BRINGS_RECORDS = ("append", "ingest")
@@ -89,6 +91,8 @@ class RepairPlan:
     """The properties that would change."""
     forgotten_watermarks: tuple[int, ...]
     """Partitions whose watermarks are lost: late records may bring back what they deleted."""
+    given_up: tuple[MissedTombstones, ...] = field(default=(), compare=False)
+    """Tombstones that are lost, by rising offset: readers who are not beyond them are told in the same commit."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,10 @@ class Repair:
                     f"topic {self.topic} changed since its repair was planned: nothing was repaired, look at it again"
                 )
             summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "adopt" if self.is_adoption else "repair"}
-            landing = FileChange(summary, plan.state, change.added, change.removed, change.live, change.base)
+            told = told_of_given_up(fresh, self.files, planned.given_up) if planned.given_up else {}
+            landing = FileChange(
+                summary, dict(plan.state) | told, change.added, change.removed, change.live, change.base
+            )
             return landing.written(fresh)
 
         change = Change(self.topic, commit_id=run_id, require_fit=_anything_fits, remedy=SAME_AGAIN)

@@ -1,16 +1,27 @@
-"""What readers miss who were too slow: the commit that takes the tombstones out writes it into their registrations."""
+"""What readers miss who were too slow: the commit that takes the tombstones out writes it into their registrations.
+
+A clean does so, and an adoption, which gives up what another program has taken out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from keptlog.errors import LogCorrupt
 from keptlog.log.result import RewriteResult
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.prefixes import READER_PREFIX
 from keptlog.table.metadata.stored_json import to_json
-from keptlog.table.reading.readers import MissedTombstones, PositionFiles, Registration, registrations
+from keptlog.table.reading.readers import (
+    MissedTombstones,
+    PositionFiles,
+    Registration,
+    registration_in,
+    registrations,
+)
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -24,26 +35,46 @@ def told_of_overruns(table: Table, files: TableFiles, outcomes: Iterable[Rewrite
     Raises:
         LogCorrupt, StorageUnavailable: as for ``with_holds``.
     """
-    overrun = [outcome for outcome in outcomes if outcome.overrun]
-    readers = registrations(table.name()[-1], table.properties) if overrun else {}
+    gone = [
+        MissedTombstones(
+            outcome.step.topic_partition.partition,
+            each.first_offset,
+            each.last_offset,
+            each.tombstones,
+            outcome.step.now_ms,
+            outcome.step.now_ms,
+        )
+        for outcome in outcomes
+        for each in outcome.overrun
+    ]
+    return _told(table, files, registrations(table.name()[-1], table.properties), gone) if gone else {}
+
+
+def told_of_given_up(table: Table, files: TableFiles, gone: Iterable[MissedTombstones]) -> dict[str, str]:
+    """The same of what an adoption gives up; a registration that can't be read is left, and tells its reader itself.
+
+    Raises:
+        StorageUnavailable: positions can't be read.
+    """
+    readers: dict[str, Registration] = {}
+    for name in (key.removeprefix(READER_PREFIX) for key in table.properties if key.startswith(READER_PREFIX)):
+        with suppress(LogCorrupt):  # nobody could remove it before the adoption
+            found = registration_in(table.name()[-1], table.properties, name)
+            readers |= {name: found} if found else {}
+    return _told(table, files, readers, gone)
+
+
+def _told(
+    table: Table, files: TableFiles, readers: Mapping[str, Registration], gone: Iterable[MissedTombstones]
+) -> dict[str, str]:
     if not readers:
         return {}
     positions = PositionFiles(files, table.location()).read(readers)
     changed: dict[str, Registration] = {}
-    for outcome in overrun:
-        partition = outcome.step.topic_partition.partition
+    for each in gone:
         for name, registration in readers.items():
-            behind = [each for each in outcome.overrun if positions[name].of(partition) <= each.last_offset]
-            if behind:
-                gone = MissedTombstones(
-                    partition,
-                    behind[0].first_offset,
-                    behind[-1].last_offset,
-                    sum(each.tombstones for each in behind),
-                    outcome.step.now_ms,
-                    outcome.step.now_ms,
-                )
-                changed[name] = _with_missed(changed.get(name, registration), gone)
+            if positions[name].of(each.partition) <= each.last_offset:
+                changed[name] = _with_missed(changed.get(name, registration), each)
     return {READER_PREFIX + name: to_json(each) for name, each in changed.items()}
 
 

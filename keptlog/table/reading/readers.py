@@ -58,6 +58,7 @@ class MissedTombstones:
     first_offset: int
     last_offset: int
     tombstones: int
+    """How many; 0 where nobody can tell what the records were that went."""
     first_ms: int
     """When the first of them went."""
     last_ms: int
@@ -66,7 +67,8 @@ class MissedTombstones:
         """In words; ``where`` is the name of their log."""
         range_ = f"between offsets {self.first_offset} and {self.last_offset} of {where}"
         when = iso_time(self.first_ms) + (f" to {iso_time(self.last_ms)}" if self.last_ms > self.first_ms else "")
-        return f"{counted(self.tombstones, 'tombstone')} {range_} went at {when}"
+        these = counted(self.tombstones, "tombstone") if self.tombstones else "what may have been tombstones"
+        return f"{these} {range_} went at {when}"
 
 
 @dataclass(frozen=True, slots=True)
