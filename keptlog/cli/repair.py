@@ -170,6 +170,12 @@ def _erasure_lines(proposal: RepairProposal) -> list[str]:
         "keys, these are back; ask for them anew with another id (keptlog erase)"
         for erasure_id in ended
     ]
+    undone = proposal.undone_erasures if isinstance(proposal.undone_erasures, tuple) else ()
+    lines += [
+        f"  request {erasure_id} is open, and what it did is undone, so records of its keys stay: ask for them anew "
+        "with another id (keptlog erase); it ends when they are gone"
+        for erasure_id in undone
+    ]
     return [*lines, "  of requests that ended more than 30 days ago only receipts tell (keptlog receipt list)"]
 
 
@@ -199,6 +205,7 @@ def _row(proposal: RepairProposal) -> dict[str, object]:
             for name, segments in proposal.foreign_segments.items()
         },
         "ended_erasures": list(proposal.ended_erasures) if isinstance(proposal.ended_erasures, tuple) else None,
+        "undone_erasures": list(proposal.undone_erasures) if isinstance(proposal.undone_erasures, tuple) else None,
     }
 
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
+from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay
 from keptlog.log.given.given import whole_number
 from keptlog.log.record import TimestampType
 from keptlog.log.segment import Log, Segment
@@ -68,6 +69,9 @@ class RepairProposal:
     ended_erasures: tuple[str, ...] | LogCorrupt
     """Ids of verified requests below whose bounds the log would get segments: records of their keys may be back. Or why
     nobody can tell."""
+    undone_erasures: tuple[str, ...] | LogCorrupt
+    """Ids of open requests that would lose tombstones, or have the records again that they had dropped: they would
+    never remove what is left of their keys. Or why nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +95,23 @@ class Repairer:
             self._require_log(plan, foreign, now_ms)
         unread: set[TopicPartition] = set()
         lost = self._lost(plan, unread) if is_adoption else {}
-        ended = self._ended_erasures(plan, foreign) if is_adoption else ()
-        if is_adoption and has_readers(self.store.load_table(topic).properties):
+        is_exact = plan.acknowledged is not None and not unread
+        if not is_adoption:
+            return RepairProposal(plan, lost, is_exact, foreign, (), ())
+        erasures = self._erasures(topic)
+        waits = isinstance(erasures, LogCorrupt) or any(each.is_open for each in erasures)
+        if waits or has_readers(self.store.load_table(topic).properties):
             plan = replace(plan, given_up=tuple(self._given_up(plan, lost, now_ms)))
-        return RepairProposal(plan, lost, plan.acknowledged is not None and not unread, foreign, ended)
+        if isinstance(erasures, LogCorrupt):
+            return RepairProposal(plan, lost, is_exact, foreign, erasures, erasures)
+        back = {
+            name.partition: segments[0].base_offset
+            for name, segments in _not_acknowledged(plan, foreign).items()
+            if segments
+        }
+        ended = (each.id for each in erasures if not each.is_open and _reaches_into(each, back))
+        undone = (each.id for each in erasures if each.is_open and _is_undone(each, plan, back))
+        return RepairProposal(plan, lost, is_exact, foreign, tuple(ended), tuple(undone))
 
     def damaged_notes(self, topic: str) -> tuple[str, ...]:
         """The properties beside the logs of a topic that say nothing that can be read."""
@@ -166,20 +183,12 @@ class Repairer:
         }
         return {name: segments for name, segments in found.items() if segments}
 
-    def _ended_erasures(self, plan: RepairPlan, foreign: _SegmentsByLog) -> tuple[str, ...] | LogCorrupt:
-        new = _not_acknowledged(plan, foreign)
+    def _erasures(self, topic: str) -> tuple[Erasure, ...] | LogCorrupt:
         try:
-            with reaching(f"topic {plan.topic} can't be read"):
-                erasures = read_register(self.store.files, lambda: self.store.load_table(plan.topic))
+            with reaching(f"topic {topic} can't be read"):
+                return read_register(self.store.files, lambda: self.store.load_table(topic))
         except LogCorrupt as error:
             return error
-        first = {name.partition: segments[0].base_offset for name, segments in new.items() if segments}
-        return tuple(
-            each.id
-            for each in erasures
-            if not each.is_open
-            and any(bound.end_offset > first.get(bound.partition, bound.end_offset) for bound in each.bounds)
-        )
 
     def _lost(self, plan: RepairPlan, unread: set[TopicPartition]) -> dict[TopicPartition, tuple[Span, ...]]:
         """``unread`` gets the logs of which a file that was acknowledged is gone, so that all of it counts as lost."""
@@ -302,6 +311,25 @@ def _not_acknowledged(plan: RepairPlan, foreign: _SegmentsByLog) -> dict[TopicPa
         log.topic_partition: log.segments if plan.acknowledged is None else foreign.get(log.topic_partition, ())
         for log in plan.logs
     }
+
+
+def _reaches_into(erasure: Erasure, back: Mapping[int, int]) -> bool:
+    """Whether segments that begin there, by partition, begin below a bound of it."""
+    return any(each.end_offset > back.get(each.partition, each.end_offset) for each in erasure.bounds)
+
+
+def _is_undone(erasure: Erasure, plan: RepairPlan, back: Mapping[int, int]) -> bool:
+    """Whether an open request would lose tombstones, or have records again that it has dropped."""
+    if erasure.way == ErasureWay.HERE:
+        return erasure.has_reached(ErasureState.COMPACTED) and _reaches_into(erasure, back)
+    return any(
+        each.partition == gone.partition
+        and each.base_offset <= gone.last_offset
+        and each.end_offset > gone.first_offset
+        and each.has_tombstones
+        for each in erasure.bounds
+        for gone in plan.given_up
+    )
 
 
 def _joined(pieces: Sequence[Offsets]) -> Offsets:
