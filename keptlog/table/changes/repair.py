@@ -39,6 +39,7 @@ from keptlog.table.metadata.lineage import (
     Lineage,
     blaming,
     describe_snapshot,
+    is_ours,
     lineage_of,
     require_columns,
     require_written_format,
@@ -49,6 +50,7 @@ from keptlog.table.metadata.logs import config_of, logs_from
 from keptlog.table.metadata.manifests import FileChange, OtherBase
 from keptlog.table.metadata.metadata_reading import entries_of, listed_entries
 from keptlog.table.metadata.partitions import partition_count
+from keptlog.table.metadata.runs import ADOPT, UNDONE, Undone
 from keptlog.table.metadata.state import (
     SOURCE,
     LogState,
@@ -57,6 +59,7 @@ from keptlog.table.metadata.state import (
     log_end_offset,
     watermarks,
 )
+from keptlog.table.metadata.stored_json import to_json
 from keptlog.table.reading.overruns import told_of_given_up
 from keptlog.table.reading.readers import MissedTombstones
 
@@ -131,7 +134,8 @@ class Repair:
                 raise StalePlan(
                     f"topic {self.topic} changed since its repair was planned: nothing was repaired, look at it again"
                 )
-            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "adopt" if self.is_adoption else "repair"}
+            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: ADOPT if self.is_adoption else "repair"}
+            summary |= _left_aside(fresh) if self.is_adoption else {}
             told = told_of_given_up(fresh, self.files, planned.given_up) if planned.given_up else {}
             landing = FileChange(
                 summary, dict(plan.state) | told, change.added, change.removed, change.live, change.base
@@ -300,6 +304,15 @@ class Repair:
 
 def _anything_fits(_: Table) -> None:
     """A repair is made for what all others refuse."""
+
+
+def _left_aside(table: Table) -> dict[str, str]:
+    """What an adoption tells of the snapshots that it gives up; nothing where nobody knows where main was left."""
+    lineage = lineage_of(table)
+    if lineage.fork is None:
+        return {}
+    kept = tuple(each.sequence_number or 0 for each in lineage.since if is_ours(each))
+    return {UNDONE: to_json(Undone(lineage.fork.sequence_number or 0, table.last_sequence_number + 1, kept))}
 
 
 def _carried(table: Table, lineage: Lineage) -> _ByPartition:

@@ -19,12 +19,15 @@ change that is made again later than that lands again.
 
 A topic that was restored from a backup gives numbers again that a file of the lost time tells of. What holds of a
 number is its snapshot, and once that has expired the newest file: the purge that expired it has written that.
+
+An adoption after a rollback gives up what appends had brought. It says so in its snapshot, and from then on they have
+not landed: who makes one again brings its records again.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyiceberg.table import Table
@@ -36,15 +39,20 @@ from keptlog.regular_file import NotAFile
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, Change
 from keptlog.table.metadata.lineage import COMMIT_ID, summary_of
-from keptlog.table.metadata.stored_json import from_json_file, to_json
+from keptlog.table.metadata.stored_json import from_json, from_json_file, to_json
 
 APPENDED = "keptlog.appended"
 DELETED = "keptlog.deleted"
 TRUNCATED = "keptlog.truncated"
 """Snapshot summary properties: what an append, a deletion or a truncation has done."""
 
+UNDONE = "keptlog.undone"
+"""The same of an adoption, which may give up what appends have brought: an ``Undone``."""
+
 APPEND = "append"
 """An operation, which can be told by its result as ``DELETE_RECORDS`` can."""
+ADOPT = "adopt"
+"""Another one; its result is what it has undone."""
 
 _NAME = re.compile(r"(\d+)-[^/]+\.json")
 
@@ -72,6 +80,26 @@ class LandedChange:
         if self.operation is None and self.result is not None:
             return APPEND if self.result.startswith("[") else DELETE_RECORDS
         return self.operation
+
+    def may_stand(self, undone: Collection[Undone]) -> bool:
+        """Whether no adoption has given up what it brought; deletions and truncations stay, for the ends of logs do."""
+        return self._known_operation != APPEND or not any(each.has(self.sequence_number) for each in undone)
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """The snapshots that an adoption has left aside: those behind the one that it went back to."""
+
+    behind: int
+    """That one's sequence number."""
+    until: int
+    """The adoption's."""
+    kept: tuple[int, ...] = ()
+    """Numbers of keptlog's snapshots among them that it has taken in."""
+
+    def has(self, sequence_number: int) -> bool:
+        """Whether a snapshot is one of them."""
+        return self.behind < sequence_number < self.until and sequence_number not in self.kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +134,22 @@ def remembered_ms(path: str, location: str) -> int | None:
 def landed_change(snapshot: Snapshot) -> LandedChange:
     """What a snapshot tells of the change that made it."""
     properties = summary_of(snapshot)
-    result = next((properties[name] for name in (APPENDED, DELETED, TRUNCATED) if name in properties), None)
+    result = next((properties[name] for name in (APPENDED, DELETED, TRUNCATED, UNDONE) if name in properties), None)
     return LandedChange(snapshot.sequence_number or 0, properties.get(COMMIT_ID), result, properties.get(OPERATION))
 
 
 def landed_before(table: Table, change: Change) -> LandedChange | None:
     """A change that has landed, if its snapshot is still there."""
-    landed = map(landed_change, reversed(table.metadata.snapshots))
-    return next((each for each in landed if each.may_be(change)), None)
+    landed = [landed_change(each) for each in reversed(table.metadata.snapshots)]
+    undone = _undone(table, landed)
+    return next((each for each in landed if each.may_be(change) and each.may_stand(undone)), None)
+
+
+def _undone(table: Table, landed: Iterable[LandedChange]) -> list[Undone]:
+    """What adoptions among these changes have left aside."""
+    where = f"topic {table.name()[-1]}: {UNDONE}"
+    results = [each.result for each in landed if each.operation == ADOPT and each.result]
+    return [from_json(Undone, each, where, "note of an adoption", "") for each in results]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +184,9 @@ def expired_since(files: TableFiles, table: Table, sequence_number: int) -> Expi
     expired = set(newer) - present
     changes = tuple(change for change in read if change.sequence_number in expired)
     known = present | {change.sequence_number for change in changes}
-    return ExpiredChanges(changes, len(known) == len(newer), damage)
+    undone = _undone(table, [*changes, *map(landed_change, table.metadata.snapshots)])
+    standing = tuple(change for change in changes if change.may_stand(undone))
+    return ExpiredChanges(standing, len(known) == len(newer), damage)
 
 
 def damaged(files: TableFiles, table: Table, paths: Iterable[str]) -> list[LogCorrupt]:
