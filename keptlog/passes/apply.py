@@ -15,7 +15,6 @@ A topic that is in the home and not in the file is left alone. To be deleted it 
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.declared import DeclaredTopic, Difference, TopicChange, change_to
 from keptlog.log.given.given import whole_number
@@ -103,7 +102,7 @@ class TopicsPlan:
     is_outage: bool = False
     """Whether catalog or storage did not answer; then nothing is done."""
     deleted_ids: Mapping[str, str] = field(default_factory=dict)
-    """Of those to be deleted, as far as they can be read: a later one of the name is not meant."""
+    """Of those to be deleted: a later one of the name is not meant. In an outage nobody was asked."""
 
     @property
     def has_differences(self) -> bool:
@@ -163,18 +162,22 @@ class Applier:
             refused.append(Refused(file.lines[name], text))
         changes = [each for each in planned.values() if isinstance(each, PlannedChange)]
         wanted = list(dict.fromkeys(delete))
+        there = [name for name in wanted if name in topics | going]
+        ids = {} if outage.is_set() else {name: self._id_to_delete(name) for name in there}
+        gone = {*wanted} - {*there} | {name for name, each in ids.items() if isinstance(each, UnknownTopic)}
+        unreadable = {name: each for name, each in ids.items() if isinstance(each, KeptlogError) and name not in gone}
         return TopicsPlan(
             file.where,
             tuple(each for each in changes if each.differences or each.is_creation),
-            tuple(name for name in wanted if name in topics | going),
+            tuple(name for name in there if name not in {*gone, *unreadable}),
             tuple(each.change.name for each in changes if not (each.differences or each.is_creation)),
             tuple(sorted(topics - file.lines.keys() - set(wanted))),
-            tuple(name for name in wanted if name not in topics | going),
+            tuple(name for name in wanted if name in gone),
             tuple(sorted({(each.line, each.text): each for each in refused}.values(), key=attrgetter("line", "text"))),
-            {name: each for name, each in planned.items() if isinstance(each, KeptlogError)},
+            {name: each for name, each in planned.items() if isinstance(each, KeptlogError)} | unreadable,
             tuple(name for name, each in planned.items() if each is None),
             outage.is_set(),
-            {} if outage.is_set() else self._ids((topics | going).intersection(wanted)),
+            {name: each for name, each in ids.items() if isinstance(each, str)},
         )
 
     def carry_out(self, plan: TopicsPlan, now_ms: int, progress: Progress = silent) -> Applied:
@@ -193,7 +196,7 @@ class Applier:
         changes = {each.change.name: each for each in plan.changes}
         side_by_side(lambda name: run.attempt(name, lambda: run.change(changes[name])), changes, self.at_once)
         for name in plan.deletions:
-            run.attempt(name, partial(run.delete, name, plan.deleted_ids.get(name)))
+            run.attempt(name, partial(run.delete, name, plan.deleted_ids))
         in_order = [*changes, *plan.deletions]
         return Applied(
             plan,
@@ -219,12 +222,11 @@ class Applier:
     def _broker_settings(self) -> Mapping[str, str]:
         return self.store.clock_guard.broker_settings
 
-    def _ids(self, names: Iterable[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for name in names:
-            with contextlib.suppress(KeptlogError):  # its deletion tells why it can't be read
-                found[name] = id_to_delete(self.store.committer.catalog, name)
-        return found
+    def _id_to_delete(self, name: str) -> str | KeptlogError:
+        try:
+            return id_to_delete(self.store.committer.catalog, name)
+        except KeptlogError as error:
+            return error
 
     def _planned(self, entry: TopicEntry, topics: set[str], going: set[str]) -> PlannedChange | Refused | KeptlogError:
         name = entry.topic.name
@@ -331,8 +333,8 @@ class _Run:
         self.done.add(change.name)
         self.progress(f"{'altered' if planned.topic_id else 'created'} {change.name}")
 
-    def delete(self, name: str, topic_id: str | None) -> None:
-        deletion = self.deletions[name] = self.store.delete_topic(name, self.now_ms, topic_id)
+    def delete(self, name: str, topic_ids: Mapping[str, str]) -> None:
+        deletion = self.deletions[name] = self.store.delete_topic(name, self.now_ms, topic_ids[name])
         if deletion.unfinished:
             self.failed[name] = deletion.unfinished
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyiceberg.catalog import Catalog
 
 from keptlog.cli import topics
-from keptlog.errors import StalePlan
+from keptlog.errors import StalePlan, StorageUnavailable
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
+from keptlog.passes import apply
 from keptlog.table.commits.loading import id_to_delete
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.deletion import Deletion, TopicDeletion
@@ -87,6 +89,41 @@ def test_an_apply_that_is_to_finish_a_deletion(home: Path) -> None:
     done = applier(store).carry_out(plan, NOW_MS)
     assert AGAIN in str(done.failed["users"])
     assert _keys(store, "users") == [b"new"]
+
+
+def test_an_apply_before_whose_plan_another_call_has_finished_the_deletion(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_home(home).store
+    _begun(store, "users")
+
+    def finished_before(catalog: Catalog, name: str) -> str:
+        store.deletion(name, NOW_MS).finish()
+        return id_to_delete(catalog, name)
+
+    monkeypatch.setattr(apply, "id_to_delete", finished_before)
+    plan = applier(store).plan(file(), ("users",))
+    assert (plan.deletions, plan.gone, plan.has_differences) == ((), ("users",), False)
+
+
+def test_an_apply_that_can_not_tell_which_topic_is_meant_deletes_none(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_home(home).store
+    for name in ("users", "other"):
+        store.create_topic(name, 1, {})
+
+    def passing_outage(catalog: Catalog, name: str) -> str:
+        if name == "users":
+            raise StorageUnavailable("for a moment")
+        return id_to_delete(catalog, name)
+
+    with monkeypatch.context() as outage:
+        outage.setattr(apply, "id_to_delete", passing_outage)
+        plan = applier(store).plan(file(), ("users", "other"))
+    assert (plan.deletions, list(plan.failed)) == (("other",), ["users"])
+    done = applier(store).carry_out(plan, NOW_MS)
+    assert (store.topics(), list(done.failed), list(done.deletions)) == (["users"], ["users"], ["other"])
 
 
 def test_one_who_finishes_the_deletion_leaves_what_was_made_meanwhile(
