@@ -35,7 +35,7 @@ from keptlog.table.changes.repair import Repair, RepairPlan
 from keptlog.table.changes.retain import DeleteRecords, DeletionResult, SegmentRemoval
 from keptlog.table.changes.swap import Swap
 from keptlog.table.commits.commit import Committer
-from keptlog.table.commits.loading import load_topic_table, topic_names
+from keptlog.table.commits.loading import id_to_delete, load_topic_table, topic_names
 from keptlog.table.commits.locations import LocationLook
 from keptlog.table.commits.topics import Topic, TopicCreation, require_partition, snapshot_of, topic_of
 from keptlog.table.io.file_io import metadata_read_once
@@ -144,11 +144,10 @@ class LogStore:
         """Delete a topic and all its records for good: it leaves the catalog first, then its files the storage.
 
         Runs that are still working on it lose their commit. Killed on its way, it is finished by the same call again.
-        With ``topic_id`` a later topic of the name stays: StalePlan.
+        The topic of ``topic_id`` is meant, or else the one that is there now; a later one stays: StalePlan.
         """
-        if name not in self.being_deleted():
-            self.load_table(name)
-        return replace(self.deletion(name, now_ms), topic_id=topic_id).delete()
+        there = id_to_delete(self._catalog, name)
+        return replace(self.deletion(name, now_ms), topic_id=topic_id or there).delete()
 
     def deletion(self, name: str, now_ms: int) -> Deletion:
         """The deletion of a topic, for whoever finishes one that was begun, and begins none."""

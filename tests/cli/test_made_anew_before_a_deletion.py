@@ -144,6 +144,48 @@ def test_one_who_finishes_the_deletion_leaves_what_was_made_meanwhile(
     assert (store.topics(), store.being_deleted()) == (["users"], [])
 
 
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_the_library_deletes_what_was_there_when_it_was_called(
+    home: Path, monkeypatch: pytest.MonkeyPatch, is_begun: bool
+) -> None:
+    store = open_home(home).store
+    if is_begun:
+        _begun(store, "users")
+    else:
+        store.create_topic("users", 1, {})
+    delete = Deletion.delete
+
+    def delete_late(self: Deletion) -> TopicDeletion:
+        monkeypatch.undo()
+        if is_begun:
+            _finished_and_made_anew(store, "users")
+        else:
+            _made_anew(store, "users")
+        return delete(self)
+
+    monkeypatch.setattr(Deletion, "delete", delete_late)
+    with pytest.raises(StalePlan, match=AGAIN):
+        open_home(home).delete_topic("users")
+    assert _keys(store, "users") == [b"new"]
+
+
+def test_a_library_whose_call_finishes_a_deletion_leaves_a_topic_made_meanwhile(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_home(home).store
+    _begun(store, "users")
+    finish = Deletion._finish
+
+    def finish_late(self: Deletion) -> TopicDeletion:
+        monkeypatch.undo()
+        _finished_and_made_anew(store, "users")
+        return finish(self)
+
+    monkeypatch.setattr(Deletion, "_finish", finish_late)
+    assert open_home(home).delete_topic("users") == 0
+    assert _keys(store, "users") == [b"new"]
+
+
 def test_both_go_where_both_are_there(home: Path) -> None:
     store = open_home(home).store
     _begun(store, "users")
