@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.passes.purge import Purger
 from keptlog.storage.files import StoredFile
 from keptlog.table.catalogs.catalog import open_catalog
@@ -169,7 +169,7 @@ def test_a_topic_whose_metadata_is_lost_is_not_told_as_deleted(tmp_path: Path) -
     local = local_path(open_catalog(tmp_path).load_table((DELETING, TOPIC)).metadata_location)
     assert local
     Path(local).unlink()
-    with pytest.raises(StorageUnavailable, match=Path(local).name):
+    with pytest.raises(LogCorrupt, match=Path(local).name):
         deletion(tmp_path).finish()
     assert store.being_deleted() == [TOPIC]
 

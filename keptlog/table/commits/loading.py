@@ -6,14 +6,12 @@ there must not go unnoticed in the same way, so the catalog is asked what else i
     its entry names no metadata file             the topic is damaged
     it is in the list, and still can't be found    a right is missing, or the catalog contradicts itself
 
-A metadata file that is gone or is none is damage too, unless the folder of all topics is away with its disk.
+A metadata file that is gone or is none is damage too (``topic_table``).
 """
 
 from __future__ import annotations
 
 import contextlib
-import zlib
-from pathlib import Path
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
@@ -22,40 +20,20 @@ from pyiceberg.exceptions import (
     NoSuchNamespaceError,
     NoSuchPropertyException,
     NoSuchTableError,
-    ValidationError,
 )
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable
-from keptlog.folders import NOT_THERE
+from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.given.unknown_topic import unknown_topic
-from keptlog.storage.disk import NO_FILE
-from keptlog.table.catalogs.catalog import metadata_locations
 from keptlog.table.catalogs.embedded import unfinished_deletion
-from keptlog.table.io.files import local_path
 from keptlog.table.metadata.format import format_of
-from keptlog.table.metadata.loaded import deleting, entry_without_metadata, loaded_now, names_in
+from keptlog.table.metadata.loaded import loaded_now, names_in
 from keptlog.table.metadata.metadata_reading import unreadable
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.deletion import being_deleted
-from keptlog.table.removal.own_folder import goes_on_as
+from keptlog.table.removal.topic_table import deleting, topic_table
 from keptlog.table.waiting.reaching import reaching
-
-_NOT_METADATA: tuple[type[Exception], ...] = (
-    *NO_FILE,
-    LogCorrupt,
-    ValidationError,
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    EOFError,
-    MemoryError,
-    zlib.error,
-)
-"""What becomes of a metadata file that is none. A catalog loads it, whose client has other errors of its own."""
 
 
 def topic_names(catalog: Catalog) -> list[str]:
@@ -104,17 +82,9 @@ def metadata_location(catalog: Catalog, name: str) -> str:
 
 def _table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:
     try:
-        table = loaded_now(catalog, namespace, name)
-    except (NoSuchTableError, NoSuchNamespaceError, NoSuchPropertyException) as error:
-        _require_location(catalog, name, namespace, error)
+        table = topic_table(catalog, name, namespace)
+    except (NoSuchTableError, NoSuchNamespaceError, NoSuchPropertyException):
         raise _not_found(catalog, name, namespace) from None
-    except _NOT_METADATA as error:
-        is_outage = isinstance(error, NOT_THERE) and not _is_storage_there(catalog)
-        if is_outage or isinstance(error, InvalidConfig):
-            raise
-        _require_location(catalog, name, namespace, error)
-        _require_one_name(catalog, name, namespace, error)
-        raise unreadable(name, _metadata_file(catalog, name, namespace), error) from error
     _require_main(name, table)
     return table
 
@@ -128,41 +98,6 @@ def _require_main(name: str, table: Table) -> None:
     if main and main.snapshot_id != current:
         told = f"main is at snapshot {main.snapshot_id}, and the current one is {current}"
         raise unreadable(name, f"metadata file {table.metadata_location}", ValueError(told))
-
-
-def _require_location(catalog: Catalog, name: str, namespace: str, error: Exception) -> None:
-    """Refuse to call a table unknown that is there, and whose entry in the catalog leads to no metadata file.
-
-    Raises:
-        LogCorrupt: it does not.
-    """
-    if isinstance(error, NoSuchPropertyException) and (damage := entry_without_metadata(name, error)):
-        raise damage from error
-    if isinstance(catalog, SqlCatalog) and metadata_locations(catalog, namespace).get(name) == "":
-        raise LogCorrupt(
-            f"topic {name}: its row in the catalog names no metadata file; take the row out with PyIceberg's "
-            f"catalog.drop_table({(namespace, name)!r}), and keptlog doctor names the file from which to put it back"
-        ).of_property() from error
-
-
-def _require_one_name(catalog: Catalog, name: str, namespace: str, error: Exception) -> None:
-    """Refuse to call a metadata file lost that commits under another name of the same table have deleted.
-
-    Raises:
-        LogCorrupt: they have; a copy of the file or of the catalog would bring back what is older.
-    """
-    if not (isinstance(error, FileNotFoundError) and isinstance(catalog, SqlCatalog)):
-        return
-    path = metadata_locations(catalog, namespace).get(name, "")
-    other = goes_on_as(catalog, (namespace, name), path)
-    if other:
-        told = LogCorrupt(
-            f"topic {name}: its metadata file {path} is gone, and the table {other} has its files too: commits there "
-            f"delete old metadata. Unless something was written to {name} since it has two names, take it out of the "
-            f"catalog and leave the files, as PyIceberg's catalog.drop_table({(namespace, name)!r}) does"
-        )
-        told.action = Action.FIX_CONFIG  # put back, the file would be of an older time
-        raise told from error
 
 
 def _not_found(catalog: Catalog, name: str, namespace: str) -> KeptlogError:
@@ -201,15 +136,3 @@ def _is_hidden(catalog: Catalog, name: str) -> bool:
 def _lists_late(catalog: Catalog) -> bool:
     """Whether its list may still have a table that is gone. DynamoDB's does: it asks an index, which follows later."""
     return any(each.__name__ == "DynamoDbCatalog" for each in type(catalog).__mro__)  # to import it takes boto3
-
-
-def _metadata_file(catalog: Catalog, name: str, namespace: str) -> str:
-    """What the catalog names as a table's metadata file, in words; some catalogs keep that to themselves."""
-    location = metadata_locations(catalog, namespace).get(name) if isinstance(catalog, SqlCatalog) else None
-    return f"metadata file {location}" if location else "the metadata file that the catalog names"
-
-
-def _is_storage_there(catalog: Catalog) -> bool:
-    """Whether the folder of all topics is there: it is not while a disk is not mounted, or while a file is there."""
-    local = local_path(catalog.properties.get("warehouse", ""))
-    return not local or Path(local).is_dir()

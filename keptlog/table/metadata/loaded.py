@@ -7,7 +7,6 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchPropertyException, 
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
-from keptlog.table.namespaces import DELETING
 
 
 def names_in(catalog: Catalog, namespace: str) -> list[str]:
@@ -48,11 +47,6 @@ def loaded_if_there(catalog: Catalog, namespace: str, name: str) -> Table | None
         return None
     except NoSuchPropertyException as error:
         raise entry_without_metadata(name, error) or error from error
-
-
-def deleting(catalog: Catalog, name: str) -> Table | None:
-    """The table of a topic that is being deleted; null if that is over."""
-    return loaded_if_there(catalog, DELETING, name)
 
 
 def entry_without_metadata(name: str, error: NoSuchPropertyException) -> LogCorrupt | None:

@@ -47,7 +47,7 @@ from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageU
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
-from keptlog.table.metadata.loaded import deleting, loaded_if_there, names_in
+from keptlog.table.metadata.loaded import loaded_if_there, names_in
 from keptlog.table.metadata.references import References, comparable, comparable_forms, readable_references
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.ahead import require_newest
@@ -76,6 +76,7 @@ from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_alone, require_own_folder
 from keptlog.table.removal.removal import NotDeleted, Removal, not_deleted_error
 from keptlog.table.removal.topic_storage import drafts_among, lost_links_below
+from keptlog.table.removal.topic_table import deleting
 from keptlog.table.waiting.reach import OUT_OF_REACH, is_sure
 from keptlog.table.waiting.reaching import one_line, reaching
 
@@ -185,6 +186,7 @@ class Deletion:
         """Finish a deletion that was begun; a topic of this name that is not being deleted stays.
 
         Raises:
+            LogCorrupt: its metadata file is damaged or gone.
             StorageUnavailable: catalog or storage can't be reached; the same call again goes on.
         """
         with reaching(f"the deletion of topic {self.name} can't be finished"):
