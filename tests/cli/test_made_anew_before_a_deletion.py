@@ -19,6 +19,7 @@ from keptlog.table.store import LogStore
 from tests.cli.conftest import Run
 from tests.passes.applying import applier, file
 from tests.passes.conftest import NOW_MS
+from tests.table.foreign import set_location
 from tests.table.stores import new_id
 
 AGAIN = "was deleted and created again meanwhile; the new one was not deleted"
@@ -136,6 +137,7 @@ def test_one_who_finishes_the_deletion_leaves_what_was_made_meanwhile(
     def finish_and_make_anew(self: Deletion) -> TopicDeletion:
         done = finish(self)
         store.create_topic("users", 1, {})
+        set_location(home, home / "warehouse", "users")  # what is wrong with the new one is nothing to this call
         return done
 
     monkeypatch.setattr(Deletion, "_finish", finish_and_make_anew)
@@ -184,6 +186,16 @@ def test_a_library_whose_call_finishes_a_deletion_leaves_a_topic_made_meanwhile(
     monkeypatch.setattr(Deletion, "_finish", finish_late)
     assert open_home(home).delete_topic("users") == 0
     assert _keys(store, "users") == [b"new"]
+
+
+def test_whose_a_topic_is_comes_before_what_is_wrong_with_it(home: Path) -> None:
+    store = open_home(home).store
+    store.create_topic("users", 1, {})
+    topic_id = id_to_delete(store.committer.catalog, "users")
+    _made_anew(store, "users")
+    set_location(home, home / "warehouse", "users")
+    with pytest.raises(StalePlan, match=AGAIN):
+        store.delete_topic("users", NOW_MS, topic_id)
 
 
 def test_both_go_where_both_are_there(home: Path) -> None:

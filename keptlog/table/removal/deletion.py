@@ -152,15 +152,15 @@ class Deletion:
         Raises:
             UnknownTopic: there is nothing to delete.
             StalePlan: the topic that was meant is gone, and a later one has its name, which stays.
-            LogCorrupt: something else lies in its folder, or the storage knows more than the catalog.
+            LogCorrupt: its metadata is damaged, its folder not its own, or the storage knows more than the catalog.
             StorageUnavailable: catalog or storage can't be reached; the same call again goes on.
             CommitStateUnknown: the catalog gave no answer; the same call again goes on, or finds no such topic.
         """
         with reaching(f"topic {self.name} can't be deleted"):
-            unfinished = self.name in being_deleted(self.catalog)
-            going = deleting(self.catalog, self.name) if unfinished else None
-            earlier = self._finish() if unfinished else TopicDeletion(self.name)
-            if not earlier.is_over:
+            is_begun = self.name in being_deleted(self.catalog)
+            going = deleting(self.catalog, self.name)  # a list may lag
+            earlier = self._finish() if going else TopicDeletion(self.name)
+            if not earlier.is_over or (going and str(going.metadata.table_uuid) == self.topic_id):
                 return earlier
             self._require_own_folder()
             with contextlib.suppress(NamespaceAlreadyExistsError):
@@ -169,13 +169,9 @@ class Deletion:
             try:
                 self._changed(self._take_out, lambda: loaded_if_there(self.catalog, NAMESPACE, self.name) is None)
             except (NoSuchTableError, NoSuchNamespaceError):
-                if unfinished:
+                if going or is_begun:
                     return earlier
                 raise unknown_topic(self.name, ()) from None
-            except StalePlan:
-                if going and str(going.metadata.table_uuid) == self.topic_id:
-                    return earlier  # it was the topic that was meant
-                raise
             except FileNotFoundError:
                 # A catalog reads what it has renamed, and another call may have ended the deletion by then.
                 if loaded_if_there(self.catalog, NAMESPACE, self.name):
@@ -186,8 +182,7 @@ class Deletion:
         """Finish a deletion that was begun; a topic of this name that is not being deleted stays.
 
         Raises:
-            LogCorrupt: its metadata file is damaged or gone.
-            StorageUnavailable: catalog or storage can't be reached; the same call again goes on.
+            LogCorrupt, StorageUnavailable: as for ``delete``.
         """
         with reaching(f"the deletion of topic {self.name} can't be finished"):
             return self._finish()
@@ -218,11 +213,16 @@ class Deletion:
         return TopicDeletion(self.name, done.deleted_files + gone, removal.refused, done.receipts, done.sealing)
 
     def _take_out(self) -> None:
-        there = loaded_if_there(self.catalog, NAMESPACE, self.name) if self.topic_id else None
-        if there and str(there.metadata.table_uuid) != self.topic_id:
-            what = f"topic {self.name} was deleted and created again meanwhile"
-            raise StalePlan(f"{what}; the new one was not deleted, run it again if it is meant for that")
+        self._meant()
         self.catalog.rename_table((NAMESPACE, self.name), (DELETING, self.name))
+
+    def _meant(self) -> Table | None:
+        """The topic that is to be taken out, null if there is none; StalePlan if a later one has the name."""
+        there = loaded_if_there(self.catalog, NAMESPACE, self.name)
+        if there is None or self.topic_id in {None, str(there.metadata.table_uuid)}:
+            return there
+        what = f"topic {self.name} was deleted and created again meanwhile"
+        raise StalePlan(f"{what}; the new one was not deleted, run it again if it is meant for that")
 
     def _changed(self, change: Callable[[], None], is_done: Callable[[], bool]) -> None:
         """Change the catalog; if its answer was lost, look whether it did so.
@@ -247,7 +247,7 @@ class Deletion:
 
     def _require_own_folder(self) -> None:
         """Look before the topic leaves its namespace: what is refused is to stay as it is."""
-        first = loaded_if_there(self.catalog, NAMESPACE, self.name)
+        first = self._meant()
         listed = list(self.files.list(first.location())) if first else []
         # Loaded again: what was committed while it was listed is no sign of another catalog.
         if table := loaded_if_there(self.catalog, NAMESPACE, self.name):
