@@ -198,6 +198,18 @@ def test_whose_a_topic_is_comes_before_what_is_wrong_with_it(home: Path) -> None
         store.delete_topic("users", NOW_MS, topic_id)
 
 
+def test_a_list_that_lags_hides_no_deletion(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As DynamoDB's does: what was renamed just now is still listed under its old name."""
+    store = open_home(home).store
+    _begun(store, "users")
+    catalog = store.committer.catalog
+    listed = {(NAMESPACE,): [(NAMESPACE, "users")]}
+    monkeypatch.setattr(type(catalog), "list_tables", lambda _, namespace: listed.get(namespace, []))
+    assert not store.delete_topic("users", NOW_MS, id_to_delete(catalog, "users")).unfinished
+    monkeypatch.undo()
+    assert (store.topics(), store.being_deleted()) == ([], [])
+
+
 def test_both_go_where_both_are_there(home: Path) -> None:
     store = open_home(home).store
     _begun(store, "users")

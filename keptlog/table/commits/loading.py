@@ -24,7 +24,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.metadata.format import format_of
@@ -65,8 +65,13 @@ def id_to_delete(catalog: Catalog, name: str) -> str:
         UnsupportedFormat, LogCorrupt, StorageUnavailable: as for ``load_topic_table``.
     """
     with reaching(f"topic {name} can't be loaded"):
-        going = deleting(catalog, name)
-        table = going if going and name not in topic_names(catalog) else load_topic_table(catalog, name)
+        try:
+            table = load_topic_table(catalog, name)
+        except UnknownTopic:
+            going = deleting(catalog, name)
+            if going is None:
+                raise
+            table = going
     return str(table.metadata.table_uuid)
 
 
