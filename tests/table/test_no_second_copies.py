@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.table import CommitTableResponse
+from pyiceberg.table import CommitTableResponse, Table
 
+from keptlog.errors import StorageUnavailable
 from keptlog.log.record import Record
+from keptlog.log.segment import Segment
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.changes.truncate import Truncation
+from keptlog.table.commits import staged as staged_files
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     NOW_MS,
@@ -38,9 +41,13 @@ def faulty(tmp_path: Path) -> FaultyCatalog:
     return FaultyCatalog(open_catalog(tmp_path))
 
 
+def four(store: LogStore, first: int) -> list[Segment]:
+    return staged(store, TOPIC, 0, [Record(first + each, b"k", b"v", NOW_MS) for each in range(4)])
+
+
 def ingest(store: LogStore, run_id: str) -> None:
-    segments = staged(store, TOPIC, 0, [Record(offset, b"k", b"v", NOW_MS) for offset in range(4)])
-    store.ingest(TOPIC, [Arrival(OffsetRange(0, None, 0, 4), tuple(segments))], SourceIdentity("there"), 1, run_id)
+    arrival = Arrival(OffsetRange(0, None, 0, 4), tuple(four(store, 0)))
+    store.ingest(TOPIC, [arrival], SourceIdentity("there"), 1, run_id)
 
 
 def live(store: LogStore) -> set[str]:
@@ -99,3 +106,48 @@ def test_an_ingest_that_landed_itself_stays(tmp_path: Path, faulty: FaultyCatalo
     ingest(store_over(faulty), "run")
     assert {str(path) for path in files_below(tmp_path)} == live(store_at(tmp_path))
     assert len(values(store_at(tmp_path))) == 4
+
+
+def test_a_catalog_that_lags_makes_nothing_live_go(
+    tmp_path: Path, faulty: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = store_over(faulty)
+    ingest(store, "run")
+    before = store.load_table(TOPIC)
+    monkeypatch.setattr(staged_files, "load_topic_table", lambda *_: before)
+    faulty.faults = [lost_answer]
+    source = SourceIdentity("there", "id")
+    store.ingest(TOPIC, [Arrival(OffsetRange(0, 4, 4, 8), tuple(four(store, 4)))], source, 1, "2")
+    faulty.faults = [lost_answer]
+    Truncation(TopicPartition(TOPIC, 0), 6, new_id(), new_id).commit(store.committer, store.files)
+    other = overtaken_by(lambda: store_at(tmp_path).ingest(TOPIC, [], SourceIdentity("there", "id", "a:1"), 1, "3"))
+    faulty.faults = [other]
+    Truncation(TopicPartition(TOPIC, 0), 5, new_id(), new_id).commit(store.committer, store.files)
+    assert live(store) <= {str(path) for path in files_below(tmp_path)}
+    assert len(values(store)) == 5
+
+
+def test_what_is_left_after_a_landing_fails_nobody(
+    tmp_path: Path, faulty: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(*_: object) -> None:
+        raise StorageUnavailable("for a moment")
+
+    monkeypatch.setattr(staged_files, "discard", unavailable)
+    faulty.faults = [overtaken_by(lambda: ingest(store_at(tmp_path), "run"))]
+    ingest(store_over(faulty), "run")
+    assert len(values(store_at(tmp_path))) == 4
+
+
+def test_another_process_s_append_is_told_as_that_also_where_the_topic_can_not_be_read(
+    tmp_path: Path, faulty: FaultyCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(*_: object) -> Table:
+        raise StorageUnavailable("for a moment")
+
+    monkeypatch.setattr(staged_files, "load_topic_table", unavailable)
+    faulty.faults = [
+        overtaken_by(lambda: store_at(tmp_path).append(TOPIC, new_records(("a", "2"), ("b", "2")), "run", NOW_MS))
+    ]
+    done = store_over(faulty).append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    assert (done.is_repeated, done.records) == (True, 2)

@@ -149,8 +149,8 @@ class Append:
         if not was_sent:
             discard(self.files, staged_paths())
             return self._repeated(landed)
-        gone = discard_unreferenced(self.committer.catalog, self.files, self.topic.name, staged_paths())
-        return replace(self._repeated(landed), is_repeated=bool(gone))
+        kept = discard_unreferenced(self.committer.catalog, self.files, change, landed, staged_paths())
+        return replace(self._repeated(landed), is_repeated=not kept)
 
     def _stage(self, records: Iterable[NewRecord], ends: Mapping[int, int]) -> list[StagedPartition]:
         stager = Stager(self.files, self.topic, ends, self.paths, self.now_ms)

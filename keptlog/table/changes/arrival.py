@@ -83,11 +83,12 @@ class Ingestion:
                 return None
             return self._written(fresh, state)
 
-        landed = committer.commit(Change(self.topic, self.topic_id, self._commit_id), prepare)
+        change = Change(self.topic, self.topic_id, self._commit_id)
+        landed = committer.commit(change, prepare)
         if landed:
             # Another process with the same run id may have been faster: then its segments are live, and not these.
             staged = [segment.path for each in self.arrivals for segment in each.segments]
-            discard_unreferenced(committer.catalog, files, self.topic, staged)
+            discard_unreferenced(committer.catalog, files, change, landed, staged)
 
     @property
     def _commit_id(self) -> str:

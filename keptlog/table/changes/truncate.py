@@ -156,7 +156,7 @@ class Truncation:
         with discarded_if_refused(files, lambda: self._staged):
             landed = committer.commit(change, prepare)
         if landed or len(cuts) > 1:
-            discard_unreferenced(committer.catalog, files, self.topic_partition.topic, self._staged)
+            discard_unreferenced(committer.catalog, files, change, landed, self._staged)
         mine = cuts[-1].result if cuts else None
         if mine and (landed is None or self.is_new_run):
             return mine
