@@ -16,7 +16,6 @@ from keptlog.log.steps import CleanStep
 from keptlog.log.words.units import LONG_MAX
 from keptlog.storage.files import Files
 from keptlog.storage.keys import are_among, in_order_of_keys
-from keptlog.storage.schema import US_PER_MS
 from keptlog.storage.versions import with_versions
 from keptlog.storage.watermark_file import WATERMARKS_SCHEMA, read_watermark_file, write_watermark_file
 
@@ -47,18 +46,15 @@ def write_watermarks(files: Files, step: CleanStep, watermarks: pa.Table, path: 
 
 
 def watermarks_of(tombstones: pa.Table, step: CleanStep) -> pa.Table:
-    """What tombstones (``SCHEMA``, stamped; ``value`` may lack) leave that go by their horizon: ``WATERMARKS_SCHEMA``.
+    """What tombstones (``SCHEMA``; ``value`` may lack) leave that go now, by their horizon: ``WATERMARKS_SCHEMA``.
 
     Those without a version or without a key leave nothing.
     """
     tombstones = with_versions(tombstones, step.strategy).filter(
         pc.field("version").is_valid() & pc.field("key").is_valid()
     )
-    horizons_us = tombstones["delete_horizon"].cast(pa.int64()).to_numpy()
-    latest_horizon_ms = LONG_MAX - step.watermark_retention_ms
-    # Horizon and retention may both mean "never": their sum must not go round.
-    horizons_ms = pc.min_element_wise(pa.array(horizons_us // US_PER_MS), latest_horizon_ms)
-    expires_ms = pc.add(horizons_ms, step.watermark_retention_ms)
+    # A retention may mean "never": the sum must fit into a column.
+    expires_ms = pa.repeat(min(step.now_ms + step.watermark_retention_ms, LONG_MAX), tombstones.num_rows)
     columns = {"key": tombstones["key"], "version": tombstones["version"], "expires_ms": expires_ms}
     return pa.table(columns).cast(WATERMARKS_SCHEMA)
 

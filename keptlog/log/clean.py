@@ -57,7 +57,7 @@ def clean(step: CleanStep, segments: Sequence[Sequence[Record]], watermarks: Ite
     latest = latest_orders(step, everything, dirty, watermarks) if isinstance(step, Compact) else {}
     verdicts = [_judge(step, part, record, latest) for part, record in zip(place, everything, strict=True)]
     expired = [record for record, each in zip(everything, verdicts, strict=True) if each is Verdict.EXPIRED]
-    left = (watermark_of(tombstone, step.strategy, step.watermark_retention_ms) for tombstone in expired)
+    left = (watermark_of(tombstone, step.strategy, step.watermark_retention_ms, step.now_ms) for tombstone in expired)
     tally = Counter(verdicts)
     return CleanedLog(
         step=step,

@@ -69,7 +69,10 @@ class ReferenceLog:
     config: ReferenceConfig = field(default_factory=ReferenceConfig)
     clean_records: list[Record] = field(default_factory=list)
     remembered: list[Record] = field(default_factory=list)
-    """Tombstones that expired, at offset -1; none by offset, where nothing older can come."""
+    """Tombstones that expired, at offset -1, with the time at which they went for a horizon.
+
+    None by offset, where nothing older can come.
+    """
     batches: list[list[Record]] = field(default_factory=list)
     first_dirty_offset: int = 0
     log_end_offset: int = 0
@@ -204,7 +207,7 @@ class ReferenceLog:
         latest = {record.key for record in self.clean_records}
         for record in before:
             if record.offset not in left and record.key not in latest and _is_expired(record, now_ms):
-                self.remembered.append(replace(record, offset=FORGOTTEN))
+                self.remembered.append(replace(record, offset=FORGOTTEN, delete_horizon_ms=now_ms))
         remembered_ms = self.config.watermark_retention_ms
         self.remembered = [
             record

@@ -13,7 +13,8 @@ against none, and loses a tie, for the later record wins ties. Once a record has
 guards the key, and the watermark goes.
 
 It can't stay for ever, or deleted keys would be kept for ever: it goes ``keptlog.watermark.retention.ms`` after the
-tombstone's delete horizon, with a clean, or with a purge if none is due. What arrives later is taken for new.
+tombstone has gone, with a clean, or with a purge if none is due. What arrives later is taken for new. The tombstone may
+have gone long after its delete horizon, because a reader held it or nobody cleaned: until then it guarded its key.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ class Watermark:
         return now_ms >= self.expires_ms
 
 
-def watermark_of(tombstone: Record, strategy: Strategy, retention_ms: int) -> Watermark | None:
-    """What a tombstone that goes by its horizon leaves behind; null if it has no version to guard."""
+def watermark_of(tombstone: Record, strategy: Strategy, retention_ms: int, now_ms: int) -> Watermark | None:
+    """What a tombstone that goes now, by its horizon, leaves behind; null if it has no version to guard."""
     version = strategy.version_of(tombstone)
     if version is None or tombstone.key is None or tombstone.delete_horizon_ms is None:
         return None
-    return Watermark(tombstone.key, version, tombstone.delete_horizon_ms + retention_ms)
+    return Watermark(tombstone.key, version, now_ms + retention_ms)
 
 
 def watermarks_after(
