@@ -113,10 +113,9 @@ class KafkaBrokers:
 
         return broker_parts([(plan, self._settings_of(plan)) for plan in plans], cores)
 
-    def tombstones_kept_ms(self, plan: IngestPlan, partitions: Collection[int]) -> dict[int, int]:
+    def tombstones_kept_ms(self, plan: IngestPlan, partitions: Collection[int]) -> dict[int, int | None]:
         """As ``Source`` says: its broker's setting. Up to where its cleaner has come no client is told."""
-        kept_ms = tombstones_kept_ms(self._settings_of(plan), plan.source.topic, self.wait_seconds)
-        return {} if kept_ms is None else dict.fromkeys(partitions, kept_ms)
+        return tombstones_kept_ms(self._settings_of(plan), plan.source.topic, partitions, self.wait_seconds)
 
     def confirm(self, plan: IngestPlan) -> None:
         """A later topic of the same name may have had all the offsets that were planned.

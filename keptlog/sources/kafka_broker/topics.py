@@ -149,8 +149,12 @@ def topic_settings(
     return {name: _made(entries.values()) for name, entries in found.items()}, errors
 
 
-def tombstones_kept_ms(settings: ClientSettings, topic: str, wait_seconds: float = WAIT_SECONDS) -> int | None:
-    """A topic's ``delete.retention.ms``; null if it is not compacted.
+def tombstones_kept_ms(
+    settings: ClientSettings, topic: str, partitions: Iterable[int], wait_seconds: float = WAIT_SECONDS
+) -> dict[int, int | None]:
+    """A topic's ``delete.retention.ms``, by partition; null if its broker does not say it, none if it is not compacted.
+
+    Not every broker that speaks Kafka's protocol has all of its settings. One without ``cleanup.policy`` may compact.
 
     Raises:
         InvalidConfig: the user may not see it.
@@ -161,10 +165,11 @@ def tombstones_kept_ms(settings: ClientSettings, topic: str, wait_seconds: float
     if errors:
         raise errors[topic]
     entries = found[topic]
-    policy = entries["cleanup.policy"].value or ""
-    if "compact" not in {each.strip() for each in policy.split(",")}:
-        return None
-    return int(entries["delete.retention.ms"].value)
+    told = {name: entries[name].value for name in ("cleanup.policy", "delete.retention.ms") if name in entries}
+    policy, kept_ms = told.get("cleanup.policy"), told.get("delete.retention.ms")
+    if policy is not None and "compact" not in {each.strip() for each in policy.split(",")}:
+        return {}
+    return dict.fromkeys(partitions, None if kept_ms is None else int(kept_ms))
 
 
 def _all_settings(
