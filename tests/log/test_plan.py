@@ -186,6 +186,39 @@ def test_a_step_may_map_as_many_keys_as_its_broker_allows_for_its_strategy() -> 
     assert compaction(by_offset).map_capacity == UNBOUNDED
 
 
+@pytest.mark.parametrize(
+    ("settings", "requested", "kind"),
+    [
+        ({"compaction_strategy": "timestamp"}, True, "expire"),
+        ({"compaction_strategy": "timestamp"}, False, "expire"),
+        ({"compaction_strategy": "timestamp", "max_compaction_lag_ms": 22 * HOUR_MS}, False, "expire"),
+        ({"compaction_strategy": "timestamp", "max_compaction_lag_ms": 18 * HOUR_MS}, False, "compact"),
+        ({}, True, "compact"),
+    ],
+)
+def test_a_clean_that_would_leave_tombstones_waits_for_their_expiry_if_that_is_later(
+    settings: dict[str, object], requested: bool, kind: str
+) -> None:
+    """The tombstone is late by 3 hours, the dirty record by none, 2 or 6."""
+    expired = segment(0, 9, time_ms=OLD_MS, horizon_ms=NOW_MS - 3 * HOUR_MS)
+    judged = log([expired, DIRTY, ACTIVE], config(segment_ms=HOUR_MS, **settings), checkpoint=10)
+    broker = BrokerConfig(keptlog_cleaner_commit_max_bytes=200)
+    step = plan_step(assess(judged, NOW_MS), broker, requested=requested)
+    assert step is not None
+    assert step.kind == kind
+    in_one_commit = plan_step(assess(judged, NOW_MS), requested=requested)
+    assert in_one_commit is not None
+    assert in_one_commit.kind == "compact"
+
+
+def test_after_the_expiry_the_clean_is_still_due() -> None:
+    settings = config(segment_ms=HOUR_MS, compaction_strategy="timestamp")
+    broker = BrokerConfig(keptlog_cleaner_commit_max_bytes=200)
+    step = plan_step(assess(log([CLEAN, DIRTY, ACTIVE], settings, checkpoint=10), NOW_MS), broker)
+    assert isinstance(step, Compact)
+    assert step.leaves_tombstones
+
+
 def test_a_step_whose_map_is_full_ends_early_without_what_lies_behind() -> None:
     step = compaction(
         log([CLEAN, DIRTY, replace(ACTIVE, first_timestamp_ms=OLD_MS)], config(segment_ms=1), checkpoint=10)
