@@ -15,7 +15,7 @@ once, what it was asked for would not be asked for again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import dagster as dg
@@ -118,10 +118,15 @@ def _failures_of(record: dg.RunRecord, now_ms: int) -> Iterator[tuple[str, _Fail
     at_ms, positions = failed_at.get("at_ms"), _as_positions(failed_at.get("positions"))
     if not isinstance(at_ms, int) or positions is None:
         named = dict.fromkeys(ingested_topics(record.dagster_run))
-        at_ms, positions = ended_ms, _as_positions(json_object(tag_text(tags, ASKED_AT_TAG))) or named
+        at_ms, positions = ended_ms, asked_at(tags) or named
     at_ms = happened_ms(record, at_ms, now_ms)
     is_cancelled = record.dagster_run.status is dg.DagsterRunStatus.CANCELED
     yield from ((name, _Failure(at_ms, position, is_cancelled)) for name, position in positions.items())
+
+
+def asked_at(tags: Mapping[str, str]) -> dict[str, int | None]:
+    """By topic-partition, the positions at which the sensor has asked for a run with these tags; none if it has not."""
+    return _as_positions(json_object(tag_text(tags, ASKED_AT_TAG))) or {}
 
 
 def _as_positions(told: object) -> dict[str, int | None] | None:

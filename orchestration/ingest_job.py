@@ -15,9 +15,11 @@ from keptlog.dagster.assets.ingest_report import refusing_an_ingest, run_ingest,
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME
+from keptlog.dagster.orchestration.ingest_failures import asked_at
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import TopicConfig
+from keptlog.log.lost_deletions import SeenCurrent
 from keptlog.log.topic_partition import TopicPartition, valid_topic_name
 
 if TYPE_CHECKING:
@@ -100,10 +102,17 @@ def _ingest(run: Run, config: IngestConfig) -> None:
                 _topic_settings(config),
                 with_broker_config=config.broker_config,
             )
-            plans = ingest.plan(source, skip_lost=config.skip_lost, reconcile=config.reconcile, seen_ms=config.seen_ms)
+            plans = ingest.plan(source, skip_lost=config.skip_lost, reconcile=config.reconcile, seen=_seen(run, config))
             if not (config.topics or config.into):
                 plans = plans.of_topics_here()
         run_ingest(run, ingest, _only(plans, only) if only else plans, now_ms)
+
+
+def _seen(run: Run, config: IngestConfig) -> dict[str, SeenCurrent]:
+    """When the sensor has seen that nothing was missing; the run's tags say at which positions."""
+    positions = asked_at(run.context.run.tags)
+    looks = ((name, positions.get(name), at_ms) for name, at_ms in config.seen_ms.items())
+    return {name: SeenCurrent(position, at_ms) for name, position, at_ms in looks if position is not None}
 
 
 def _only(plans: "IngestPlans", names: set[TopicPartition]) -> "IngestPlans":

@@ -36,6 +36,7 @@ from keptlog.ingest.plans import IngestPlans, PlannedTopic
 from keptlog.ingest.reconcile import Reconciliation
 from keptlog.ingest.result import IngestResult, Intake
 from keptlog.log.lost_deletions import (
+    SeenCurrent,
     TombstoneRetention,
     cut_short,
     missing_offsets,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
 
-NOTHING_SEEN: Mapping[str, int] = MappingProxyType({})
+NOTHING_SEEN: Mapping[str, SeenCurrent] = MappingProxyType({})
 _logger = logging.getLogger(__name__)
 """What a result tells anyway is information here, and no warning: or people would be told twice."""
 
@@ -79,14 +80,14 @@ class Ingest:
         *,
         skip_lost: bool = False,
         reconcile: bool = False,
-        seen_ms: Mapping[str, int] = NOTHING_SEEN,
+        seen: Mapping[str, SeenCurrent] = NOTHING_SEEN,
     ) -> IngestPlans:
         """What to read for a source's topics, or for some of them; changes nothing. A topic that can't be had fails.
 
         ``skip_lost`` goes on where a log begins there, although records before that were never read, where a log was
         cut off and has other records now, or where deletions may have been missed. ``reconcile`` finds those, and
-        deletes here what is gone there (``keptlog.ingest.reconcile``). ``seen_ms`` says of topic-partitions
-        (``orders-0``) when somebody has seen that they lacked nothing.
+        deletes here what is gone there (``keptlog.ingest.reconcile``). ``seen`` says of topic-partitions
+        (``orders-0``) when somebody has seen that they lacked nothing, and at which position.
 
         Raises:
             InvalidConfig: nobody has said where the source is, or deletions are to be found and to be skipped.
@@ -100,7 +101,7 @@ class Ingest:
         failed |= survey.failed
         planned: list[PlannedTopic] = []
         for each in survey.topics:
-            known = seen_current(stored[each.topic] or StoredSource(None, ()), each.topic, seen_ms)
+            known = seen_current(stored[each.topic] or StoredSource(None, ()), each.topic, seen)
             try:
                 plan = plan_ingest(each.topic, known.source, known.positions, each.there, skip_lost=skip_lost)
                 plan = plan if skip_lost else with_leader_epochs(plan, known, each.there)

@@ -134,13 +134,23 @@ def missing_offsets(read: OffsetRange, records: int) -> int:
     return read.end_offset - read.from_offset - records
 
 
-def seen_current(stored: StoredSource, topic: str, seen_ms: Mapping[str, int]) -> StoredSource:
+@dataclass(frozen=True, slots=True)
+class SeenCurrent:
+    """A look at a source, at which a topic-partition lacked nothing."""
+
+    position: int
+    """As it was then. Behind another one, of a log that was truncated since, there was something."""
+    at_ms: int
+
+
+def seen_current(stored: StoredSource, topic: str, seen: Mapping[str, SeenCurrent]) -> StoredSource:
     """What is stored, with times at which somebody has seen since that a topic-partition lacked nothing.
 
-    ``seen_ms`` has them by topic-partition (``orders-0``).
+    ``seen`` has the looks by topic-partition (``orders-0``).
     """
     as_of_ms = dict(stored.as_of_ms)
-    for partition in range(len(stored.positions)):
-        if (told_ms := seen_ms.get(f"{topic}-{partition}")) is not None:
-            as_of_ms[partition] = max(told_ms, as_of_ms.get(partition, told_ms))
+    for partition, position in enumerate(stored.positions):
+        look = seen.get(f"{topic}-{partition}")
+        if look is not None and look.position == position:
+            as_of_ms[partition] = max(look.at_ms, as_of_ms.get(partition, look.at_ms))
     return replace(stored, as_of_ms=as_of_ms)

@@ -11,6 +11,7 @@ import pytest
 from keptlog.errors import InvalidConfig
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.result import IngestResult
+from keptlog.log.lost_deletions import SeenCurrent
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.ingest.memory import MemorySource
@@ -29,13 +30,13 @@ class Scene:
     store: LogStore
     now_ms: int = BEGINNING_MS
     runs: int = 0
-    seen_ms: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, SeenCurrent] = field(default_factory=dict)
 
     def bring(self, source: MemorySource, *, after_ms: int = 0, skip_lost: bool = False) -> IngestResult:
         self.now_ms += after_ms
         self.runs += 1
         ingest = Ingest(self.store, in_process_engine(self.store.files), lambda: self.now_ms)
-        plans = ingest.plan(source, skip_lost=skip_lost, seen_ms=self.seen_ms)
+        plans = ingest.plan(source, skip_lost=skip_lost, seen=self.seen)
         return ingest.carry_out(plans, f"run-{self.runs}")
 
     def position(self, partition: int = 0) -> int | None:
@@ -101,8 +102,16 @@ def test_an_ingest_that_finds_nothing_new_keeps_the_time_up_to_date_once_an_hour
 def test_what_somebody_else_has_seen_counts(scene: Scene) -> None:
     """A sensor that looks every minute starts no run for a topic that is idle."""
     scene.bring(COMPACTED)
-    scene.seen_ms = {"a-0": BEGINNING_MS + 9 * DAY_MS, "a-1": 7, "b-0": 7}
+    at_ms = BEGINNING_MS + 9 * DAY_MS
+    scene.seen = {"a-0": SeenCurrent(20, at_ms), "a-1": SeenCurrent(20, 7), "b-0": SeenCurrent(20, 7)}
     assert not scene.bring(grown(40, gone=[30]), after_ms=10 * DAY_MS).failed
+
+
+def test_what_was_seen_at_another_position_does_not_count(scene: Scene) -> None:
+    """The log was truncated after the look, so what lies behind its end was there then."""
+    scene.bring(COMPACTED)
+    scene.seen = {"a-0": SeenCurrent(30, BEGINNING_MS + 9 * DAY_MS)}
+    assert list(scene.bring(grown(40, gone=[25]), after_ms=10 * DAY_MS).failed) == ["a-0"]
 
 
 def test_a_part_that_could_not_be_read_leaves_the_time_as_it_was(scene: Scene) -> None:

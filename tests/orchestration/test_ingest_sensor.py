@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ import pytest
 
 from keptlog.errors import StorageUnavailable
 from keptlog.ingest import lag, lag_news
-from keptlog.log.source import IngestPlan, plan_ingest
+from keptlog.log.lost_deletions import SeenCurrent, seen_current
+from keptlog.log.source import IngestPlan, StoredSource, plan_ingest
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS
 from tests.orchestration.ingesting import IngestWorld, asked_by, ingest_world
@@ -162,6 +163,26 @@ def test_of_a_topic_that_is_made_anew_nothing_is_remembered(here: IngestWorld) -
 
     assert asked_by(request) == ["users-0"]
     assert request.run_config["ops"]["ingest"]["config"]["seen_ms"] == {}
+
+
+def test_a_run_is_told_when_nothing_was_missing_and_at_which_position(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Mapping[str, SeenCurrent]] = []
+
+    def listen(stored: StoredSource, topic: str, seen: Mapping[str, SeenCurrent]) -> StoredSource:
+        told.append(seen)
+        return seen_current(stored, topic, seen)
+
+    monkeypatch.setattr("keptlog.ingest.ingest_pass.seen_current", listen)
+    here.produce("users", ("a", "1"))
+    here.knows("users", 1, 0, 0, 0)
+    assert "none is behind" in here.skips()
+    seen_ms = here.world.now_ms
+    here.produce("users", ("b", "1"))
+    (request,) = here.world.requests(ingest_lag_sensor)
+    assert here.run(request).success
+    assert [seen for seen in told if seen] == [{"users-0": SeenCurrent(1, seen_ms)}]
 
 
 def test_a_trouble_with_one_topic_that_nobody_foresaw_is_told_and_costs_only_that_topic(
