@@ -67,6 +67,10 @@ def with_times(
             continue
         confirmed = timed(OffsetRange(partition, position, position, position))
         before_ms, as_of_ms = confirmed.position_as_of_ms, confirmed.end_as_of_ms
+        if log.as_of_ms is not None and before_ms is not None and log.as_of_ms < before_ms <= now_ms:
+            # An old copy: what has been seen since is so all the same.
+            as_of_ms = before_ms
+            confirmed = replace(confirmed, end_as_of_ms=before_ms)
         is_old = before_ms is None or as_of_ms is None or abs(as_of_ms - before_ms) >= CONFIRMED_EVERY_MS
         if is_old or confirm_all:
             planned[partition] = confirmed
