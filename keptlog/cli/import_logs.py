@@ -81,6 +81,8 @@ def kafka_logs(  # noqa: PLR0913
     Records keep their offsets, and only committed ones enter, up to the high watermark if DIR notes it. A topic that
     does not exist yet is created with cleanup.policy=compact, unless --config says otherwise. A later import of a newer
     copy goes on where this one ended.
+    A copy has to keep the times of its files, as cp -a and rsync -a do: they say as of when it is. With newer ones,
+    later ingests may miss a deletion without a word; --reconcile finds it.
     Spark's executors read DIR: on a cluster it must lie under the same path on all of them.
 
     \b
