@@ -73,7 +73,11 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
 @json_option
 @quiet_option
 def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bool) -> None:
-    """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean."""
+    """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean.
+
+    Where records have versions, a clean of a log larger than keptlog.cleaner.commit.max.bytes leaves them. There
+    whichever is later goes first, the clean or they.
+    """
     cleaner, progress = home_with_logs(names).cleaner(command_spark), progress_to_stderr(quiet=quiet)
     require_topics_here()
     planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms())
