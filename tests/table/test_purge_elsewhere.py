@@ -15,6 +15,7 @@ from keptlog.table.metadata.file_metrics import data_file_of
 from keptlog.table.metadata.live_files import LiveFiles
 from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.references import comparable
+from tests.table.foreign import roll_back, set_properties, table_of
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, unreferenced
 from tests.table.stores import TOPIC, append_each, clean, create, store_at, values
 
@@ -66,18 +67,36 @@ def test_an_attempt_whose_process_died_stops_no_purge_and_is_swept_after_the_nex
     assert unreferenced(tmp_path) == set()
 
 
-def test_of_two_catalogs_that_both_went_on_neither_deletes_what_the_other_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize("commits", [3, 20, 30])
+def test_of_two_catalogs_that_both_went_on_neither_deletes_what_the_other_has(tmp_path: Path, commits: int) -> None:
     store = create(tmp_path)
     append_each(store, [("a", "1")])
     backup = keep_catalog(tmp_path)
     append_each(store, [("a", "2")], [("a", "3")])
     shutil.copy(tmp_path / "catalog.db", tmp_path / "other.db")
     shutil.copy(backup, tmp_path / "catalog.db")
-    append_each(store_at(tmp_path), [("b", "2")], [("b", "3")], [("b", "4")])
+    append_each(store_at(tmp_path), *[[("b", str(number))] for number in range(commits)])
     with pytest.raises(LogCorrupt, match="storage knows more"):
         store_at(tmp_path).purge(TOPIC, clock_ms() + LATER_MS)
+    with pytest.raises(LogCorrupt, match="storage knows more"):
+        store_at(tmp_path).delete_topic(TOPIC, 0)
     shutil.copy(tmp_path / "other.db", tmp_path / "catalog.db")
     assert len(values(store_at(tmp_path))) == 3
+
+
+def test_metadata_files_that_nobody_deleted_when_they_left_the_history_stop_no_purge(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    set_properties(tmp_path, {"write.metadata.delete-after-commit.enabled": "false"})
+    append_each(store, *[[("a", str(number))] for number in range(25)])
+    roll_back(tmp_path, table_of(tmp_path).metadata.snapshots[10].snapshot_id)
+    plan = store.plan_repair(TOPIC, is_adoption=False)
+    assert plan
+    store.repair(plan, "repair")
+    append_each(store, *[[("a", str(number))] for number in range(25)])
+    assert len(list(tmp_path.rglob("*.metadata.json"))) > 50
+    assert examined(store, TOPIC).ahead is None
+    store.purge(TOPIC, clock_ms() + LATER_MS)
+    assert len(list(tmp_path.rglob("*.metadata.json"))) < 25
 
 
 def test_an_old_catalog_file_deletes_nothing_of_what_was_written_since(tmp_path: Path) -> None:

@@ -9,8 +9,13 @@ built on one of the catalog's. Anything else has landed in another catalog, and 
 
     two or more ahead                          refused
     built on a file that this catalog never had: both went on, each its own way       refused
+    a snapshot under a number that another of this catalog has, built on a file with such a one       refused, too
     one ahead, built on the catalog's own      an attempt whose process died, or a commit that landed elsewhere: nobody
                                                can tell, so all that it refers to is spared until the next commit
+
+Of what is older than the catalog's list of its files, mostly 20 commits, only the snapshots tell: no table gives two of
+them one sequence number. An attempt has no successor, so two such files in a row have landed; a file of the catalog's
+own past that nobody deleted is never one. Once the snapshots of that time are expired here, nothing tells any more.
 
 A home that was restored from a backup looks the same, if others wrote while that was made. Nobody can tell it from a
 copy but whoever restored it. He moves aside the metadata files that are refused; what they refer to is orphaned then.
@@ -77,19 +82,27 @@ def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tup
     spared = References()
     if current is None:  # Another program has named it, and has its own way to count.
         return spared, []
-    known = set(own.values())
-    elsewhere: list[str] = []
-    for path, form in comparable_forms(path for path in stored if (_number(path) or -1) >= min(numbers)).items():
-        if form in known or staged_copy(table.location(), path):
+    known, oldest = set(own.values()), min(numbers)
+    elsewhere: set[str] = set()
+    contradicting: dict[str, tuple[str, str]] = {}
+    ancestors: set[str] = set()
+    for path, form in _newest_first(stored):
+        number = _number(path) or 0
+        if form in known or (number < oldest and form in ancestors) or staged_copy(table.location(), path):
             continue
-        number, metadata = _number(path) or 0, whole_metadata(table.io, path)
-        if metadata is not None and str(metadata.table_uuid) != str(table.metadata.table_uuid):
+        metadata = whole_metadata(table.io, path)
+        if metadata and str(metadata.table_uuid) != str(table.metadata.table_uuid):
             continue
-        if number > current + 1 or (metadata and _is_built_elsewhere(metadata, known, min(numbers))):
-            elsewhere.append(path)
+        if number > current + 1 or (metadata and _is_built_elsewhere(metadata, known, oldest)):
+            elsewhere.add(path)
         elif metadata and number == current + 1:
             spared.metadata_bytes[path] = 0
             spared.add(_new_references(table, metadata, manifests))
+        if metadata and _contradicts(table, metadata):
+            contradicting[form] = path, comparable(_base_of(metadata))
+        elif metadata:
+            ancestors.update(comparable_forms(each.metadata_file for each in metadata.metadata_log).values())
+    elsewhere.update(path for path, base in contradicting.values() if base in contradicting)
     return spared, sorted(elsewhere)
 
 
@@ -134,11 +147,28 @@ def why_put_back(topic: str, named: str, elsewhere: Sequence[str]) -> str:
     )
 
 
+def _newest_first(stored: Iterable[str]) -> list[tuple[str, str]]:
+    """The metadata files among these, each with its comparable form; the first of all never counts."""
+    forms = comparable_forms(path for path in stored if _number(path))
+    return sorted(forms.items(), key=lambda each: _number(each[0]) or 0, reverse=True)
+
+
 def _is_built_elsewhere(metadata: TableMetadata, known: set[str], oldest: int) -> bool:
     """Whether it was built on a file that should be in the catalog's history, and is not."""
-    base = metadata.metadata_log[-1].metadata_file if metadata.metadata_log else ""
+    base = _base_of(metadata)
     number = _number(base)
     return number is not None and number >= oldest and comparable(base) not in known
+
+
+def _base_of(metadata: TableMetadata) -> str:
+    return metadata.metadata_log[-1].metadata_file if metadata.metadata_log else ""
+
+
+def _contradicts(table: Table, metadata: TableMetadata) -> bool:
+    """Whether it has another snapshot than the catalog under one sequence number: no table gives one twice."""
+    own = {each.sequence_number or 0: each.snapshot_id for each in table.metadata.snapshots}
+    theirs = {each.sequence_number or 0: each.snapshot_id for each in metadata.snapshots}
+    return any(theirs[number] != own[number] for number in (own.keys() & theirs.keys()) - {0})
 
 
 def _new_references(table: Table, attempt: TableMetadata, manifests: Manifests) -> References:
