@@ -158,6 +158,35 @@ def test_the_new_snapshot_counts_what_it_holds(story: Story) -> None:
     assert len(table_of(story.home, T).scan().to_arrow()) == 4
 
 
+@pytest.mark.parametrize("is_list", [False, True], ids=["manifest", "manifest list"])
+@pytest.mark.parametrize(
+    "how", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:50])], ids=["gone", "cut"]
+)
+def test_what_another_program_has_written_is_undone_although_its_metadata_can_not_be_read(
+    story: Story, how: Callable[[Path], object], is_list: bool
+) -> None:
+    insert(story.home, 50, topic=T)
+    table = table_of(story.home, T)
+    snapshot = table.current_snapshot()
+    assert snapshot
+    [foreign] = [each for each in snapshot.manifests(table.io) if each.added_snapshot_id == snapshot.snapshot_id]
+    path = snapshot.manifest_list if is_list else foreign.manifest_path
+    how(Path(path.removeprefix("file://")))
+    with pytest.raises(LogCorrupt, match=f"{path} .*or bring back what was acknowledged: keptlog repair t$"):
+        story.propose(adopt=True)
+    assert story.repair().plan.went == (path,)
+    repaired = table_of(story.home, T).current_snapshot()
+    assert repaired
+    assert repaired.summary
+    told = repaired.summary.additional_properties
+    assert (repaired.summary.operation.value, told["total-records"], told["total-data-files"]) == (
+        "overwrite",
+        "2",
+        "1",
+    )
+    story.require_same()
+
+
 def test_what_an_older_keptlog_appended_to_a_rolled_back_table_is_kept_too(story: Story) -> None:
     first = current_id(story.home, T)
     story.append(("a", "2"))
@@ -286,6 +315,19 @@ def test_a_repair_names_the_files_that_are_gone(story: Story) -> None:
     story.roll_back(first)
     with pytest.raises(LogCorrupt, match=f"these files are gone: {path}; .* keptlog repair t --adopt"):
         story.propose()
+
+
+def test_metadata_of_the_snapshot_that_can_not_be_read_is_named_and_the_table_can_be_adopted(story: Story) -> None:
+    first = current_id(story.home, T)
+    story.append(("a", "2"))
+    snapshot = table_of(story.home, T).current_snapshot()
+    assert snapshot
+    Path(snapshot.manifest_list.removeprefix("file://")).unlink()
+    story.roll_back(first)
+    with pytest.raises(LogCorrupt, match=f"{snapshot.manifest_list} is gone: .*: keptlog repair t --adopt"):
+        story.propose()
+    proposal = story.repair(adopt=True)
+    assert (proposal.lost, proposal.is_exact) == ({LOG: ((2, 2),)}, False)
 
 
 def test_a_repair_says_that_the_snapshot_is_gone(story: Story) -> None:

@@ -48,7 +48,7 @@ from keptlog.table.metadata.lineage import (
 from keptlog.table.metadata.live_files import LiveFiles, segments_of
 from keptlog.table.metadata.logs import config_of, logs_from
 from keptlog.table.metadata.manifests import FileChange, OtherBase
-from keptlog.table.metadata.metadata_reading import entries_of, listed_entries
+from keptlog.table.metadata.metadata_reading import entries_of, manifests_of
 from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.metadata.runs import ADOPT, UNDONE, Undone
 from keptlog.table.metadata.state import (
@@ -87,7 +87,7 @@ class RepairPlan:
     came: tuple[str, ...]
     """Files that the table would have again."""
     went: tuple[str, ...]
-    """Files that it would no longer have."""
+    """Files that it would no longer have; of a manifest list or a manifest that can't be read, only that itself."""
     deletes: tuple[str, ...]
     """Delete files of other programs that it would no longer have: what they took from readers comes back."""
     state: Mapping[str, str] = field(hash=False)
@@ -158,10 +158,10 @@ class Repair:
         self._require_whole_way(lineage)
         try:
             live = self.live_files.of(table, lineage.recorded) if lineage.recorded else {}
-            manifests = lineage.recorded.manifests(table.io) if lineage.recorded else []
+            manifests = manifests_of(self.topic, lineage.recorded, table.io) if lineage.recorded else []
             carried = _carried(table, lineage)
-        except FileNotFoundError as error:
-            raise self._gone([str(error)]) from error
+        except LogCorrupt as error:
+            raise _or_else(error, f"take the table as it is now: keptlog repair {self.topic} --adopt") from error
         state: dict[str, str] = {}
         if any(summary_of(each).get(OPERATION) == "clean" for each in lineage.own_since):
             state = self._without_checkpoints(table)
@@ -174,10 +174,8 @@ class Repair:
         ]
         if missing:
             raise self._gone(missing)
-        came, went = _difference(table, lineage.current, wanted)
-        change = FileChange(
-            {}, state, [each.entry.data_file for each in added], below, live, OtherBase(manifests, came, went)
-        )
+        base = OtherBase(manifests, *_difference(table, lineage.current, wanted))
+        change = FileChange({}, state, [each.entry.data_file for each in added], below, live, base)
         return self._plan(table, lineage, change, wanted, _segments(wanted)), change
 
     def _adopt(self, table: Table, lineage: Lineage) -> tuple[RepairPlan, FileChange]:
@@ -186,7 +184,10 @@ class Repair:
                 f"topic {self.topic} has no current snapshot that could be adopted; keptlog repair {self.topic} brings "
                 "back what was acknowledged"
             )
-        live = self.live_files.of(table)
+        try:
+            live = self.live_files.of(table)
+        except LogCorrupt as error:
+            raise _or_else(error, f"bring back what was acknowledged: keptlog repair {self.topic}") from error
         kept, below = self._above_log_start(table, live)
         state = self._without_checkpoints(table)
         for number in self._partitions(table):
@@ -201,7 +202,7 @@ class Repair:
         change = FileChange({}, state, (), below, live)
         try:
             acknowledged = _segments(_flat(self._acknowledged(table, lineage))) if lineage.recorded else None
-        except FileNotFoundError:
+        except LogCorrupt:
             acknowledged = None
         return self._plan(table, lineage, change, _flat(kept), acknowledged), change
 
@@ -216,6 +217,7 @@ class Repair:
         properties = dict(table.properties) | dict(change.properties)
         config = config_of(self.topic, properties, self.broker_settings)
         went = change.base.went if change.base else [file.entry.data_file for file in change.removed]
+        unread = change.base.unread if change.base else ()
         forgotten = [n for n in self._partitions(table) if change.properties.get(watermarks(n)) == ""]
         return RepairPlan(
             topic=self.topic,
@@ -227,7 +229,7 @@ class Repair:
             acknowledged=acknowledged,
             logs=tuple(logs_from(self.topic, properties, _segments(files), config)),
             came=tuple(sorted(each.file_path for each in change.base.came)) if change.base else (),
-            went=tuple(sorted(each.file_path for each in went)),
+            went=tuple(sorted([*(each.file_path for each in went), *unread])),
             deletes=_delete_files(table, lineage.current) if change.base else (),
             state=dict(change.properties),
             forgotten_watermarks=tuple(forgotten),
@@ -315,13 +317,18 @@ def _left_aside(table: Table) -> dict[str, str]:
     return {UNDONE: to_json(Undone(lineage.fork.sequence_number or 0, table.last_sequence_number + 1, kept))}
 
 
+def _or_else(error: LogCorrupt, what: str) -> LogCorrupt:
+    """Of a file that can't be read, what helps beside it; of a contradiction others tell that."""
+    return error if error.contradiction else LogCorrupt(f"{error}, or {what}")
+
+
 def _carried(table: Table, lineage: Lineage) -> _ByPartition:
     """The files that an older keptlog's appends and ingests have brought since."""
     found: _ByPartition = defaultdict(list)
     for snapshot in lineage.own_since:
         if summary_of(snapshot).get(OPERATION) in _BRINGS_RECORDS:
-            for manifest in _data_manifests(table, snapshot):
-                for entry in listed_entries(manifest, table.io):
+            for manifest in _of_kind(ManifestContent.DATA, manifests_of(lineage.topic, snapshot, table.io)):
+                for entry in entries_of(lineage.topic, manifest, table.io):
                     if entry.status is ManifestEntryStatus.ADDED and entry.snapshot_id == snapshot.snapshot_id:
                         file = live_file(lineage.topic, entry, manifest.manifest_path)
                         found[file.partition].append(file)
@@ -330,17 +337,23 @@ def _carried(table: Table, lineage: Lineage) -> _ByPartition:
 
 def _difference(
     table: Table, current: Snapshot | None, wanted: Sequence[LiveFile]
-) -> tuple[list[DataFile], list[DataFile]]:
-    """The files that are wanted and not in the current snapshot, and those that are in it and not wanted."""
-    manifests = _data_manifests(table, current) if current else []
-    now = {
-        entry.data_file.file_path: entry.data_file
-        for manifest in manifests
-        for entry in listed_entries(manifest, table.io)
-    }
+) -> tuple[list[DataFile], list[DataFile], list[str]]:
+    """The files that are wanted and not in the current snapshot, those in it that are not wanted, and what is unread.
+
+    The repair needs none of the current one's manifests: what can't be read of them is named, and counts as nothing.
+    """
+    manifests, unread = _manifests_now(table, current)
+    now: dict[str, DataFile] = {}
+    for each in _of_kind(ManifestContent.DATA, manifests):
+        try:
+            entries = entries_of(table.name()[-1], each, table.io)
+        except LogCorrupt:
+            unread.append(each.manifest_path)
+        else:
+            now |= {entry.data_file.file_path: entry.data_file for entry in entries}
     paths = {file.segment.path for file in wanted}
     came = [file.entry.data_file for file in wanted if file.segment.path not in now]
-    return came, [data_file for path, data_file in now.items() if path not in paths]
+    return came, [data_file for path, data_file in now.items() if path not in paths], unread
 
 
 def _delete_files(table: Table, current: Snapshot | None) -> tuple[str, ...]:
@@ -348,11 +361,8 @@ def _delete_files(table: Table, current: Snapshot | None) -> tuple[str, ...]:
 
     Where their manifest can't be read it stands for them: the repair needs none of it.
     """
-    manifests = current.manifests(table.io) if current else []
     found: set[str] = set()  # several deletion vectors may lie in one file
-    for each in manifests:
-        if each.content != ManifestContent.DELETES:
-            continue
+    for each in _of_kind(ManifestContent.DELETES, _manifests_now(table, current)[0]):
         try:
             found.update(entry.data_file.file_path for entry in entries_of(table.name()[-1], each, table.io))
         except LogCorrupt:
@@ -360,8 +370,16 @@ def _delete_files(table: Table, current: Snapshot | None) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _data_manifests(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
-    return [each for each in snapshot.manifests(table.io) if each.content == ManifestContent.DATA]
+def _manifests_now(table: Table, current: Snapshot | None) -> tuple[list[ManifestFile], list[str]]:
+    """The current snapshot's manifests; where their list can't be read there are none, and it is named."""
+    try:
+        return (manifests_of(table.name()[-1], current, table.io) if current else []), []
+    except LogCorrupt:
+        return [], [current.manifest_list] if current else []
+
+
+def _of_kind(kind: ManifestContent, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+    return [each for each in manifests if each.content == kind]
 
 
 def _flat(live: Mapping[int, Sequence[LiveFile]]) -> list[LiveFile]:

@@ -67,12 +67,14 @@ _SMALL_ENTRIES = MANIFEST_ENTRIES // 2
 class OtherBase:
     """Another snapshot whose files a commit begins with, instead of those of the current one: a repair's way.
 
-    ``came`` and ``went`` are what that changes for a reader, from the current snapshot's files to the new one's.
+    ``came`` and ``went`` are what that changes for a reader, from the current snapshot's files to the new one's, as far
+    as these are known; ``unread`` are manifests of that, or its manifest list, which can't be read.
     """
 
     manifests: Sequence[ManifestFile]
     came: Sequence[DataFile]
     went: Sequence[DataFile]
+    unread: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class _Producer(_SnapshotProducer["_Producer"]):
         base = change.base
         came = base.came if base else change.added
         went = base.went if base else [file.entry.data_file for file in change.removed]
-        operation = Operation.OVERWRITE if went else Operation.APPEND
+        operation = Operation.OVERWRITE if went or (base and base.unread) else Operation.APPEND
         super().__init__(operation, transaction, table.io, snapshot_properties=dict(change.summary))
         self._compression = "deflate"  # the table may name what only other programs can write
         self._base = base
@@ -175,10 +177,10 @@ class _Producer(_SnapshotProducer["_Producer"]):
         self._topic = table.name()[-1]
         self._removed = {file.segment.path for file in change.removed}
         self._touched: dict[str, list[ManifestEntry]] = {file.manifest_path: [] for file in change.removed}
-        for files in change.live.values():
-            for file in files:
-                if file.manifest_path in self._touched:
-                    self._touched[file.manifest_path].append(file.entry)
+        self._live = [file for files in change.live.values() for file in files]
+        for file in self._live:
+            if file.manifest_path in self._touched:
+                self._touched[file.manifest_path].append(file.entry)
         for data_file in came:
             self.append_data_file(data_file)
         for data_file in went:
@@ -206,17 +208,23 @@ class _Producer(_SnapshotProducer["_Producer"]):
 
     @override
     def _existing_manifests(self) -> list[ManifestFile]:
-        snapshot = self._transaction.table_metadata.snapshot_by_name(self._target_branch)
-        manifests = manifests_of(self._topic, snapshot, self._io) if snapshot else []
         if self._base:
-            manifests = list(self._base.manifests)
+            manifests = list(self._base.manifests)  # those of the current snapshot may be damaged
+        else:
+            snapshot = self._transaction.table_metadata.snapshot_by_name(self._target_branch)
+            manifests = manifests_of(self._topic, snapshot, self._io) if snapshot else []
         return [each for each in manifests if each.has_added_files() or each.has_existing_files()]
 
     @override
     def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
         summary = super()._summary(snapshot_properties)
         if self._base:
-            # Counted on from the current snapshot's, which may have delete files; the base of ours never has.
+            # Counted on from the current snapshot's, of which not all may be known, and which may have delete files.
+            stays = (file.entry.data_file for file in self._live if file.segment.path not in self._removed)
+            held = [*self._added, *stays]
+            summary["total-data-files"] = str(len(held))
+            summary["total-records"] = str(sum(each.record_count for each in held))
+            summary["total-files-size"] = str(sum(each.file_size_in_bytes for each in held))
             for kind in ("delete-files", "position-deletes", "equality-deletes"):
                 summary[f"total-{kind}"] = "0"
         return summary
