@@ -17,7 +17,7 @@ from keptlog.table.store import LogStore
 from tests.broken_topics import cut_in_half, first_manifest, manifest_list
 from tests.cli.conftest import Run
 from tests.table.delete_files import delete_by_position
-from tests.table.foreign import current_id, delete_rows, insert, roll_back, set_properties, table_of
+from tests.table.foreign import current_id, delete_rows, expire, insert, roll_back, set_properties, table_of
 
 WHY = "topic users was changed by somebody else, and nothing is written to it: it was rolled back from snapshot "
 
@@ -237,8 +237,24 @@ def test_what_can_not_be_adopted_is_refused_with_the_other_way(keptlog: Run, hom
     insert(home, 1, topic="users")
     done = keptlog("repair", "users", "--adopt", "--yes")
     assert done.code == 1
-    assert "another program wrote it; keptlog repair users takes it out again" in done.err
+    assert "another program wrote it; keptlog repair users brings back what was acknowledged" in done.err
     assert keptlog("repair", "users").code == 0
+
+
+@pytest.mark.parametrize("act", [delete_by_position, lambda home, topic: insert(home, 1, topic=topic)])
+def test_what_can_neither_be_brought_back_nor_adopted_names_no_command_that_does_not_help(
+    keptlog: Run, home: Path, users: int, act: Callable[[Path, str], object]
+) -> None:
+    recorded = current_id(home, "users")
+    act(home, "users")
+    expire(home, users, recorded, topic="users")
+    for command in (("repair", "users"), ("repair", "users", "--adopt", "--yes"), ("read", "users")):
+        done = keptlog(*command)
+        assert done.code == 1
+        assert (
+            "another program wrote it; no repair can bring back what was acknowledged, as snapshots expired" in done.err
+        )
+        assert "and then take the table as it is: keptlog repair users --adopt" in done.err
 
 
 def test_the_help_says_that_an_adoption_alone_asks(keptlog: Run) -> None:

@@ -189,7 +189,7 @@ def test_files_without_metrics_are_not_adopted(story: Story) -> None:
     set_properties(story.home, {"write.metadata.metrics.column.offset": "none"}, T)
     insert(story.home, 9, topic=T)
     set_properties(story.home, {"write.metadata.metrics.column.offset": "full"}, T)
-    with pytest.raises(LogCorrupt, match=r"has no complete metrics .* keptlog repair t takes it out again"):
+    with pytest.raises(LogCorrupt, match=r"has no complete metrics .* keptlog repair t brings back"):
         story.propose(adopt=True)
     story.repair()
     story.require_same()

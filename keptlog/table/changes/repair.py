@@ -76,6 +76,8 @@ class RepairPlan:
     is_adoption: bool
     happened: str
     """One sentence without an end: how the snapshot came to be another one."""
+    way_back: str
+    """What helps instead, where it can't be adopted."""
     foreign: tuple[str, ...]
     """The commits of other programs, each in words."""
     recorded_id: int | None
@@ -155,13 +157,14 @@ class Repair:
             return self._adopt(table, lineage) if self.is_adoption else self._forward(table, lineage)
 
     def _forward(self, table: Table, lineage: Lineage) -> tuple[RepairPlan, FileChange]:
-        self._require_whole_way(lineage)
+        self._require_whole_way(table, lineage)
         try:
             live = self.live_files.of(table, lineage.recorded) if lineage.recorded else {}
             manifests = manifests_of(self.topic, lineage.recorded, table.io) if lineage.recorded else []
             carried = _carried(table, lineage)
         except LogCorrupt as error:
-            raise _or_else(error, f"take the table as it is now: keptlog repair {self.topic} --adopt") from error
+            adopt = f"or take the table as it is now: keptlog repair {self.topic} --adopt"
+            raise _or_else(error, adopt) from error
         state: dict[str, str] = {}
         if any(summary_of(each).get(OPERATION) == "clean" for each in lineage.own_since):
             state = self._without_checkpoints(table)
@@ -180,14 +183,11 @@ class Repair:
 
     def _adopt(self, table: Table, lineage: Lineage) -> tuple[RepairPlan, FileChange]:
         if lineage.current is None:
-            raise LogCorrupt(
-                f"topic {self.topic} has no current snapshot that could be adopted; keptlog repair {self.topic} brings "
-                "back what was acknowledged"
-            )
+            raise LogCorrupt(f"topic {self.topic} has no current snapshot that could be adopted; {lineage.way_back()}")
         try:
             live = self.live_files.of(table)
         except LogCorrupt as error:
-            raise _or_else(error, f"bring back what was acknowledged: keptlog repair {self.topic}") from error
+            raise _or_else(error, lineage.way_back()) from error
         kept, below = self._above_log_start(table, live)
         state = self._without_checkpoints(table)
         for number in self._partitions(table):
@@ -195,7 +195,7 @@ class Repair:
             files = kept.get(number, [])
             end = max((each.segment.last_offset + 1 for each in files), default=0)
             if end > stored.log_end_offset:
-                self._require_appended(table, number, files[-1].segment, stored.log_end_offset)
+                self._require_appended(table, lineage, files[-1], stored.log_end_offset)
                 state[log_end_offset(number)] = str(end)
             if stored.watermarks_path and self._lacks(stored.watermarks_path):
                 state[watermarks(number)] = ""
@@ -223,6 +223,7 @@ class Repair:
             topic=self.topic,
             is_adoption=self.is_adoption,
             happened=lineage.told(),
+            way_back=lineage.way_back(),
             foreign=tuple(map(describe_snapshot, lineage.foreign)),
             recorded_id=lineage.recorded_id,
             current_id=lineage.current.snapshot_id if lineage.current else None,
@@ -267,31 +268,32 @@ class Repair:
     def _lacks(self, path: str) -> bool:
         return not self.files.exists(path)
 
-    def _require_whole_way(self, lineage: Lineage) -> None:
+    def _require_whole_way(self, table: Table, lineage: Lineage) -> None:
         """The recorded snapshot must be there, and all that was committed since."""
-        if lineage.recorded_id is not None and lineage.recorded is None:
-            raise LogCorrupt(
-                f"topic {self.topic} can't be brought back: snapshot {lineage.recorded_id}, which its offsets belong "
-                "to, was expired by another program; restore catalog and files from a backup, or take the table as it "
-                f"is now: keptlog repair {self.topic} --adopt"
+        recorded = lineage.recorded
+        if recorded and lineage.expired_since:
+            why = (
+                f"its offsets belong to snapshot {recorded.snapshot_id}, and between that and "
+                f"{lineage.since[0].snapshot_id} {counted(lineage.expired_since, 'commit')} expired that may have "
+                "brought records"
             )
-        recorded, since = lineage.recorded, lineage.since
-        if recorded and since and lineage.fork is None:
-            first, last = (recorded.sequence_number or 0) + 1, (since[0].sequence_number or 0) - 1
-            if first <= last:
-                raise LogCorrupt(
-                    f"topic {self.topic} can't be brought back: its offsets belong to snapshot "
-                    f"{recorded.snapshot_id}, and between that and {since[0].snapshot_id} "
-                    f"{counted(last - first + 1, 'commit')} expired that may have brought records; take the table as "
-                    f"it is now: keptlog repair {self.topic} --adopt"
-                )
+        elif recorded is None and lineage.recorded_id is not None:
+            why = f"snapshot {lineage.recorded_id}, which its offsets belong to, was expired by another program"
+        else:
+            return
+        self._adopt(table, lineage)  # where that can't be done either, it says why
+        raise LogCorrupt(
+            f"topic {self.topic} can't be brought back: {why}; restore catalog and files from a backup, or take the "
+            f"table as it is now: keptlog repair {self.topic} --adopt"
+        )
 
-    def _require_appended(self, table: Table, number: int, segment: Segment, end: int) -> None:
+    def _require_appended(self, table: Table, lineage: Lineage, last: LiveFile, end: int) -> None:
         if SOURCE in table.properties:
+            segment, number = last.segment, last.partition
             raise LogCorrupt(
                 f"topic {self.topic} can't be adopted: {segment.path} of partition {number} reaches offset "
                 f"{segment.last_offset}, behind the position {end} at its source, whose records would be passed over; "
-                f"keptlog repair {self.topic} brings back what was acknowledged"
+                f"{lineage.way_back()}"
             )
 
     def _gone(self, paths: Sequence[str]) -> LogCorrupt:
@@ -319,7 +321,7 @@ def _left_aside(table: Table) -> dict[str, str]:
 
 def _or_else(error: LogCorrupt, what: str) -> LogCorrupt:
     """Of a file that can't be read, what helps beside it; of a contradiction others tell that."""
-    return error if error.contradiction else LogCorrupt(f"{error}, or {what}")
+    return error if error.contradiction else LogCorrupt(f"{error}; {what}")
 
 
 def _carried(table: Table, lineage: Lineage) -> _ByPartition:

@@ -93,6 +93,24 @@ class Lineage:
         return ", and ".join(parts)
 
     @property
+    def expired_since(self) -> int:
+        """How many commits behind the recorded snapshot have expired, which may have brought records."""
+        if self.recorded is None or not self.since or self.fork:
+            return 0
+        return max(0, (self.since[0].sequence_number or 0) - (self.recorded.sequence_number or 0) - 1)
+
+    def way_back(self) -> str:
+        """What helps where a table can't be adopted as it is, as a clause."""
+        if (self.recorded or self.recorded_id is None) and not self.expired_since:
+            return f"keptlog repair {self.topic} brings back what was acknowledged"
+        return (
+            "no repair can bring back what was acknowledged, as snapshots expired: restore catalog and files from a "
+            "backup, or put it right with the program that wrote it (of delete files: let it apply and remove them, as "
+            "Spark's rewrite_data_files does with delete-file-threshold 1 and remove-dangling-deletes), and then take "
+            f"the table as it is: keptlog repair {self.topic} --adopt"
+        )
+
+    @property
     def fork_id(self) -> int | None:
         """The fork's id, which is known longer than the fork is there."""
         if self.fork:
@@ -241,13 +259,12 @@ def blaming(table: Table) -> Iterator[None]:
     try:
         yield
     except LogCorrupt as error:
-        if error.contradiction is None or lineage_of(table).is_own:
+        if error.contradiction is None or (lineage := lineage_of(table)).is_own:
             raise
         require_written_format(table)  # no repair can be written
-        topic = table.name()[-1]
-        raise LogCorrupt(
-            f"{error.contradiction}: another program wrote it; keptlog repair {topic} takes it out again"
-        ).mended_by(f"keptlog repair {topic}") from error
+        raise LogCorrupt(f"{error.contradiction}: another program wrote it; {lineage.way_back()}").mended_by(
+            f"keptlog repair {lineage.topic}"
+        ) from error
 
 
 def is_ours(snapshot: Snapshot) -> bool:
