@@ -91,7 +91,7 @@ class Repairer:
         if plan is None:
             return None
         foreign = self._foreign_segments(plan)
-        if is_adoption:
+        if is_adoption and not plan.is_own:
             self._require_log(plan, foreign, now_ms)
         unread: set[TopicPartition] = set()
         lost = self._lost(plan, unread) if is_adoption else {}

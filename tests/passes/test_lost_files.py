@@ -11,6 +11,7 @@ from keptlog.home import new_id
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.record import NewRecord
 from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.repair import Repairer
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.passes.conftest import DAY_MS, NOW_MS
@@ -96,6 +97,30 @@ def test_a_clean_of_a_log_whose_watermarks_are_gone_says_so(cleaner: Cleaner, wi
     assert isinstance(error, LogCorrupt)
     assert str(error).startswith(f"w-0: file {path} with its watermarks is missing from storage though the table lists")
     assert with_watermarks.logs("w")[0].uncleanable
+
+
+def test_watermarks_that_are_gone_can_be_given_up(cleaner: Cleaner, with_watermarks: LogStore) -> None:
+    store = with_watermarks
+    local(store.logs("w")[0].watermarks_path).unlink()
+    checkpoint = store.logs("w")[0].checkpoint
+    with pytest.raises(LogCorrupt, match=r"live file .* is not there, and nothing was deleted: .* --adopt"):
+        store.purge("w", NOW_MS + DAY_MS)
+    repairer = Repairer(store)
+    assert repairer.propose("w", now_ms=NOW_MS) is None
+    [damage] = repairer.damage("w")
+    assert damage.endswith("or give them up: keptlog repair w --adopt")
+
+    proposal = repairer.propose("w", is_adoption=True, now_ms=NOW_MS)
+    assert proposal
+    assert (proposal.lost, proposal.plan.forgotten_watermarks, proposal.plan.went) == ({}, (0,), ())
+    repairer.repair(proposal, new_id(), now_ms=NOW_MS)
+
+    (log,) = store.logs("w")
+    assert (log.watermarks_path, log.checkpoint) == (None, checkpoint)
+    assert repairer.propose("w", is_adoption=True, now_ms=NOW_MS) is None
+    assert repairer.damage("w") == ()
+    assert run(cleaner, "w", now_ms=NOW_MS + 2).committed
+    store.purge("w", NOW_MS + DAY_MS)
 
 
 def test_a_clean_of_a_log_whose_watermarks_are_damaged_says_so(cleaner: Cleaner, with_watermarks: LogStore) -> None:

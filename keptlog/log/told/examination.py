@@ -16,7 +16,7 @@ from keptlog.log.holder import Holder, HolderKind
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.told.conditions import TIMELY_CHECKS, Condition, Level, Matter
 from keptlog.log.told.problem import Problem
-from keptlog.log.told.stored_files import MENDING, WrongFile
+from keptlog.log.told.stored_files import WrongFile
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
@@ -91,8 +91,8 @@ def file_problems(topic: str, wrong: Iterable[WrongFile]) -> list[Problem]:
     """Live files that are not in storage, or are not as long as they were written."""
     lost = "something else than keptlog deleted it"
     cut_off = "it was cut off, by a copy that did not finish or a disk that was full, or written over"
-    todo = f"{MENDING}; no command can make it anew"
-    return [Problem(topic, each.what, lost if each.is_missing else cut_off, todo) for each in wrong]
+    no_other = "; no command can make it anew"
+    return [Problem(topic, each.what, lost if each.is_missing else cut_off, each.todo + no_other) for each in wrong]
 
 
 def no_right_problems(topic: str, paths: Sequence[str]) -> list[Problem]:

@@ -27,9 +27,10 @@ class WrongFile:
     """What is wrong with it, in one clause."""
     is_missing: bool
     """Else it has another length."""
+    todo: str = MENDING
 
     def __str__(self) -> str:
-        return f"{self.what}; {MENDING}"
+        return f"{self.what}; {self.todo}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ def wrong_files(log: Log, size_of: Callable[[str], int | None]) -> list[WrongFil
             found.append(WrongFile(segment.path, what, is_missing=False))
     if log.watermarks_path and size_of(log.watermarks_path) is None:
         what = _missing(log, watermarks_name(log.watermarks_path))
-        found.append(WrongFile(log.watermarks_path, what, is_missing=True))
+        todo = f"{MENDING}, {give_up_watermarks(log.topic_partition.topic)}"
+        found.append(WrongFile(log.watermarks_path, what, is_missing=True, todo=todo))
     return found
 
 
@@ -82,9 +84,16 @@ def watermarks_name(path: str) -> str:
     return f"file {path} with its watermarks"
 
 
+def give_up_watermarks(topic: str) -> str:
+    """What helps too where a file of watermarks is lost."""
+    return f"or give them up: keptlog repair {topic} --adopt"
+
+
 def missing(log: Log, what: str) -> str:
     """One sentence on a file that is lost."""
-    return f"{_missing(log, what)}; {MENDING}"
+    is_marks = bool(log.watermarks_path) and what == watermarks_name(log.watermarks_path or "")
+    otherwise = f", {give_up_watermarks(log.topic_partition.topic)}" if is_marks else ""
+    return f"{_missing(log, what)}; {MENDING}{otherwise}"
 
 
 def damaged_text(path: str, what: str) -> str:

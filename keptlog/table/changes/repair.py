@@ -11,7 +11,8 @@ given up. It needs the recorded snapshot with all of its files.
 
 **Adopt** takes the table as it is. The log end stays, or moves behind the last offset that is there, so that none is
 given twice; the log start stays, and files below it go; watermarks stay; the checkpoint is given up. Whether the files
-make a log at all is for the caller to check before (``keptlog.passes.repair``).
+make a log at all is for the caller to check before (``keptlog.passes.repair``). Where others have changed nothing, it
+gives up the watermarks whose file is gone, and that is all.
 
 What was undone stays in the history until a purge. A repair that was killed has landed or not; the next one sees which.
 """
@@ -66,6 +67,7 @@ from keptlog.table.reading.readers import MissedTombstones
 _ByPartition = dict[int, list[LiveFile]]
 _BRINGS_RECORDS = ("append", "ingest")
 _SHOWN = 3
+_NOTHING_BUT_WATERMARKS = "no other program has changed its logs, but files of watermarks are gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class RepairPlan:
 
     topic: str
     is_adoption: bool
+    is_own: bool
+    """Whether no other program has changed the topic: then only watermarks that are lost are given up."""
     happened: str
     """One sentence without an end: how the snapshot came to be another one."""
     way_back: str
@@ -152,7 +156,7 @@ class Repair:
         require_columns(table)
         lineage = lineage_of(table)
         if lineage.is_own:
-            return None
+            return self._give_up_watermarks(table, lineage) if self.is_adoption else None
         with blaming(table):
             return self._adopt(table, lineage) if self.is_adoption else self._forward(table, lineage)
 
@@ -206,6 +210,16 @@ class Repair:
             acknowledged = None
         return self._plan(table, lineage, change, _flat(kept), acknowledged), change
 
+    def _give_up_watermarks(self, table: Table, lineage: Lineage) -> tuple[RepairPlan, FileChange] | None:
+        """Where others have changed nothing, and files of watermarks are gone: no clean and no purge does without."""
+        paths = {n: table.properties.get(watermarks(n)) for n in self._partitions(table)}
+        gone = [number for number, path in paths.items() if path and self._lacks(path)]
+        if not gone:
+            return None
+        live = self.live_files.of(table)
+        change = FileChange({}, {watermarks(number): "" for number in gone}, (), (), live)
+        return self._plan(table, lineage, change, _flat(live), _segments(_flat(live))), change
+
     def _plan(
         self,
         table: Table,
@@ -222,7 +236,8 @@ class Repair:
         return RepairPlan(
             topic=self.topic,
             is_adoption=self.is_adoption,
-            happened=lineage.told(),
+            is_own=lineage.is_own,
+            happened=_NOTHING_BUT_WATERMARKS if lineage.is_own else lineage.told(),
             way_back=lineage.way_back(),
             foreign=tuple(map(describe_snapshot, lineage.foreign)),
             recorded_id=lineage.recorded_id,

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.told.stored_files import why_no_purge
+from keptlog.log.told.stored_files import give_up_watermarks, why_no_purge
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import Manifests, below, comparable_forms, live_references
+from keptlog.table.metadata.state import watermarks_paths
 from keptlog.table.removal.ahead import told_apart, why_refused_here
 from keptlog.table.removal.own_folder import told_not_own
 from keptlog.table.removal.topic_storage import Storage
@@ -79,5 +80,7 @@ def _live_and_gone(
             todo = "put it back from a copy of the storage"
             if form in comparable_forms(hidden.path for hidden in storage.hidden.files).values():
                 todo = "its bucket still has it, so take its delete marker away"
+            elif path in watermarks_paths(table.properties):
+                todo += f" (these are watermarks), {give_up_watermarks(table.name()[-1])}"
             return path, todo
     return None
