@@ -23,14 +23,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyiceberg.manifest import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
+from pyiceberg.manifest import ManifestContent, ManifestEntryStatus
 from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.segment import Log, Segment
 from keptlog.log.words.counted import counted
+from keptlog.table.changes.foreign_files import delete_files, difference, of_kind
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID, SAME_AGAIN, Change
@@ -181,7 +181,7 @@ class Repair:
         ]
         if missing:
             raise self._gone(missing)
-        base = OtherBase(manifests, *_difference(table, lineage.current, wanted))
+        base = OtherBase(manifests, *difference(table, lineage.current, wanted))
         change = FileChange({}, state, [each.entry.data_file for each in added], below, live, base)
         return self._plan(table, lineage, change, wanted, _segments(wanted)), change
 
@@ -246,7 +246,7 @@ class Repair:
             logs=tuple(logs_from(self.topic, properties, _segments(files), config)),
             came=tuple(sorted(each.file_path for each in change.base.came)) if change.base else (),
             went=tuple(sorted([*(each.file_path for each in went), *unread])),
-            deletes=_delete_files(table, lineage.current) if change.base else (),
+            deletes=delete_files(table, lineage.current) if change.base else (),
             state=dict(change.properties),
             forgotten_watermarks=tuple(forgotten),
         )
@@ -344,59 +344,12 @@ def _carried(table: Table, lineage: Lineage) -> _ByPartition:
     found: _ByPartition = defaultdict(list)
     for snapshot in lineage.own_since:
         if summary_of(snapshot).get(OPERATION) in _BRINGS_RECORDS:
-            for manifest in _of_kind(ManifestContent.DATA, manifests_of(lineage.topic, snapshot, table.io)):
+            for manifest in of_kind(ManifestContent.DATA, manifests_of(lineage.topic, snapshot, table.io)):
                 for entry in entries_of(lineage.topic, manifest, table.io):
                     if entry.status is ManifestEntryStatus.ADDED and entry.snapshot_id == snapshot.snapshot_id:
                         file = live_file(lineage.topic, entry, manifest.manifest_path)
                         found[file.partition].append(file)
     return dict(found)
-
-
-def _difference(
-    table: Table, current: Snapshot | None, wanted: Sequence[LiveFile]
-) -> tuple[list[DataFile], list[DataFile], list[str]]:
-    """The files that are wanted and not in the current snapshot, those in it that are not wanted, and what is unread.
-
-    The repair needs none of the current one's manifests: what can't be read of them is named, and counts as nothing.
-    """
-    manifests, unread = _manifests_now(table, current)
-    now: dict[str, DataFile] = {}
-    for each in _of_kind(ManifestContent.DATA, manifests):
-        try:
-            entries = entries_of(table.name()[-1], each, table.io)
-        except LogCorrupt:
-            unread.append(each.manifest_path)
-        else:
-            now |= {entry.data_file.file_path: entry.data_file for entry in entries}
-    paths = {file.segment.path for file in wanted}
-    came = [file.entry.data_file for file in wanted if file.segment.path not in now]
-    return came, [data_file for path, data_file in now.items() if path not in paths], unread
-
-
-def _delete_files(table: Table, current: Snapshot | None) -> tuple[str, ...]:
-    """Delete files of the current snapshot, which are only told; what was acknowledged never has one.
-
-    Where their manifest can't be read it stands for them: the repair needs none of it.
-    """
-    found: set[str] = set()  # several deletion vectors may lie in one file
-    for each in _of_kind(ManifestContent.DELETES, _manifests_now(table, current)[0]):
-        try:
-            found.update(entry.data_file.file_path for entry in entries_of(table.name()[-1], each, table.io))
-        except LogCorrupt:
-            found.add(each.manifest_path)
-    return tuple(sorted(found))
-
-
-def _manifests_now(table: Table, current: Snapshot | None) -> tuple[list[ManifestFile], list[str]]:
-    """The current snapshot's manifests; where their list can't be read there are none, and it is named."""
-    try:
-        return (manifests_of(table.name()[-1], current, table.io) if current else []), []
-    except LogCorrupt:
-        return [], [current.manifest_list] if current else []
-
-
-def _of_kind(kind: ManifestContent, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-    return [each for each in manifests if each.content == kind]
 
 
 def _flat(live: Mapping[int, Sequence[LiveFile]]) -> list[LiveFile]:
