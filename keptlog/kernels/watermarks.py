@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.kernels.gone import input_gone
-from keptlog.log.steps import CleanStep
+from keptlog.log.steps import CleanStep, Expire
 from keptlog.log.words.units import LONG_MAX
 from keptlog.storage.files import Files
 from keptlog.storage.keys import are_among, in_order_of_keys
@@ -59,14 +59,17 @@ def watermarks_of(tombstones: pa.Table, step: CleanStep) -> pa.Table:
     return pa.table(columns).cast(WATERMARKS_SCHEMA)
 
 
-def watermarks_after(before: pa.Table, new: pa.Table, beaten: pa.ChunkedArray, now_ms: int) -> pa.Table:
-    """The watermarks of a log after a pass, in the order of their keys.
+def watermarks_after(before: pa.Table, new: pa.Table, beaten: pa.ChunkedArray, step: CleanStep) -> pa.Table:
+    """The watermarks of a log after a pass, in the order of their keys. An expiry forgets none by its time.
 
     ``before`` and ``new`` are of ``WATERMARKS_SCHEMA``, ``beaten`` is binary without nulls, all in any order.
     """
+    is_in_time = pc.field("expires_ms") > step.now_ms
     replaced = are_among(before["key"], pa.chunked_array([*beaten.chunks, *new["key"].chunks], pa.binary()))
-    after = pa.concat_tables([before.filter(pc.invert(replaced)), new])
-    return in_order_of_keys(after.filter(pc.field("expires_ms") > now_ms))
+    left = before.filter(pc.invert(replaced))
+    if not isinstance(step, Expire):
+        left = left.filter(is_in_time)
+    return in_order_of_keys(pa.concat_tables([left, new.filter(is_in_time)]))
 
 
 def store_watermarks(files: Files, step: CleanStep, new: pa.Table, beaten: pa.ChunkedArray, path: str) -> str | None:
@@ -78,7 +81,7 @@ def store_watermarks(files: Files, step: CleanStep, new: pa.Table, beaten: pa.Ch
         InputGone: the step's own file is gone.
     """
     before = read_watermarks(files, step)
-    after = watermarks_after(before, new, beaten, step.now_ms)
+    after = watermarks_after(before, new, beaten, step)
     if after.num_rows == 0:
         return None
     if after.equals(before):

@@ -19,7 +19,7 @@ from keptlog.log.offset_map import MapOverflow, MapRange, end_of_mapping
 from keptlog.log.record import Record
 from keptlog.log.result import Counts, Overrun
 from keptlog.log.segment import Segment
-from keptlog.log.steps import CleanStep, Compact, due_horizon_ms, overruns_readers
+from keptlog.log.steps import CleanStep, Compact, Expire, due_horizon_ms, overruns_readers
 from keptlog.log.strategy import Order
 from keptlog.log.verdict import Verdict, is_expired, verdict
 from keptlog.log.watermark import Watermark, watermark_of, watermarks_after
@@ -69,7 +69,11 @@ def clean(step: CleanStep, segments: Sequence[Sequence[Record]], watermarks: Ite
         counts=Counts(**{str(each): tally[each] for each in Verdict}),
         map_keys=len(latest),
         malformed=sum(step.strategy.is_malformed(record) for record in dirty),
-        watermarks=tuple(watermarks_after(watermarks, (mark for mark in left if mark), latest, step.now_ms)),
+        watermarks=tuple(
+            watermarks_after(
+                watermarks, (mark for mark in left if mark), latest, step.now_ms, is_expiry=isinstance(step, Expire)
+            )
+        ),
         overrun=tuple(_overrun(step, expired)),
     )
 

@@ -139,6 +139,7 @@ class ReferenceLog:
         self._tell_the_slow(expired)
         self.clean_records = stamped(staying, _horizon_ms(now_ms, self.config.delete_retention_ms))
         self.remembered = [record for record in self.remembered if latest[record.key] == FORGOTTEN]
+        self._forget(now_ms)
         self._remember(expired, now_ms)
         self.first_dirty_offset = self.batches[0][0].offset if self.batches else self.log_end_offset
         return True
@@ -202,17 +203,20 @@ class ReferenceLog:
             reader.missed += [record.offset for record in expired if reader.position <= record.offset]
 
     def _remember(self, before: Sequence[Record], now_ms: int) -> None:
-        """Remember the tombstones that expired just now, and forget those that are remembered long enough."""
+        """Remember the tombstones that expired just now."""
         left = {record.offset for record in self.clean_records}
         latest = {record.key for record in self.clean_records}
         for record in before:
             if record.offset not in left and record.key not in latest and _is_expired(record, now_ms):
-                self.remembered.append(replace(record, offset=FORGOTTEN, delete_horizon_ms=now_ms))
+                gone = replace(record, offset=FORGOTTEN, delete_horizon_ms=now_ms)
+                if self.config.rank(gone)[0] and self.config.watermark_retention_ms:
+                    self.remembered.append(gone)
+
+    def _forget(self, now_ms: int) -> None:
+        """Forget what is remembered long enough; an expiry does not, as a late record may wait for the next clean."""
         remembered_ms = self.config.watermark_retention_ms
         self.remembered = [
-            record
-            for record in self.remembered
-            if self.config.rank(record)[0] and now_ms < (record.delete_horizon_ms or 0) + remembered_ms
+            record for record in self.remembered if now_ms < (record.delete_horizon_ms or 0) + remembered_ms
         ]
 
 

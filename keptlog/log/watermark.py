@@ -13,8 +13,9 @@ against none, and loses a tie, for the later record wins ties. Once a record has
 guards the key, and the watermark goes.
 
 It can't stay for ever, or deleted keys would be kept for ever: it goes ``keptlog.watermark.retention.ms`` after the
-tombstone has gone, with a clean, or with a purge if none is due. What arrives later is taken for new. The tombstone may
-have gone long after its delete horizon, because a reader held it or nobody cleaned: until then it guarded its key.
+tombstone has gone, with a compaction, or with a purge if none is due. What arrives later is taken for new. An expiry
+forgets none, for it judges no late record, and one may wait for the next compaction. The tombstone may have gone long
+after its delete horizon, because a reader held it or nobody cleaned: until then it guarded its key.
 """
 
 from __future__ import annotations
@@ -54,13 +55,19 @@ def watermark_of(tombstone: Record, strategy: Strategy, retention_ms: int, now_m
 
 
 def watermarks_after(
-    before: Iterable[Watermark], new: Iterable[Watermark], latest: Mapping[bytes, Order], now_ms: int
+    before: Iterable[Watermark],
+    new: Iterable[Watermark],
+    latest: Mapping[bytes, Order],
+    now_ms: int,
+    *,
+    is_expiry: bool,
 ) -> list[Watermark]:
     """The watermarks of a log after a pass, in the order of their keys.
 
     ``new`` are those of the tombstones that the pass removed, ``latest`` the order of the latest record that the pass
     knows of each key: a watermark that lost against it is not needed any more.
     """
-    kept = {mark.key: mark for mark in before if latest.get(mark.key, mark.order) <= mark.order}
-    kept |= {mark.key: mark for mark in new}
-    return [kept[key] for key in sorted(kept) if not kept[key].is_expired(now_ms)]
+    in_time = (mark for mark in before if is_expiry or not mark.is_expired(now_ms))
+    kept = {mark.key: mark for mark in in_time if latest.get(mark.key, mark.order) <= mark.order}
+    kept |= {mark.key: mark for mark in new if not mark.is_expired(now_ms)}
+    return [kept[key] for key in sorted(kept)]

@@ -54,17 +54,18 @@ def test_a_watermark_wins_against_lower_versions_and_against_none_and_loses_a_ti
 
 def test_a_watermark_goes_when_a_record_has_won_against_it() -> None:
     mark = Watermark(b"a", 9, 2000)
-    assert watermarks_after([mark], [], {b"a": mark.order, b"b": (True, 99, 1)}, 1000) == [mark]
-    assert watermarks_after([mark], [], {b"a": (True, 8, 70)}, 1000) == [mark]
-    assert watermarks_after([mark], [], {b"a": (True, 9, 70)}, 1000) == []
+    assert watermarks_after([mark], [], {b"a": mark.order, b"b": (True, 99, 1)}, 1000, is_expiry=False) == [mark]
+    assert watermarks_after([mark], [], {b"a": (True, 8, 70)}, 1000, is_expiry=False) == [mark]
+    assert watermarks_after([mark], [], {b"a": (True, 9, 70)}, 1000, is_expiry=False) == []
 
 
-def test_a_watermark_goes_at_its_time() -> None:
+def test_a_watermark_goes_at_its_time_but_not_with_an_expiry() -> None:
     mark = Watermark(b"a", 9, 2000)
-    assert watermarks_after([mark], [], {}, 1999) == [mark]
-    assert watermarks_after([mark], [], {}, 2000) == []
+    assert watermarks_after([mark], [], {}, 1999, is_expiry=False) == [mark]
+    assert watermarks_after([mark], [], {}, 2000, is_expiry=False) == []
+    assert watermarks_after([mark], [], {}, 2000, is_expiry=True) == [mark]
 
 
 def test_a_tombstone_that_goes_takes_the_place_of_its_keys_old_watermark() -> None:
     old, new, other = Watermark(b"b", 1, 9999), Watermark(b"b", 7, 9999), Watermark(b"a", 3, 9999)
-    assert watermarks_after([old], [new, other], {b"b": (True, 7, 4)}, 1000) == [other, new]
+    assert watermarks_after([old], [new, other], {b"b": (True, 7, 4)}, 1000, is_expiry=False) == [other, new]
