@@ -51,6 +51,9 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
     Without a name: all logs that are due, by lag, dirty ratio or tombstone expiry. With names: whatever is cleanable in
     those, due or not, and also if its last clean failed a moment ago. The minimum lag and the active segment are always
     left alone. A log that fails stops no other: it is named, marked uncleanable, and left alone for a while.
+
+    In a log larger than keptlog.cleaner.commit.max.bytes, whose records have versions, tombstones that have waited
+    longer than all that is dirty go first. The table says tombstone_expiry then, and the next clean does the rest.
     """
     refuse_unknown_logs(names)
     with spark_ahead(names):
@@ -76,7 +79,7 @@ def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bo
     """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean.
 
     Where records have versions, a clean of a log larger than keptlog.cleaner.commit.max.bytes leaves them. There
-    whichever is later goes first, the clean or they.
+    whichever has waited longer goes first, what is dirty or they.
     """
     cleaner, progress = home_with_logs(names).cleaner(command_spark), progress_to_stderr(quiet=quiet)
     require_topics_here()

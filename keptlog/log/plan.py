@@ -45,8 +45,8 @@ def plan_step(
     """What to do about one log now; null if nothing. Without a ``broker`` its offset map is bounded by nothing.
 
     ``requested`` cleans whatever is cleanable, without asking the ratio or the lag, and an uncleanable log before its
-    time. A compaction that would leave tombstones past their horizon waits for their expiry, if that is later: where
-    new data always comes, nothing else would expire them.
+    time. A compaction that would leave tombstones past their horizon waits for their expiry, if they have waited for
+    longer than all that is dirty: where new data always comes, nothing else would expire them.
     """
     trigger = assessment.trigger
     is_asked_for = requested and assessment.log.config.is_compacted and bool(assessment.sections.cleanable)
@@ -57,16 +57,15 @@ def plan_step(
     if trigger is Trigger.TOMBSTONE_EXPIRY:
         return _expiry(assessment, broker)
     step = _compaction(assessment, trigger, broker)
-    if step and step.leaves_tombstones and _is_expiry_later(assessment):
+    if step and step.leaves_tombstones and _waited_longer(assessment):
         return _expiry(assessment, broker) or step
     return step
 
 
-def _is_expiry_later(assessment: Assessment) -> bool:
-    """Whether tombstones are late by more than the oldest dirty record: each waits for the other only for a while."""
-    expiry_ms = assessment.earliest_expiry_ms
-    is_due = expiry_ms is not None and expiry_ms <= assessment.now_ms
-    return is_due and assessment.delete_expired_ms >= assessment.max_compaction_delay_ms
+def _waited_longer(assessment: Assessment) -> bool:
+    """Whether tombstones have been due since before the oldest dirty record: each waits for the other for a while."""
+    expiry_ms, dirty_ms = assessment.earliest_expiry_ms, assessment.earliest_uncompacted_ms
+    return expiry_ms is not None and expiry_ms <= assessment.now_ms and (dirty_ms is None or expiry_ms < dirty_ms)
 
 
 def _compaction(assessment: Assessment, trigger: Trigger, broker: BrokerConfig | None) -> Compact | None:

@@ -186,22 +186,18 @@ def test_a_step_may_map_as_many_keys_as_its_broker_allows_for_its_strategy() -> 
     assert compaction(by_offset).map_capacity == UNBOUNDED
 
 
+@pytest.mark.parametrize("requested", [True, False])
 @pytest.mark.parametrize(
-    ("settings", "requested", "kind"),
-    [
-        ({"compaction_strategy": "timestamp"}, True, "expire"),
-        ({"compaction_strategy": "timestamp"}, False, "expire"),
-        ({"compaction_strategy": "timestamp", "max_compaction_lag_ms": 22 * HOUR_MS}, False, "expire"),
-        ({"compaction_strategy": "timestamp", "max_compaction_lag_ms": 18 * HOUR_MS}, False, "compact"),
-        ({}, True, "compact"),
-    ],
+    ("strategy", "dirty_hours", "kind"),
+    [("timestamp", 2, "expire"), ("timestamp", 4, "compact"), ("offset", 2, "compact")],
 )
-def test_a_clean_that_would_leave_tombstones_waits_for_their_expiry_if_that_is_later(
-    settings: dict[str, object], requested: bool, kind: str
+def test_a_clean_that_would_leave_tombstones_waits_for_their_expiry_if_they_have_waited_longer(
+    strategy: str, dirty_hours: int, kind: str, requested: bool
 ) -> None:
-    """The tombstone is late by 3 hours, the dirty record by none, 2 or 6."""
+    """The tombstone has been past its horizon for 3 hours."""
     expired = segment(0, 9, time_ms=OLD_MS, horizon_ms=NOW_MS - 3 * HOUR_MS)
-    judged = log([expired, DIRTY, ACTIVE], config(segment_ms=HOUR_MS, **settings), checkpoint=10)
+    dirty = segment(10, 19, size=300, time_ms=NOW_MS - dirty_hours * HOUR_MS)
+    judged = log([expired, dirty, ACTIVE], config(segment_ms=HOUR_MS, compaction_strategy=strategy), checkpoint=10)
     broker = BrokerConfig(keptlog_cleaner_commit_max_bytes=200)
     step = plan_step(assess(judged, NOW_MS), broker, requested=requested)
     assert step is not None

@@ -329,11 +329,8 @@ def test_other_logs_of_the_pass_do_not_wait_for_a_large_one(scene: Scene) -> Non
 
 
 def test_by_version_no_tombstone_goes_before_the_records_that_it_beats(tmp_path: Path) -> None:
-    """That at 0 has the higher version and is past its horizon; the late record of its key is in the last leg.
-
-    It is later than the tombstone, so that the clean comes first.
-    """
-    scene = Scene(tmp_path, compaction_strategy="timestamp", max_compaction_lag_ms=str(HOUR_MS))
+    """That at 0 has the higher version and is past its horizon; the late record of its key is in the last leg."""
+    scene = Scene(tmp_path, compaction_strategy="timestamp")
     scene.commit_max_bytes = 2**40
     scene.append(("a", None)).clean()
     scene.now_ms += 2 * HOUR_MS
