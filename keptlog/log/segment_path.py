@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+_SEGMENT = re.compile(r"/partition=\d+/\d{20}-[^/]+\.parquet$")
 _IN_FOLDER = re.compile(r"(/watermarks)?/partition=(\d+)/[^/]*$")
 
 
@@ -23,6 +24,11 @@ def partition_in(path: str) -> int | None:
     """The partition in whose folder a file lies, null for a file of no log alone."""
     found = _IN_FOLDER.search(path)
     return int(found[2]) if found else None
+
+
+def is_named_by_keptlog(path: str) -> bool:
+    """Whether a data file lies where keptlog's own lie, and is called as they are: by its base offset, in 20 digits."""
+    return _SEGMENT.search(path) is not None
 
 
 def watermarks_folder(location: str, partition: int) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import pyarrow.compute as pc
 import pytest
 
-from keptlog.table.removal.erasure_look import unplaced
 from tests.erasure.world import HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
 from tests.table.foreign import current_id, insert, table_of
 
@@ -81,6 +81,28 @@ def test_of_two_tags_only_the_one_from_before_the_records_were_gone_is_named(wor
     assert world.row().erasure.state == "deleted"
 
 
+def insert_behind(world: World, branch: str) -> int:
+    """Another program's commit to a branch, whose base expires; gives the branch's snapshot."""
+    base = table_of(world.home, "users").metadata.refs[branch].snapshot_id
+    head = insert(world.home, HIGH_OFFSET, branch=branch, topic="users")
+    world.append((OTHER, b"2"))
+    purged(world)
+    ids = {each.snapshot_id for each in table_of(world.home, "users").metadata.snapshots}
+    assert (head in ids, base in ids) == (True, False)
+    return head
+
+
+def shown_by(world: World, branch: str) -> set[str]:
+    return {each.file.file_path for each in table_of(world.home, "users").scan().use_ref(branch).plan_files()}
+
+
+def until_gone(world: World) -> None:
+    for _ in range(2):
+        world.later(2 * HOUR_MS)
+        world.clean()
+    assert world.erasure().gone
+
+
 @pytest.mark.parametrize("kept_by", ["branch work", "tag release"])
 def test_what_was_made_after_the_records_were_gone_keeps_nothing_also_when_its_base_has_expired(
     world: World, kept_by: str
@@ -90,44 +112,59 @@ def test_what_was_made_after_the_records_were_gone_keeps_nothing_also_when_its_b
     world.append((KEY, VALUE), (OTHER, b"1"))
     table_of(world.home, "users").manage_snapshots().create_tag(current_id(world.home, "users"), "old").commit()
     world.ask()
-    for _ in range(2):
-        world.later(2 * HOUR_MS)
-        world.clean()
-    assert world.erasure().gone
-    base = current_id(world.home, "users")
-    table_of(world.home, "users").manage_snapshots().create_branch(base, "work").commit()
-    head = insert(world.home, HIGH_OFFSET, branch="work", topic="users")
+    until_gone(world)
+    table_of(world.home, "users").manage_snapshots().create_branch(current_id(world.home, "users"), "work").commit()
+    head = insert_behind(world, "work")
     if kept_by == "tag release":
         table_of(world.home, "users").manage_snapshots().create_tag(head, "release").remove_branch("work").commit()
-    world.append((OTHER, b"2"))
-    purged(world)
-    table = table_of(world.home, "users")
-    ids = {each.snapshot_id for each in table.metadata.snapshots}
-    assert (head in ids, base in ids, unplaced(table)) == (True, False, frozenset({kept_by}))
     (told,) = world.row().blocked
     assert told.startswith("tag old of users keeps")
-    table.manage_snapshots().remove_tag("old").commit()
+    table_of(world.home, "users").manage_snapshots().remove_tag("old").commit()
     purged(world)
     assert world.row().erasure.state == "deleted"
     assert world.verified().erasure.state == "verified"
 
 
-def test_what_a_branch_from_before_has_written_anew_is_found_at_the_end(world: World) -> None:
-    """The file came later, so nobody knows of its records before it is looked through."""
+def test_a_branch_of_later_keeps_nothing_also_if_it_shows_older_segments_that_main_has_replaced(world: World) -> None:
+    world.create(settings={"delete.retention.ms": "0"}, partitions=2)
+    world.append((OTHER, b"1"), partition=1)
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask()
+    until_gone(world)
+    (kept,) = world.store.logs("users")[1].segments
+    table_of(world.home, "users").manage_snapshots().create_branch(current_id(world.home, "users"), "work").commit()
+    insert_behind(world, "work")
+    world.append((OTHER, b"2"), partition=1)
+    world.later(2 * HOUR_MS)
+    world.clean()
+    purged(world)
+    assert kept.path not in {each.path for each in world.store.logs("users")[1].segments}
+    assert kept.path in shown_by(world, "work")
+    assert world.row().erasure.state == "deleted"
+
+
+@pytest.mark.parametrize("change", ["rewritten", "updated"])
+def test_what_a_branch_from_before_has_written_anew_keeps_a_request_open(world: World, change: str) -> None:
+    """Its files are newer than the moment at which the records were gone, and have them."""
     world.create(settings={"delete.retention.ms": "0"})
     world.append((KEY, VALUE), (OTHER, b"1"))
     base = current_id(world.home, "users")
     table_of(world.home, "users").manage_snapshots().create_branch(base, "audit").commit()
     world.ask()
-    world.to_deleted()
-    insert(world.home, HIGH_OFFSET, branch="audit", topic="users")
-    purged(world)
+    assert world.to_deleted().erasure.gone
+    insert_behind(world, "audit")
     rows = table_of(world.home, "users").scan().use_ref("audit").to_arrow()
-    table_of(world.home, "users").overwrite(rows, branch="audit")
+    where = "offset >= 0" if change == "rewritten" else "offset < 2"
+    table_of(world.home, "users").overwrite(
+        rows if change == "rewritten" else rows.filter(pc.field("offset") < 2), where, branch="audit"
+    )
+    for _ in range(2):
+        purged(world)
+        row = world.row()
+        assert row.erasure.state == "compacted"
+        assert row.blocked[0].startswith("branch audit of users keeps")
+    assert world.verified().erasure.state == "compacted"
+    table_of(world.home, "users").manage_snapshots().remove_branch("audit").commit()
     purged(world)
-    assert unplaced(table_of(world.home, "users")) == {"branch audit"}
     assert world.row().erasure.state == "deleted"
-    row = world.verified()
-    assert row.erasure.state == "deleted"
-    assert "branch audit of users keeps" in row.blocked[0]
-    assert world.receipts == []
+    assert world.verified().erasure.state == "verified"

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from keptlog.log.segment_path import partition_folder, partition_in, watermarks_folder, watermarks_partition_in
+from keptlog.log.segment_path import (
+    is_named_by_keptlog,
+    partition_folder,
+    partition_in,
+    watermarks_folder,
+    watermarks_partition_in,
+)
 
 
 def test_what_lies_in_a_folder_of_a_partition_is_that_partitions() -> None:
@@ -32,3 +38,16 @@ def test_a_lake_that_itself_lies_in_a_folder_of_such_a_name_gives_no_file_its_nu
     path = f"file:///srv/watermarks/partition=3/lake/users/{name}"
     assert partition_in(path) == partition
     assert watermarks_partition_in(path) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "is_own"),
+    [
+        ("data/partition=17/00000000000000000000-run-id.parquet", True),
+        ("data/partition=17/00000-0-0b1c.parquet", False),
+        ("data/watermarks/partition=17/marks-run-id.arrow", False),
+        ("data/00000000000000000000-run-id.parquet", False),
+    ],
+)
+def test_a_segment_that_keptlog_has_written_is_told_by_its_name(name: str, is_own: bool) -> None:
+    assert is_named_by_keptlog(f"s3://lake/users/{name}") == is_own

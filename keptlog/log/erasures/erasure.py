@@ -177,9 +177,7 @@ class ErasureLook:
     current: GoneSince
     """The current snapshot."""
     oldest_sequence_number: int
-    """Of all snapshots that are there, tags and branches included, but for those of which nobody knows it."""
-    oldest_unplaced_ms: int | None = None
-    """When the oldest file was written that is not live, and that one of the latter shows; null if there is none."""
+    """Of all snapshots that are there, tags and branches included."""
     is_listed: bool = False
     """Whether the storage was listed."""
     oldest_left_ms: int | None = None
@@ -224,7 +222,7 @@ def advanced(erasure: Erasure, look: ErasureLook) -> Erasure:
         erasure = replace(erasure, gone=look.current)
     if erasure.gone is None:
         return erasure
-    if erasure.state is ErasureState.COMPACTED and not _is_shown(erasure.gone, look):
+    if erasure.state is ErasureState.COMPACTED and look.oldest_sequence_number >= erasure.gone.sequence_number:
         erasure = reached(erasure, ErasureState.UNREFERENCED, look.now_ms)
     if erasure.state is ErasureState.UNREFERENCED and look.is_listed and not is_left_behind(erasure, look):
         erasure = reached(erasure, ErasureState.DELETED, look.now_ms)
@@ -239,12 +237,6 @@ def is_compacted(erasure: Erasure, look: ErasureLook) -> bool:
         return all(_first_base(look.logs[each.partition]) >= each.end_offset for each in erasure.bounds)
     passed = {n: _passed_to(log, look.now_ms) for n, log in look.logs.items()}
     return all(passed[each.partition] >= each.end_offset for each in erasure.to_be_cleaned)
-
-
-def _is_shown(gone: GoneSince, look: ErasureLook) -> bool:
-    """Whether a snapshot may show a file from before the records were gone."""
-    unplaced_ms = look.oldest_unplaced_ms
-    return look.oldest_sequence_number < gone.sequence_number or (unplaced_ms is not None and unplaced_ms <= gone.at_ms)
 
 
 def is_left_behind(erasure: Erasure, look: ErasureLook) -> bool:

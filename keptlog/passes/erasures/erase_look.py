@@ -39,7 +39,8 @@ from keptlog.passes.erasures.kept_records import KeptRecords
 from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.segment_reader import open_segment
-from keptlog.table.removal.erasure_look import current_snapshot_of, oldest_sequence_number, unplaced
+from keptlog.table.metadata.references import Manifests
+from keptlog.table.removal.erasure_look import current_snapshot_of, oldest_sequence_number
 from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
@@ -69,11 +70,13 @@ class TopicLook:
         found = [advanced(each, seen) if each.is_open else each for each in arrived]
         kept = None
         if any(map(_waits_for_storage, found)):
+            # Before the storage is listed: what expires in between is found there.
+            oldest_number = self._oldest_sequence_number()
             kept = KeptRecords.look(self.store, self.topic, self.now_ms)
             # What could not be read may be, or may show, a file from before.
             seen = replace(
                 seen,
-                oldest_unplaced_ms=kept.oldest_unplaced_ms,
+                oldest_sequence_number=oldest_number,
                 is_listed=not kept.holdings.unread,
                 oldest_left_ms=kept.oldest_left_ms,
             )
@@ -91,11 +94,15 @@ class TopicLook:
             live_tombstones={},
             current=current_snapshot_of(table),
             oldest_sequence_number=oldest_sequence_number(table),
-            oldest_unplaced_ms=0 if unplaced(table) else None,  # before their files are looked at
         )
         so_far = [advanced(each, seen) for each in erasures]
         compacted = [each for each in so_far if each.state is ErasureState.COMPACTED]
         return replace(seen, live_tombstones=self._live_tombstones(compacted, logs))
+
+    def _oldest_sequence_number(self) -> int:
+        table = self.store.load_table(self.topic)
+        with reaching(f"snapshots of topic {self.topic} can't be looked at"):
+            return oldest_sequence_number(table, Manifests(self.topic, table.io))
 
     def _live_tombstones(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> dict[int, frozenset[int]]:
         """Of tombstones that are to expire, the offsets of those that are live; each segment is read once."""

@@ -10,8 +10,9 @@ opens every file, and asks here whose a file is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from keptlog.log.erasures.erasure import Erasure, ErasureWay, GoneSince
@@ -19,7 +20,8 @@ from keptlog.log.holder import Held, HolderKind, Holdings
 from keptlog.log.words.counted import some_of
 from keptlog.passes.holders import look_for_holders
 from keptlog.storage.object_version import VERSION_IN_PATH
-from keptlog.table.removal.erasure_look import keepers, unplaced
+from keptlog.table.metadata.references import Manifests
+from keptlog.table.removal.erasure_look import keepers
 from keptlog.table.removal.held_versions import with_locks
 from keptlog.table.waiting.reaching import reaching
 
@@ -74,32 +76,14 @@ class KeptRecords:
         """When the oldest file was written that no snapshot shows; null if there is none."""
         return min((_written_ms(each) for each in self.holdings.held if each.kind in _LEFT), default=None)
 
-    @property
-    def oldest_unplaced_ms(self) -> int | None:
-        """When the oldest file was written that snapshots show of whose place nobody knows; null if there is none."""
-        return self._oldest_shown_ms(unplaced(self.store.load_table(self.topic)))
-
-    def _oldest_shown_ms(self, keepers: Collection[str]) -> int | None:
-        """When the oldest file was written that these keep and that is not live; what could not be read may be older.
-
-        A snapshot that no tag and no branch keeps goes with the next purge, and is not looked into.
-        """
-        if "" in keepers or (keepers and self.holdings.unread):
-            return 0
-        shown = (each for each in self.holdings.held if f"{each.kind} {each.name}" in keepers)
-        return min(map(_written_ms, shown), default=None)
-
-    def _may_show(self, keeper: str, gone: GoneSince) -> bool:
-        oldest_ms = self._oldest_shown_ms({keeper})
-        return oldest_ms is not None and oldest_ms <= gone.at_ms
+    @cached_property
+    def _manifests(self) -> Manifests:
+        return Manifests(self.topic, self.store.load_table(self.topic).io)
 
     def in_snapshots(self, gone: GoneSince) -> list[str]:
         """A line for each who keeps a snapshot from before the records were gone."""
-        table = self.store.load_table(self.topic)
-        by_files = unplaced(table)
-        named = [
-            each for each in keepers(table, gone.sequence_number) if each not in by_files or self._may_show(each, gone)
-        ]
+        with reaching(f"snapshots of topic {self.topic} can't be looked at"):
+            named = keepers(self.store.load_table(self.topic), gone.sequence_number, self._manifests)
         # Since when a tag or branch keeps a file says too little: it may stand on what took the records' place.
         held = [
             each

@@ -6,7 +6,10 @@ who keeps them, stands in the table. What no snapshot shows, ``held`` finds.
 What another program commits to a branch is as old as where it left main: it shows what main showed then.
 
     main        1 <- 2 <- 3 <- 6        the records are gone in 3
-    branch      1 <- 4 <- 5             4 and 5 are as old as 1, and may show them; without 1 their files decide
+    branch      1 <- 4 <- 5             4 and 5 are as old as 1, and may show them
+
+Without 1, the segments of keptlog in 4 decide. It commits to main alone, so 4 left main after the newest of them came
+there. What another program wrote tells nothing: it may have old records, however new the file is.
 """
 
 from __future__ import annotations
@@ -14,15 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from keptlog.errors import StalePlan
+from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.log.erasures.erasure import Erasure, GoneSince
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.lineage import is_ours
 from keptlog.table.metadata.metadata_reading import looked_at
+from keptlog.table.metadata.references import Manifests
 from keptlog.table.removal.erasure_register import read_erasures
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
 
     LoadTable = Callable[[], Table]
 
@@ -35,24 +40,12 @@ def current_snapshot_of(table: Table) -> GoneSince:
     return GoneSince(current.sequence_number or 0, current.timestamp_ms) if current else GoneSince(0, 0)
 
 
-def oldest_sequence_number(table: Table) -> int:
-    """Of all snapshots that are there, whoever keeps them; of what is not main's that of where it left main, if known.
+def oldest_sequence_number(table: Table, manifests: Manifests | None = None) -> int:
+    """Of all snapshots that are there, whoever keeps them; of what is not main's that of where it left main.
 
-    What is not known of a snapshot's place, ``unplaced`` tells.
+    Without manifests to look into, one of which nobody knows where that was is as old as can be.
     """
-    return min((each for each in _numbers_on_main(table).values() if each is not None), default=0)
-
-
-def unplaced(table: Table) -> frozenset[str]:
-    """What shows snapshots of which nobody knows any more where they left main: ``tag audit``, or "" for an older one.
-
-    They may be as old as can be. Only the files that they show tell more.
-    """
-    by_id: dict[int, set[str]] = {}
-    for name, reference in table.metadata.refs.items():
-        by_id.setdefault(reference.snapshot_id, set()).add(f"{reference.snapshot_ref_type.value} {name}")
-    unknown = [snapshot_id for snapshot_id, number in _numbers_on_main(table).items() if number is None]
-    return frozenset(name for snapshot_id in unknown for name in by_id.get(snapshot_id, {""}))
+    return min(_numbers_on_main(table, manifests).values(), default=0)
 
 
 def snapshot_ids(table: Table) -> tuple[int, ...]:
@@ -62,18 +55,21 @@ def snapshot_ids(table: Table) -> tuple[int, ...]:
     return (*others, current) if current is not None else tuple(others)
 
 
-def keepers(table: Table, sequence_number: int) -> list[str]:
-    """Tags and branches that keep a snapshot from before that one, ``tag audit``, sorted."""
-    numbers = _numbers_on_main(table)
+def keepers(table: Table, sequence_number: int, manifests: Manifests | None = None) -> list[str]:
+    """Tags and branches that keep a snapshot from before that one, ``tag audit``, sorted; manifests as above."""
+    numbers = _numbers_on_main(table, manifests)
     return sorted(
         f"{reference.snapshot_ref_type.value} {name}"
         for name, reference in table.metadata.refs.items()
-        if name != _MAIN_BRANCH and (numbers.get(reference.snapshot_id, sequence_number) or 0) < sequence_number
+        if name != _MAIN_BRANCH and numbers.get(reference.snapshot_id, sequence_number) < sequence_number
     )
 
 
-def _numbers_on_main(table: Table) -> dict[int, int | None]:
-    """Snapshot to its sequence number, or to that of the last one of main it comes from; null if that has expired."""
+def _numbers_on_main(table: Table, manifests: Manifests | None) -> dict[int, int]:
+    """Snapshot to its sequence number, or to that of the last one of main that it comes from.
+
+    If that one has expired, it is no older than what is given.
+    """
     line = sorted(table.metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
     parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in line}
     # keptlog commits to main alone, and a tag may keep one whose line is broken.
@@ -82,11 +78,23 @@ def _numbers_on_main(table: Table) -> dict[int, int | None]:
     while current is not None and current in parents:
         on_main.add(current)
         current = parents.pop(current)
-    numbers: dict[int, int | None] = {}
+    numbers: dict[int, int] = {}
     for each in line:
-        of_base = numbers.get(each.parent_snapshot_id or 0)
-        numbers[each.snapshot_id] = each.sequence_number or 0 if each.snapshot_id in on_main else of_base
+        if each.snapshot_id in on_main:
+            numbers[each.snapshot_id] = each.sequence_number or 0
+        elif each.parent_snapshot_id in numbers:
+            numbers[each.snapshot_id] = numbers[each.parent_snapshot_id]
+        else:
+            numbers[each.snapshot_id] = _newest_own(each, manifests) if manifests else 0
     return numbers
+
+
+def _newest_own(snapshot: Snapshot, manifests: Manifests) -> int:
+    """The highest sequence number of keptlog's own segments that a snapshot shows; 0 if it can't be read."""
+    try:
+        return max(map(manifests.newest_own_in, manifests.of(snapshot)), default=0)
+    except LogCorrupt:
+        return 0
 
 
 def read_register(files: TableFiles, load: Callable[[], Table]) -> tuple[Erasure, ...]:

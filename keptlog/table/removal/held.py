@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.statistics import PartitionStatisticsFile, StatisticsFile
 
-_KEPT = frozenset({HolderKind.TAG, HolderKind.BRANCH})
-
 
 def held_in(
     load: Callable[[], Table],
@@ -182,12 +180,7 @@ def _held_listed(
     below = inside(table.location()).removesuffix("x")
     # What is not in the list any more holds nothing; what lies elsewhere is not in it.
     found = [*snapshots.segments.items(), *snapshots.bounds.items()]
-    held = [
-        replace(each, written_ms=_written_ms(stored.get(form), table, now_ms)) if each.kind in _KEPT else each
-        for form, shown in found
-        if form in stored or not form.startswith(below)
-        for each in shown.held()
-    ]
+    held = [each for form, shown in found if form in stored or not form.startswith(below) for each in shown.held()]
     held += _statistics_files(table)
     known = snapshots.live.union(snapshots.segments, snapshots.bounds)
     unknown = {form: file for form, file in stored.items() if form not in known}
@@ -223,6 +216,10 @@ class _Unreferenced:
     watermarks_ms: Mapping[int | None, list[int]]
     """When the files of watermarks of a log were written that are live or came before, by partition."""
 
+    def _is_post_dated(self, file: StoredFile) -> bool:
+        # Whoever looks as of an earlier time finds files that came later; the table's own commits did too.
+        return file.modified_ms > max(self.now_ms, self.table.metadata.last_updated_ms) + CLOCKS_DIFFER_MS
+
     def held(self, files: Mapping[str, StoredFile]) -> Iterator[Held]:
         """By comparable path."""
         location = self.table.location()
@@ -254,19 +251,9 @@ class _Unreferenced:
         since_ms = file.modified_ms if since_ms is None else since_ms
         partition = partition_in(file.path)
         written_ms: int | None = file.modified_ms
-        if kind is not HolderKind.METADATA and _is_post_dated(file, self.table, self.now_ms):
+        if kind is not HolderKind.METADATA and self._is_post_dated(file):
             kind, until_ms, written_ms = HolderKind.POST_DATED, None, None
         return Held(kind, since_ms, 1, file.size_bytes, "", partition, file.path, until_ms, written_ms)
-
-
-def _is_post_dated(file: StoredFile, table: Table, now_ms: int) -> bool:
-    # Whoever looks as of an earlier time finds files that came later; the table's own commits did too.
-    return file.modified_ms > max(now_ms, table.metadata.last_updated_ms) + CLOCKS_DIFFER_MS
-
-
-def _written_ms(file: StoredFile | None, table: Table, now_ms: int) -> int | None:
-    """Null where nobody can tell: it lies elsewhere, or is post-dated."""
-    return None if file is None or _is_post_dated(file, table, now_ms) else file.modified_ms
 
 
 def _watermarks(table: Table, stored: Mapping[str, StoredFile]) -> dict[int | None, list[int]]:
