@@ -82,7 +82,8 @@ def kafka_logs(  # noqa: PLR0913
     does not exist yet is created with cleanup.policy=compact, unless --config says otherwise. A later import of a newer
     copy goes on where this one ended.
     A copy has to keep the times of its files, as cp -a and rsync -a do: they say as of when it is. With newer ones,
-    later ingests may miss a deletion without a word; --reconcile finds it.
+    later ingests may miss a deletion without a word. --reconcile with a copy that kept them finds it, and puts the
+    time right.
     Spark's executors read DIR: on a cluster it must lie under the same path on all of them.
 
     \b

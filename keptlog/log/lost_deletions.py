@@ -51,7 +51,7 @@ def with_times(
 ) -> IngestPlan:
     """The plan with the times of its positions. What is not behind gets an empty range, if its time is old or for all.
 
-    ``now_ms`` is no later than the look at the source.
+    For all, the time that a copy says counts, also if it is older. ``now_ms`` is no later than the look at the source.
     """
     logs = {log.partition: log for log in found.logs}
 
@@ -67,8 +67,9 @@ def with_times(
             continue
         confirmed = timed(OffsetRange(partition, position, position, position))
         before_ms, as_of_ms = confirmed.position_as_of_ms, confirmed.end_as_of_ms
-        if log.as_of_ms is not None and before_ms is not None and log.as_of_ms < before_ms <= now_ms:
-            # An old copy: what has been seen since is so all the same.
+        is_older = log.as_of_ms is not None and before_ms is not None and log.as_of_ms < before_ms <= now_ms
+        if is_older and not confirm_all:
+            # An old copy: what has been seen since is so all the same. Who compares puts a false time right.
             as_of_ms = before_ms
             confirmed = replace(confirmed, end_as_of_ms=before_ms)
         is_old = before_ms is None or as_of_ms is None or abs(as_of_ms - before_ms) >= CONFIRMED_EVERY_MS
