@@ -15,6 +15,7 @@ from keptlog.passes.repair import Repairer
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.passes.conftest import DAY_MS, NOW_MS
+from tests.table.foreign import roll_back
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_watermarks_that_are_gone_can_be_given_up(cleaner: Cleaner, with_waterma
     repairer = Repairer(store)
     assert repairer.propose("w", now_ms=NOW_MS) is None
     [damage] = repairer.damage("w")
-    assert damage.endswith("or give them up: keptlog repair w --adopt")
+    assert "or give them up: keptlog repair w --adopt (" in damage
 
     proposal = repairer.propose("w", is_adoption=True, now_ms=NOW_MS)
     assert proposal
@@ -121,6 +122,32 @@ def test_watermarks_that_are_gone_can_be_given_up(cleaner: Cleaner, with_waterma
     assert repairer.damage("w") == ()
     assert run(cleaner, "w", now_ms=NOW_MS + 2).committed
     store.purge("w", NOW_MS + DAY_MS)
+
+
+def test_what_another_program_has_rolled_back_is_brought_back_without_them(
+    with_watermarks: LogStore, tmp_path: Path
+) -> None:
+    """An adoption alone would give up acknowledged records too."""
+    store = with_watermarks
+    (acknowledged,) = store.logs("w")
+    local(acknowledged.watermarks_path).unlink()
+    table = store.load_table("w")
+    snapshot = table.current_snapshot()
+    assert snapshot
+    assert snapshot.parent_snapshot_id
+    roll_back(tmp_path, snapshot.parent_snapshot_id, "w")
+
+    repairer = Repairer(store)
+    proposal = repairer.propose("w", now_ms=NOW_MS)
+    assert proposal
+    checks = repairer.repair(proposal, new_id(), now_ms=NOW_MS)
+
+    assert store.logs("w")[0].segments == acknowledged.segments
+    [told] = [each.description for each in checks["w-0"] if each.name == "G1"]
+    assert f"file {acknowledged.watermarks_path} with its watermarks is missing" in told
+    given_up = repairer.propose("w", is_adoption=True, now_ms=NOW_MS)
+    assert given_up
+    assert (given_up.lost, given_up.plan.forgotten_watermarks) == ({}, (0,))
 
 
 def test_a_clean_of_a_log_whose_watermarks_are_damaged_says_so(cleaner: Cleaner, with_watermarks: LogStore) -> None:

@@ -85,8 +85,12 @@ def watermarks_name(path: str) -> str:
 
 
 def give_up_watermarks(topic: str) -> str:
-    """What helps too where a file of watermarks is lost."""
-    return f"or give them up: keptlog repair {topic} --adopt"
+    """What helps too where a file of watermarks is lost.
+
+    Where another program has rolled the topic back, an adoption alone would lose acknowledged records as well.
+    """
+    first = f"if another program has changed the topic, keptlog repair {topic} comes first"
+    return f"or give them up: keptlog repair {topic} --adopt ({first})"
 
 
 def missing(log: Log, what: str) -> str:

@@ -7,7 +7,7 @@
 **Forward** undoes what others did. Nothing that was acknowledged is lost: R has the files of the recorded snapshot, and
 those that an older keptlog has appended since, which did not see that it should not. Its offsets are behind those of
 the recorded snapshot, for the log end never went back. If it has cleaned, its checkpoint speaks of other files, and is
-given up. It needs the recorded snapshot with all of its files.
+given up. It needs the recorded snapshot with all of its files, and no watermarks: lost ones are given up later.
 
 **Adopt** takes the table as it is. The log end stays, or moves behind the last offset that is there, so that none is
 given twice; the log start stays, and files below it go; watermarks stay; the checkpoint is given up. Whether the files
@@ -175,10 +175,7 @@ class Repair:
         live, below = self._above_log_start(table, live)
         added = _flat(self._above_log_start(table, carried)[0])
         wanted = _flat(live) + added
-        marks = [LogState.read(self.topic, n, table.properties).watermarks_path for n in self._partitions(table)]
-        missing = [
-            path for path in (*(each.segment.path for each in wanted), *filter(None, marks)) if self._lacks(path)
-        ]
+        missing = [each.segment.path for each in wanted if self._lacks(each.segment.path)]
         if missing:
             raise self._gone(missing)
         base = OtherBase(manifests, *difference(table, lineage.current, wanted))
