@@ -90,6 +90,18 @@ def test_what_a_repair_had_brought_back_and_a_second_rollback_leaves_is_kept_if_
     assert is_sent(scene.send("run-y"), 3)
 
 
+def test_what_one_adoption_gave_up_and_the_next_took_in_has_landed(scene: Scene) -> None:
+    scene.send()
+    sent = current_id(scene.home, T)
+    scene.adopt(scene.first)
+    set_main(scene.home, sent, T)
+    scene.repair(adopt=True)
+    assert scene.send().is_repeated
+    scene.purge()
+    assert scene.send().is_repeated
+    assert scene.offsets() == [0, 1]
+
+
 def test_records_that_were_deleted_under_a_run_id_are_not_deleted_twice(scene: Scene) -> None:
     """The log start is as the deletion left it: again it would take what came since."""
     scene.append(("c", "1"))

@@ -82,8 +82,14 @@ class LandedChange:
         return self.operation
 
     def may_stand(self, undone: Collection[Undone]) -> bool:
-        """Whether no adoption has given up what it brought; deletions and truncations stay, for the ends of logs do."""
-        return self._known_operation != APPEND or not any(each.has(self.sequence_number) for each in undone)
+        """Whether no adoption has given up what it brought; deletions and truncations stay, for the ends of logs do.
+
+        The last adoption decides: it may have taken in again what an earlier one had given up.
+        """
+        decisions = [each for each in undone if each.behind < self.sequence_number < each.until]
+        if self._known_operation != APPEND or not decisions:
+            return True
+        return self.sequence_number in max(decisions, key=lambda each: each.until).kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +102,6 @@ class Undone:
     """The adoption's."""
     kept: tuple[int, ...] = ()
     """Numbers of keptlog's snapshots among them that it has taken in."""
-
-    def has(self, sequence_number: int) -> bool:
-        """Whether a snapshot is one of them."""
-        return self.behind < sequence_number < self.until and sequence_number not in self.kept
 
 
 @dataclass(frozen=True, slots=True)
