@@ -10,7 +10,7 @@ from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.changes.append import AppendResult
 from tests.passes.story import LOG, SETTINGS, Story, T
-from tests.table.foreign import current_id, delete_rows, set_main
+from tests.table.foreign import current_id, delete_rows, set_main, table_of
 
 
 class Scene(Story):
@@ -30,10 +30,10 @@ class Scene(Story):
     def offsets(self) -> list[int]:
         return [record.offset for record in self.real.records()]
 
-    def purge(self) -> None:
+    def purge(self, left: int = 1) -> None:
         self.real.store.alter_topic(T, {"file.delete.delay.ms": "0"})
         self.real.store.purge(T, 2 * self.now_ms)
-        assert len(self.real.store.load_table(T).metadata.snapshots) == 1
+        assert len(self.real.store.load_table(T).metadata.snapshots) == left
 
 
 @pytest.fixture
@@ -63,6 +63,18 @@ def test_so_it_is_after_a_purge_that_has_expired_all_of_it(scene: Scene) -> None
     scene.purge()
     assert scene.send().is_repeated
     assert scene.offsets() == [0, 2, 3, 4]
+
+
+def test_so_it_is_where_a_tag_keeps_what_was_given_up_for_longer_than_the_adoption(scene: Scene) -> None:
+    scene.send()
+    sent = current_id(scene.home, T)
+    table_of(scene.home, T).manage_snapshots().create_tag(sent, "before").commit()
+    scene.adopt(scene.first)
+    scene.append(("c", "1"))
+    scene.purge(left=2)
+    assert is_sent(scene.send(), 3)
+    assert scene.send().is_repeated
+    assert scene.offsets() == [0, 2, 3]
 
 
 def test_what_it_took_in_has_landed(scene: Scene) -> None:

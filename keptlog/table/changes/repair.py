@@ -51,7 +51,7 @@ from keptlog.table.metadata.logs import config_of, logs_from
 from keptlog.table.metadata.manifests import FileChange, OtherBase
 from keptlog.table.metadata.metadata_reading import entries_of, manifests_of
 from keptlog.table.metadata.partitions import partition_count
-from keptlog.table.metadata.runs import ADOPT, UNDONE, Undone
+from keptlog.table.metadata.runs import UNDONE, Undone, undone
 from keptlog.table.metadata.state import (
     SOURCE,
     LogState,
@@ -140,11 +140,11 @@ class Repair:
                 raise StalePlan(
                     f"topic {self.topic} changed since its repair was planned: nothing was repaired, look at it again"
                 )
-            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: ADOPT if self.is_adoption else "repair"}
-            summary |= _left_aside(fresh) if self.is_adoption else {}
+            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "adopt" if self.is_adoption else "repair"}
+            left_aside = _left_aside(fresh) if self.is_adoption else {}
             told = told_of_given_up(fresh, self.files, planned.given_up) if planned.given_up else {}
             landing = FileChange(
-                summary, dict(plan.state) | told, change.added, change.removed, change.live, change.base
+                summary, dict(plan.state) | told | left_aside, change.added, change.removed, change.live, change.base
             )
             return landing.written(fresh)
 
@@ -323,12 +323,13 @@ def _anything_fits(_: Table) -> None:
 
 
 def _left_aside(table: Table) -> dict[str, str]:
-    """What an adoption tells of the snapshots that it gives up; nothing where nobody knows where main was left."""
+    """What an adoption notes of the snapshots that it gives up; nothing where nobody knows where main was left."""
     lineage = lineage_of(table)
-    if lineage.fork is None:
+    if lineage.fork is None or lineage.is_own:
         return {}
     kept = tuple(each.sequence_number or 0 for each in lineage.since if is_ours(each))
-    return {UNDONE: to_json(Undone(lineage.fork.sequence_number or 0, table.last_sequence_number + 1, kept))}
+    note = Undone(lineage.fork.sequence_number or 0, table.last_sequence_number + 1, kept)
+    return {UNDONE: f"[{','.join(map(to_json, (*undone(table), note)))}]"}
 
 
 def _or_else(error: LogCorrupt, what: str) -> LogCorrupt:

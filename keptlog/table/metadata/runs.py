@@ -20,8 +20,9 @@ change that is made again later than that lands again.
 A topic that was restored from a backup gives numbers again that a file of the lost time tells of. What holds of a
 number is its snapshot, and once that has expired the newest file: the purge that expired it has written that.
 
-An adoption after a rollback gives up what appends had brought. It says so in its snapshot, and from then on they have
-not landed: who makes one again brings its records again.
+An adoption after a rollback gives up what appends had brought. It says so in a property, and from then on they have
+not landed: who makes one again brings its records again. A tag or a branch may keep their snapshots for longer than the
+adoption's own, and than any file; so the property stays.
 """
 
 from __future__ import annotations
@@ -38,21 +39,20 @@ from keptlog.log.told.history import DELETE_RECORDS
 from keptlog.regular_file import NotAFile
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, Change
+from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.lineage import COMMIT_ID, summary_of
-from keptlog.table.metadata.stored_json import from_json, from_json_file, to_json
+from keptlog.table.metadata.stored_json import from_json_file, from_property, to_json
 
 APPENDED = "keptlog.appended"
 DELETED = "keptlog.deleted"
 TRUNCATED = "keptlog.truncated"
 """Snapshot summary properties: what an append, a deletion or a truncation has done."""
 
-UNDONE = "keptlog.undone"
-"""The same of an adoption, which may give up what appends have brought: an ``Undone``."""
+UNDONE = "log.undone"
+"""Table property: what adoptions have left aside, an ``Undone`` each."""
 
 APPEND = "append"
 """An operation, which can be told by its result as ``DELETE_RECORDS`` can."""
-ADOPT = "adopt"
-"""Another one; its result is what it has undone."""
 
 _NAME = re.compile(r"(\d+)-[^/]+\.json")
 
@@ -81,12 +81,12 @@ class LandedChange:
             return APPEND if self.result.startswith("[") else DELETE_RECORDS
         return self.operation
 
-    def may_stand(self, undone: Collection[Undone]) -> bool:
+    def may_stand(self, given_up: Collection[Undone]) -> bool:
         """Whether no adoption has given up what it brought; deletions and truncations stay, for the ends of logs do.
 
         The last adoption decides: it may have taken in again what an earlier one had given up.
         """
-        decisions = [each for each in undone if each.behind < self.sequence_number < each.until]
+        decisions = [each for each in given_up if each.behind < self.sequence_number < each.until]
         if self._known_operation != APPEND or not decisions:
             return True
         return self.sequence_number in max(decisions, key=lambda each: each.until).kept
@@ -136,28 +136,44 @@ def remembered_ms(path: str, location: str) -> int | None:
 def landed_change(snapshot: Snapshot) -> LandedChange:
     """What a snapshot tells of the change that made it."""
     properties = summary_of(snapshot)
-    result = next((properties[name] for name in (APPENDED, DELETED, TRUNCATED, UNDONE) if name in properties), None)
+    result = next((properties[name] for name in (APPENDED, DELETED, TRUNCATED) if name in properties), None)
     return LandedChange(snapshot.sequence_number or 0, properties.get(COMMIT_ID), result, properties.get(OPERATION))
 
 
 def landed_before(table: Table, change: Change) -> LandedChange | None:
-    """A change that has landed, if its snapshot is still there."""
-    landed = [landed_change(each) for each in reversed(table.metadata.snapshots)]
-    undone = _undone(table, landed)
-    return next((each for each in landed if each.may_be(change) and each.may_stand(undone)), None)
+    """A change that has landed, if its snapshot is still there.
+
+    Raises:
+        LogCorrupt: nobody can tell whether an adoption has given it up.
+    """
+    landed = map(landed_change, reversed(table.metadata.snapshots))
+    return _standing(table, [each for each in landed if each.may_be(change)])
 
 
-def _undone(table: Table, landed: Iterable[LandedChange]) -> list[Undone]:
-    """What adoptions among these changes have left aside."""
-    where = f"topic {table.name()[-1]}: {UNDONE}"
-    results = [each.result for each in landed if each.operation == ADOPT and each.result]
-    return [from_json(Undone, each, where, "note of an adoption", "") for each in results]
+def undone(table: Table) -> tuple[Undone, ...]:
+    """What adoptions have left aside.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    text = table.properties.get(UNDONE)
+    if not text:
+        return ()
+    where, what = f"topic {table.name()[-1]}: property {UNDONE}", "list of what adoptions left aside"
+    return from_property(tuple[Undone, ...], text, where, what, SET_IT_BACK)
+
+
+def _standing(table: Table, found: Sequence[LandedChange]) -> LandedChange | None:
+    """The first that no adoption has given up; asks only if there are any."""
+    given_up = undone(table) if found else ()
+    return next((each for each in found if each.may_stand(given_up)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiredChanges:
     """What is known of the snapshots behind a sequence number that are no longer there."""
 
+    table: Table
     changes: tuple[LandedChange, ...]
     is_all_known: bool
     """Whether each of them is among ``changes``."""
@@ -168,9 +184,9 @@ class ExpiredChanges:
         """A change that has landed, if it is among them.
 
         Raises:
-            LogCorrupt: it is not, and may be in a file that is damaged.
+            LogCorrupt: it is not, and may be in a file that is damaged; or as for ``undone``.
         """
-        found = next((each for each in self.changes if each.may_be(change)), None)
+        found = _standing(self.table, [each for each in self.changes if each.may_be(change)])
         if found is None and self.damage and not self.is_all_known:
             raise self.damage
         return found
@@ -181,14 +197,12 @@ def expired_since(files: TableFiles, table: Table, sequence_number: int) -> Expi
     newer = range(sequence_number + 1, table.last_sequence_number + 1)
     present = {snapshot.sequence_number for snapshot in table.metadata.snapshots if snapshot.sequence_number in newer}
     if len(present) == len(newer):
-        return ExpiredChanges((), is_all_known=True)
+        return ExpiredChanges(table, (), is_all_known=True)
     read, damage = _remembered(files, table)
     expired = set(newer) - present
     changes = tuple(change for change in read if change.sequence_number in expired)
     known = present | {change.sequence_number for change in changes}
-    undone = _undone(table, [*changes, *map(landed_change, table.metadata.snapshots)])
-    standing = tuple(change for change in changes if change.may_stand(undone))
-    return ExpiredChanges(standing, len(known) == len(newer), damage)
+    return ExpiredChanges(table, changes, len(known) == len(newer), damage)
 
 
 def damaged(files: TableFiles, table: Table, paths: Iterable[str]) -> list[LogCorrupt]:

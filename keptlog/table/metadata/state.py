@@ -23,6 +23,8 @@ log.p<N>.uncleanable              why the last clean failed, as JSON; absent or 
 log.erasures                      the file with the erasures that were asked for, as JSON; absent if there never was one
 log.erasures.open                 how many of them are open, and what is next, as JSON (``erasures``)
 log.condemned                     journals of a sweep that is under way, as JSON; absent if there are none (ADR 28)
+log.undone                        which snapshots adoptions left aside, as JSON; absent if there was no adoption
+                                  (``runs``, ADR 29)
 log.reader.<name>                 a registered reader, as JSON: how long tombstones wait for it, and which it has missed
                                   (``keptlog.table.reading.readers``, ADR 38)
 kafka.<name>                      the topic's own configuration, with Kafka's names; and, of what decides over deletion
