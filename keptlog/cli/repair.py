@@ -39,8 +39,8 @@ def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) 
     Until then nothing is written to such a topic. Without --adopt it gets back all records that were acknowledged, and
     what other programs did is undone. With --adopt it stays as it is now: acknowledged records that are gone are lost,
     no offset is given twice, and the next clean judges everything again. Both are one commit; it can be killed, and run
-    again. Where no other program did anything, --adopt gives up watermarks whose file is gone, and nothing else. What
-    the topic notes beside its logs, of its last clean for example, is written anew where it can't be read.
+    again. Where no other program did anything, --adopt gives up watermarks whose file is gone or damaged, and nothing
+    else. What the topic notes beside its logs, of its last clean for example, is written anew where it can't be read.
     """
     home, now_ms = home_with(topic), clock_ms()
     home.store.describe_topic(topic)
@@ -154,7 +154,7 @@ def _adoption_lines(proposal: RepairProposal, *, is_whole: bool) -> list[str]:
     elif not proposal.lost:
         lines.append("  no acknowledged offset is lost")
     lines += [
-        f"  {plan.topic}-{number}: its watermarks are gone; late records may bring deleted keys back"
+        f"  {plan.topic}-{number}: its watermarks are lost; late records may bring deleted keys back"
         for number in plan.forgotten_watermarks
     ]
     if plan.is_own:

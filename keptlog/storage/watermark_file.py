@@ -10,13 +10,16 @@ void, and every deleted key could come back. A file of before format 1.1 has non
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.strategy import Strategy
-from keptlog.log.told.stored_files import MENDING
+from keptlog.log.told.stored_files import MENDING, give_up_watermarks
 from keptlog.storage.crc32 import crc32
 from keptlog.storage.damage import damaged, decoded, opened
 from keptlog.storage.files import Files
@@ -37,13 +40,14 @@ def read_watermark_file(files: Files, path: str | None, strategy: Strategy) -> p
     """
     if not strategy.has_versions or path is None:
         return WATERMARKS_SCHEMA.empty_table()
-    table = _stored(files, path)
-    metadata = table.schema.metadata or {}
-    is_made_by_it = metadata.get(_STRATEGY) == str(strategy).encode()
-    if _CHECKSUM not in metadata and not is_made_by_it:
-        return WATERMARKS_SCHEMA.empty_table()
-    watermarks = _checked(table, path)
-    return watermarks if is_made_by_it else watermarks.slice(0, 0)
+    with _telling_the_way():
+        table = _stored(files, path)
+        metadata = table.schema.metadata or {}
+        is_made_by_it = metadata.get(_STRATEGY) == str(strategy).encode()
+        if _CHECKSUM not in metadata and not is_made_by_it:
+            return WATERMARKS_SCHEMA.empty_table()
+        watermarks = _checked(table, path)
+        return watermarks if is_made_by_it else watermarks.slice(0, 0)
 
 
 def read_any_watermarks(files: Files, path: str) -> tuple[pa.Table, str]:
@@ -52,8 +56,18 @@ def read_any_watermarks(files: Files, path: str) -> tuple[pa.Table, str]:
     Raises:
         FileNotFoundError, LogCorrupt, OSError: as ``read_watermark_file`` does.
     """
-    table = _stored(files, path)
-    return _checked(table, path), (table.schema.metadata or {}).get(_STRATEGY, b"").decode()
+    with _telling_the_way():
+        table = _stored(files, path)
+        return _checked(table, path), (table.schema.metadata or {}).get(_STRATEGY, b"").decode()
+
+
+@contextmanager
+def _telling_the_way() -> Iterator[None]:
+    """What helps too where the file can't be put back."""
+    try:
+        yield
+    except LogCorrupt as error:
+        raise LogCorrupt(f"{error}, {give_up_watermarks('TOPIC')}") from error
 
 
 def _stored(files: Files, path: str) -> pa.Table:

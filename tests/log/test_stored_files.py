@@ -30,8 +30,8 @@ def test_each_missing_or_damaged_file_is_named_once_with_its_path() -> None:
         ),
         "lost": (
             "t-0: file lost with its watermarks is missing from storage though the table lists it; put the file back "
-            "from a copy of the storage, or give them up: keptlog repair t --adopt (if another program has changed the "
-            "topic, keptlog repair t comes first)",
+            "from a copy of the storage, or give up its watermarks: keptlog repair t --adopt (if another program "
+            "has changed the topic, keptlog repair t comes first)",
             True,
         ),
     }

@@ -109,7 +109,7 @@ def test_watermarks_that_are_gone_can_be_given_up(cleaner: Cleaner, with_waterma
     repairer = Repairer(store)
     assert repairer.propose("w", now_ms=NOW_MS) is None
     [damage] = repairer.damage("w")
-    assert "or give them up: keptlog repair w --adopt (" in damage
+    assert "or give up its watermarks: keptlog repair w --adopt (" in damage
 
     proposal = repairer.propose("w", is_adoption=True, now_ms=NOW_MS)
     assert proposal
@@ -158,3 +158,22 @@ def test_a_clean_of_a_log_whose_watermarks_are_damaged_says_so(cleaner: Cleaner,
 
     assert isinstance(error, LogCorrupt)
     assert str(path) in str(error)
+    assert "or give up its watermarks: keptlog repair TOPIC --adopt (" in str(error)
+
+
+@pytest.mark.parametrize("kept_bytes", [-30, 0])
+def test_watermarks_that_are_damaged_can_be_given_up(
+    cleaner: Cleaner, with_watermarks: LogStore, kept_bytes: int
+) -> None:
+    store = with_watermarks
+    path = local(store.logs("w")[0].watermarks_path)
+    path.write_bytes(path.read_bytes()[:kept_bytes])
+    repairer = Repairer(store)
+
+    proposal = repairer.propose("w", is_adoption=True, now_ms=NOW_MS)
+    assert proposal
+    assert (proposal.lost, proposal.plan.forgotten_watermarks) == ({}, (0,))
+    repairer.repair(proposal, new_id(), now_ms=NOW_MS)
+
+    assert store.logs("w")[0].watermarks_path is None
+    assert run(cleaner, "w", now_ms=NOW_MS + 2).committed

@@ -90,7 +90,7 @@ def give_up_watermarks(topic: str) -> str:
     Where another program has rolled the topic back, an adoption alone would lose acknowledged records as well.
     """
     first = f"if another program has changed the topic, keptlog repair {topic} comes first"
-    return f"or give them up: keptlog repair {topic} --adopt ({first})"
+    return f"or give up its watermarks: keptlog repair {topic} --adopt ({first})"
 
 
 def missing(log: Log, what: str) -> str:

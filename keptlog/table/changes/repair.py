@@ -12,7 +12,7 @@ given up. It needs the recorded snapshot with all of its files, and no watermark
 **Adopt** takes the table as it is. The log end stays, or moves behind the last offset that is there, so that none is
 given twice; the log start stays, and files below it go; watermarks stay; the checkpoint is given up. Whether the files
 make a log at all is for the caller to check before (``keptlog.passes.repair``). Where others have changed nothing, it
-gives up the watermarks whose file is gone, and that is all.
+gives up the watermarks whose file is gone or damaged, and that is all.
 
 What was undone stays in the history until a purge. A repair that was killed has landed or not; the next one sees which.
 """
@@ -30,6 +30,7 @@ from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.segment import Log, Segment
 from keptlog.log.words.counted import counted
+from keptlog.storage.watermark_file import read_any_watermarks
 from keptlog.table.changes.foreign_files import delete_files, difference, of_kind
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.io.files import TableFiles
@@ -67,7 +68,7 @@ from keptlog.table.reading.readers import MissedTombstones
 _ByPartition = dict[int, list[LiveFile]]
 _BRINGS_RECORDS = ("append", "ingest")
 _SHOWN = 3
-_NOTHING_BUT_WATERMARKS = "no other program has changed its logs, but files of watermarks are gone"
+_NOTHING_BUT_WATERMARKS = "no other program has changed its logs, but files of watermarks are gone or damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,7 @@ class Repair:
             if end > stored.log_end_offset:
                 self._require_appended(table, lineage, files[-1], stored.log_end_offset)
                 state[log_end_offset(number)] = str(end)
-            if stored.watermarks_path and self._lacks(stored.watermarks_path):
+            if self._lost_watermarks(stored.watermarks_path):
                 state[watermarks(number)] = ""
         change = FileChange({}, state, (), below, live)
         try:
@@ -208,9 +209,9 @@ class Repair:
         return self._plan(table, lineage, change, _flat(kept), acknowledged), change
 
     def _give_up_watermarks(self, table: Table, lineage: Lineage) -> tuple[RepairPlan, FileChange] | None:
-        """Where others have changed nothing, and files of watermarks are gone: no clean and no purge does without."""
+        """Where others have changed nothing, and files of watermarks are lost: no clean and no purge does without."""
         paths = {n: table.properties.get(watermarks(n)) for n in self._partitions(table)}
-        gone = [number for number, path in paths.items() if path and self._lacks(path)]
+        gone = [number for number, path in paths.items() if self._lost_watermarks(path)]
         if not gone:
             return None
         live = self.live_files.of(table)
@@ -279,6 +280,16 @@ class Repair:
 
     def _lacks(self, path: str) -> bool:
         return not self.files.exists(path)
+
+    def _lost_watermarks(self, path: str | None) -> bool:
+        """Whether there was a file of watermarks that is gone, or is damaged."""
+        if not path:
+            return False
+        try:
+            read_any_watermarks(self.files, path)
+        except (FileNotFoundError, LogCorrupt):
+            return True
+        return False
 
     def _require_whole_way(self, table: Table, lineage: Lineage) -> None:
         """The recorded snapshot must be there, and all that was committed since."""

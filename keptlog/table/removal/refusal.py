@@ -81,6 +81,6 @@ def _live_and_gone(
             if form in comparable_forms(hidden.path for hidden in storage.hidden.files).values():
                 todo = "its bucket still has it, so take its delete marker away"
             elif path in watermarks_paths(table.properties):
-                todo += f" (these are watermarks), {give_up_watermarks(table.name()[-1])}"
+                todo += f", {give_up_watermarks(table.name()[-1])}"
             return path, todo
     return None
