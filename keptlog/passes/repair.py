@@ -277,7 +277,7 @@ class Repairer:
             raise LogCorrupt(
                 f"topic {plan.topic} can't be adopted, what is there is no log: {'; '.join(problems[:_SHOWN])}"
                 + (f"; and {more} more" if more > 0 else "")
-                + f"; {plan.way_back}"
+                + f"; {plan.way_back()}"
             )
 
     def _other_columns(self, segment: Segment) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -149,6 +150,21 @@ def test_what_is_no_log_is_not_adopted(story: Story, act: Callable[[Path], objec
     assert current_id(story.home, T) == at
     story.repair()
     story.require_same()
+
+
+@pytest.mark.parametrize("which", ["segment", "manifest"])
+def test_where_a_repair_lacks_files_as_well_an_adoption_does_not_name_it(story: Story, which: str) -> None:
+    """Another program's append takes the manifests of before over."""
+    snapshot = table_of(story.home, T).current_snapshot()
+    assert snapshot
+    path = snapshot.manifests(table_of(story.home, T).io)[0].manifest_path
+    lost = story.real.log.segments[0].path if which == "segment" else path
+    insert(story.home, 50, topic=T)
+    Path(lost.removeprefix("file://")).unlink()
+    with pytest.raises(LogCorrupt, match=re.escape(Path(lost).name)) as refused:
+        story.propose(adopt=True)
+    assert "keptlog repair t lacks files as well: put them back from a copy of the storage first" in str(refused.value)
+    assert "brings back what was acknowledged" not in str(refused.value)
 
 
 def test_files_with_other_columns_are_not_adopted(story: Story) -> None:

@@ -20,8 +20,9 @@ What was undone stays in the history until a purge. A repair that was killed has
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyiceberg.manifest import ManifestContent, ManifestEntryStatus
 from pyiceberg.table import Table
@@ -81,8 +82,8 @@ class RepairPlan:
     """Whether no other program has changed the topic: then only watermarks that are lost are given up."""
     happened: str
     """One sentence without an end: how the snapshot came to be another one."""
-    way_back: str
-    """What helps instead, where it can't be adopted."""
+    way_back: Callable[[], str] = field(compare=False)
+    """What helps instead, where it can't be adopted, as a clause; looks whether a repair can be made."""
     foreign: tuple[str, ...]
     """The commits of other programs, each in words."""
     recorded_id: int | None
@@ -189,7 +190,7 @@ class Repair:
         try:
             live = self.live_files.of(table)
         except LogCorrupt as error:
-            raise _or_else(error, lineage.way_back()) from error
+            raise _or_else(error, self._way_back(table, lineage)) from error
         kept, below = self._above_log_start(table, live)
         state = self._without_checkpoints(table)
         for number in self._partitions(table):
@@ -236,7 +237,7 @@ class Repair:
             is_adoption=self.is_adoption,
             is_own=lineage.is_own,
             happened=_NOTHING_BUT_WATERMARKS if lineage.is_own else lineage.told(),
-            way_back=lineage.way_back(),
+            way_back=partial(self._way_back, table, lineage),
             foreign=tuple(map(describe_snapshot, lineage.foreign)),
             recorded_id=lineage.recorded_id,
             current_id=lineage.current.snapshot_id if lineage.current else None,
@@ -309,6 +310,17 @@ class Repair:
             f"topic {self.topic} can't be brought back: {why}; restore catalog and files from a backup, or take the "
             f"table as it is now: keptlog repair {self.topic} --adopt"
         )
+
+    def _way_back(self, table: Table, lineage: Lineage) -> str:
+        """What helps where the table can't be adopted; a repair, unless that lacks files as well."""
+        if lineage.recorded and not lineage.expired_since:
+            try:
+                self._forward(table, lineage)
+            except LogCorrupt:
+                return (
+                    f"keptlog repair {self.topic} lacks files as well: put them back from a copy of the storage first"
+                )
+        return lineage.way_back()
 
     def _require_appended(self, table: Table, lineage: Lineage, last: LiveFile, end: int) -> None:
         if SOURCE in table.properties:
