@@ -103,7 +103,12 @@ def topic_io_manager(log_store: str, spark: str) -> dg.IOManagerDefinition:
 
 
 def _takes_all(context: dg.InputContext) -> bool:
-    """Whether all of an asset is asked for, and not partitions of it, as Dagster decides it too."""
+    """Whether all of an asset is asked for, and not partitions of it, as Dagster decides it too.
+
+    Who loads it in no run, with ``load_asset_value``, names the partitions that it asks for.
+    """
+    if context._step_context is None:  # noqa: SLF001  # the public one raises, and nothing public tells
+        return False
     assets = context.step_context.assets_def
     mapping = assets.get_partition_mapping_for_dep(context.asset_key) if assets else None
     if mapping is not None:

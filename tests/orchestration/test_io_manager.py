@@ -262,6 +262,18 @@ def test_a_partition_that_is_gone_is_named_and_is_no_table_without_a_row(downstr
     assert downstream.loaded == []
 
 
+def test_in_no_run_the_partitions_that_are_named_are_loaded_and_all_where_none_is(people: World) -> None:
+    """As a notebook does it, or a project's test."""
+    with people.defs.get_asset_value_loader(people.instance) as loader:
+
+        def load(**which: Any) -> set[Any]:
+            return rows(loader.load_asset_value(CLEAN, python_type=pa.Table, **which))
+
+        assert load(partition_key="users-1") == {(1, 1, b"d", b"4")}
+        assert load(partition_key_range=dg.PartitionKeyRange("users-0", "users-1")) == STATE
+        assert load() == STATE
+
+
 def test_a_topic_without_a_record_is_a_table_without_a_row(world: World) -> None:
     world.topic("users", 2)
     downstream = Downstream(world)
