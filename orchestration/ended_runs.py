@@ -4,27 +4,30 @@ Whoever materializes a clean section by hand sees the run die, and no sensor ask
 ends a run meant to. But either may have cleaned logs before, and be reading them back when it ends, which takes long.
 Dagster would hear of that clean when the topic changes next. What is downstream would wait for it, for ever maybe.
 
-A tag says of which runs that was looked at; it waits for topics that can't be read. One that ended a day ago tells
-nothing: Dagster keeps runs for ever.
+A tag says of which runs that was looked at; it waits for topics that can't be read. A run of such topics alone is
+looked at later. One that ended a day ago tells nothing: Dagster keeps runs for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
 
 import dagster as dg
 
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
+from keptlog.dagster.orchestration.in_flight import configured_logs
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, OwnRuns
-from keptlog.dagster.orchestration.untold_cleans import ended_ms, is_unread, tell_untold_cleans
+from keptlog.dagster.orchestration.untold_cleans import ended_ms, is_unread, seen_since, tell_untold_cleans
+from keptlog.log.topic_partition import possible_topics
 from keptlog.log.words.counted import some_of
 
 _RUNS = 1_000
 """So many runs of the last day are looked back at: who ends a backfill ends a run of each topic."""
 _AT_ONCE = 100
-"""So many are settled in one tick."""
+"""So many are looked at in one tick: each takes several queries of Dagster's database."""
 _REMEMBERED_MS = 86_400_000
 _NO_MARK = "none: no sensor asks for what it was to do because of it"
 _TOLD = 5
@@ -46,23 +49,41 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
     ]
     if not silent:
         return []
-    settled, told = 0, list[str]()
-    seen, left = tick.log_store.observer.last or tick.log_store.observer.look(now_ms), most
-    sections = {tick.keys.clean(topic) for topic in seen.locations}
-    for record in reversed(silent):
-        run = record.dagster_run
-        if not left or settled == _AT_ONCE:
+    seen, left, told = seen_since(tick, max(map(ended_ms, silent))), most, list[str]()
+    sections = _sections(tick, seen.locations)
+    meant = [each for each in reversed(silent) if _is_meant(own, each.dagster_run, sections)]
+    for record in _in_turn(tick, meant, sections, _sections(tick, seen.unreadable))[:_AT_ONCE]:
+        if not left:
             break
-        if not _is_meant(own, run, sections):
-            continue
+        run_id = record.dagster_run.run_id
         untold = tell_untold_cleans(tick, record, left)
         left -= len(untold)
         if untold:
-            told.append(f"run {run.run_id}: it had cleaned {some_of(untold, _TOLD)}")
+            told.append(f"run {run_id}: it had cleaned {some_of(untold, _TOLD)}")
         if left and not is_unread(tick, record):
-            tell_in_tags(tick.context.instance, run.run_id, {MARKED_TAG: _NO_MARK})
-            settled += 1
+            tell_in_tags(tick.context.instance, run_id, {MARKED_TAG: _NO_MARK})
     return told
+
+
+def _in_turn(
+    tick: Tick, records: Iterable[dg.RunRecord], sections: AbstractSet[dg.AssetKey], unread: AbstractSet[dg.AssetKey]
+) -> list[dg.RunRecord]:
+    """Those of which something can be read; last those of which not all can, so that none waits behind them.
+
+    What a run was asked to clean it says without a query. One that names nothing was asked for all that is due.
+    """
+    asked = [(each, _asked(tick, each.dagster_run) & sections) for each in records]
+    readable = [(each, named) for each, named in asked if not named or named - unread]
+    return [each for each, _ in sorted(readable, key=lambda both: not unread.isdisjoint(both[1]))]
+
+
+def _asked(tick: Tick, run: dg.DagsterRun) -> AbstractSet[dg.AssetKey]:
+    topics = {topic for name in configured_logs(run) for topic in possible_topics(name)}
+    return run.asset_selection or _sections(tick, topics)
+
+
+def _sections(tick: Tick, topics: Iterable[str]) -> AbstractSet[dg.AssetKey]:
+    return {tick.keys.clean(topic) for topic in topics}
 
 
 def _is_meant(own: OwnRuns, run: dg.DagsterRun, sections: Collection[dg.AssetKey]) -> bool:

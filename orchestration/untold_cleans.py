@@ -53,7 +53,7 @@ def tell_untold_cleans(tick: Tick, record: dg.RunRecord, most: int) -> list[str]
     planned = _planned(tick.context.instance, record.dagster_run.run_id)
     if not planned:
         return []
-    seen = _seen_since(tick, record)
+    seen = seen_since(tick, ended_ms(record))
     names = {each.log.topic_partition.topic for each in seen.assessments}
     untold = untold_cleans(tick, seen, [name for name in names if tick.keys.clean(name) in planned], most)
     for event in untold:
@@ -71,9 +71,13 @@ def is_unread(tick: Tick, record: dg.RunRecord) -> bool:
     return bool(planned) and (last.behind > 0 or not unread.isdisjoint(planned))
 
 
-def _seen_since(tick: Tick, record: dg.RunRecord) -> Overview:
-    """A look from after the run: however many have died, a tick waits once for what does not answer."""
-    over_ms, now_ms = ended_ms(record), tick.now_ms()
+def seen_since(tick: Tick, over_ms: int) -> Overview:
+    """A look from after a run's end: however many have died, a tick waits once for what does not answer.
+
+    Raises:
+        StorageUnavailable: the catalog can't be reached.
+    """
+    now_ms = tick.now_ms()
     last = tick.log_store.observer.last
     return last if last is not None and over_ms <= last.now_ms <= now_ms else tick.log_store.observer.look(now_ms)
 
