@@ -42,11 +42,13 @@ class PassIOManager(dg.IOManager):
     folder: Path
     files: dg.IOManager
     """What writes into the folder, and reads there."""
+    made_by: str
+    """The fingerprint of this run's code, from before its first op: it may be replaced on the disk meanwhile."""
 
     def handle_output(self, context: dg.OutputContext, obj: object) -> None:
         self._delete_old(context)
         if not (context.definition_metadata or {}).get(IS_LAST):
-            self.files.handle_output(context, (packed.fingerprint(), pickle.dumps(obj)))
+            self.files.handle_output(context, (self.made_by, pickle.dumps(obj)))
             return
         with _told(context):
             shutil.rmtree(self.folder / context.run_id)
@@ -62,7 +64,7 @@ class PassIOManager(dg.IOManager):
         except FileNotFoundError as error:
             raise dg.Failure(NOT_HERE, allow_retries=False) from error
         match kept:
-            case (made_by, bytes(content)) if made_by == packed.fingerprint():
+            case (made_by, bytes(content)) if made_by == self.made_by:
                 return pickle.loads(content)  # noqa: S301  # made above
             case _:
                 raise dg.Failure(NOT_HERE, allow_retries=False)
@@ -93,6 +95,7 @@ def pass_io_manager() -> dg.IOManagerDefinition:
     def manager(context: dg.InitResourceContext) -> PassIOManager:
         instance = context.instance or dg.DagsterInstance.get()
         folder = Path(instance.storage_directory()) / FOLDER
-        return PassIOManager(folder, dg.FilesystemIOManager(base_dir=str(folder)).create_io_manager(context))
+        files = dg.FilesystemIOManager(base_dir=str(folder)).create_io_manager(context)
+        return PassIOManager(folder, files, packed.fingerprint())
 
     return manager

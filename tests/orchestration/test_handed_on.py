@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -149,6 +150,26 @@ def test_what_another_keptlog_has_handed_on_is_not_taken_up(users: World, monkey
     users.now_ms = time.time_ns() // 1_000_000
     assert f"run {late.run_id}: it could not load what the run before had handed on" in users.skips(failed_run_sensor)
     assert users.clean("users-0", requested=True).success, "a new run does it"
+
+
+def test_what_a_run_hands_on_is_of_the_code_that_it_began_with(users: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upgrade during a long plan replaces the files, and not what this process has imported."""
+    really = Cleaner.plan_for
+
+    def upgraded_meanwhile(*given: Any, **named: Any) -> Any:
+        later.setattr("keptlog.spark.packed.fingerprint", lambda: "upgraded")
+        return really(*given, **named)
+
+    with monkeypatch.context() as later:
+        later.setattr(Cleaner, "plan", upgraded_meanwhile)
+        later.setattr(Cleaner, "plan_for", upgraded_meanwhile)
+        later.setattr(Cleaner, "commit", killed)
+        failed = users.clean("users-0")
+    assert kept(users) == of_run(failed.run_id)
+
+    assert again(users, failed.run_id).success, "the code is that of the run before"
+
+    assert users.records("users") == [(1, b"a", b"2")]
 
 
 def test_what_can_not_be_deleted_fails_no_clean(users: World, monkeypatch: pytest.MonkeyPatch) -> None:
