@@ -12,6 +12,7 @@ from tests.test_style import OURS, ROOT
 CALLED_OTHERWISE = {"confluent_kafka": "confluent-kafka", "yaml": "pyyaml"}
 COMES_WITH = {
     "botocore": "boto3",
+    "dagster_shared": "dagster",
     "grpc": "pyspark",
     "pydantic": "pyiceberg",
     "requests": "pyiceberg",
