@@ -27,6 +27,7 @@ from keptlog.log.watermark import Watermark
 from keptlog.spark.jobs import spark_engine
 from keptlog.storage.files import Files
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
+from keptlog.storage.watermark_file import read_any_watermarks
 from tests.building import Clean
 from tests.local_log import FailingFiles, LocalFiles, live_records, live_segments, read, write_segments
 
@@ -310,7 +311,12 @@ def test_keys_beyond_the_map_are_shuffled_and_the_same_log_is_left(engine: Engin
     assert engine.said[1].startswith("rewriting 1 log")
     assert live_records(outcome) == live_records(at_once)
     assert (outcome.counts, outcome.map_keys) == (at_once.counts, at_once.map_keys)
-    assert engine.paths(".arrow") == set()
+    marks = [each.watermarks_path for each in (at_once, outcome) if each.watermarks_path]
+    assert len(marks) == 2 * strategy.has_versions
+    assert engine.paths(".arrow") == set(marks)
+    tables = [read_any_watermarks(engine.files, path)[0] for path in marks]
+    assert tables[:1] == tables[1:]
+    assert all(each.num_rows for each in tables)
 
 
 def test_a_shuffle_that_misses_an_input_makes_the_plan_stale(engine: Engine) -> None:
