@@ -63,25 +63,25 @@ def wrong_files(log: Log, size_of: Callable[[str], int | None]) -> list[WrongFil
     for segment in log.segments:
         size_bytes = size_of(segment.path)
         if size_bytes is None:
-            found.append(WrongFile(segment.path, _missing(log, segment_name(segment)), is_missing=True))
+            found.append(lost_segment(log, segment))
         elif size_bytes != segment.size_bytes:
             what = _damaged(segment.path, f"has {size_bytes} bytes, not {segment.size_bytes}")
             found.append(WrongFile(segment.path, what, is_missing=False))
     if log.watermarks_path and size_of(log.watermarks_path) is None:
-        what = _missing(log, watermarks_name(log.watermarks_path))
-        todo = f"{MENDING}, {give_up_watermarks(log.topic_partition.topic)}"
-        found.append(WrongFile(log.watermarks_path, what, is_missing=True, todo=todo))
+        found.append(lost_watermarks(log, log.watermarks_path))
     return found
 
 
-def segment_name(segment: Segment) -> str:
-    """What a segment is called in a sentence."""
-    return f"segment {segment.path} (offsets {segment.base_offset} to {segment.last_offset})"
+def lost_segment(log: Log, segment: Segment) -> WrongFile:
+    """A segment that is not in storage."""
+    name = f"segment {segment.path} (offsets {segment.base_offset} to {segment.last_offset})"
+    return WrongFile(segment.path, _missing(log, name), is_missing=True)
 
 
-def watermarks_name(path: str) -> str:
-    """What a file of watermarks is called in a sentence."""
-    return f"file {path} with its watermarks"
+def lost_watermarks(log: Log, path: str) -> WrongFile:
+    """A file of watermarks that is not in storage."""
+    todo = f"{MENDING}, {give_up_watermarks(log.topic_partition.topic)}"
+    return WrongFile(path, _missing(log, f"file {path} with its watermarks"), is_missing=True, todo=todo)
 
 
 def give_up_watermarks(topic: str) -> str:
@@ -91,13 +91,6 @@ def give_up_watermarks(topic: str) -> str:
     """
     first = f"if another program has changed the topic, keptlog repair {topic} comes first"
     return f"or give up its watermarks: keptlog repair {topic} --adopt ({first})"
-
-
-def missing(log: Log, what: str) -> str:
-    """One sentence on a file that is lost."""
-    is_marks = bool(log.watermarks_path) and what == watermarks_name(log.watermarks_path or "")
-    otherwise = f", {give_up_watermarks(log.topic_partition.topic)}" if is_marks else ""
-    return f"{_missing(log, what)}; {MENDING}{otherwise}"
 
 
 def damaged_text(path: str, what: str) -> str:

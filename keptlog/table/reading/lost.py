@@ -13,17 +13,17 @@ from collections.abc import Collection, Iterable
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.segment import Log
-from keptlog.log.told.stored_files import missing, segment_name, watermarks_name
+from keptlog.log.told.stored_files import lost_segment, lost_watermarks
 from keptlog.table.io.files import TableFiles
 
 
 def lost_file(files: TableFiles, logs: Iterable[Log], paths: Collection[str]) -> LogCorrupt | None:
     """The error of the first of these paths that the logs, as they are now, still have, and the storage does not."""
     for log in logs:
-        held = {segment.path: segment_name(segment) for segment in log.segments}
-        if log.watermarks_path:
-            held[log.watermarks_path] = watermarks_name(log.watermarks_path)
-        for path, what in held.items():
-            if path in paths and not files.exists(path):
-                return LogCorrupt(missing(log, what))
+        for segment in log.segments:
+            if segment.path in paths and not files.exists(segment.path):
+                return LogCorrupt(str(lost_segment(log, segment)))
+        marks = log.watermarks_path
+        if marks and marks in paths and not files.exists(marks):
+            return LogCorrupt(str(lost_watermarks(log, marks)))
     return None
