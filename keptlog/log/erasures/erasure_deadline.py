@@ -175,10 +175,11 @@ def never_taken(log: Log, way: ErasureWay, end_offset: int) -> Hindrance | None:
     )
 
 
-def switched_off(log: Log, way: ErasureWay, broker: BrokerConfig) -> Hindrance | None:
-    """The cleaner, where this machine's settings stop it and a request waits for it; else null."""
-    off = None if way is ErasureWay.HERE else why_off(log, broker)
-    return Hindrance(off, None, f"{SWITCH_CLEANER_ON}, unless another machine cleans the topic") if off else None
+def switched_off(logs: Iterable[Log], way: ErasureWay, broker: BrokerConfig) -> list[Hindrance]:
+    """The cleaner, where this machine's settings stop it and a request waits for it."""
+    off = dict.fromkeys(why_off(log, broker) for log in logs) if way is not ErasureWay.HERE else {}
+    remedy = f"{SWITCH_CLEANER_ON}, unless another machine cleans the topic"
+    return [Hindrance(why, None, remedy) for why in off if why]
 
 
 def why_no_promise(config: TopicConfig, way: ErasureWay) -> str:

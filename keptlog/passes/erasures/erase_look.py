@@ -39,8 +39,7 @@ from keptlog.passes.erasures.kept_records import KeptRecords
 from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.segment_reader import open_segment
-from keptlog.table.metadata.references import Manifests
-from keptlog.table.removal.erasure_look import current_snapshot_of, oldest_sequence_number
+from keptlog.table.removal.erasure_look import SnapshotAges, current_snapshot_of
 from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class TopicLook:
             logs=logs,
             live_tombstones={},
             current=current_snapshot_of(table),
-            oldest_sequence_number=oldest_sequence_number(table),
+            oldest_sequence_number=SnapshotAges.of(table).oldest,
         )
         so_far = [advanced(each, seen) for each in erasures]
         compacted = [each for each in so_far if each.state is ErasureState.COMPACTED]
@@ -102,7 +101,7 @@ class TopicLook:
     def _oldest_sequence_number(self) -> int:
         table = self.store.load_table(self.topic)
         with reaching(f"snapshots of topic {self.topic} can't be looked at"):
-            return oldest_sequence_number(table, Manifests(self.topic, table.io))
+            return SnapshotAges.of(table, looks_inside=True).oldest
 
     def _live_tombstones(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> dict[int, frozenset[int]]:
         """Of tombstones that are to expire, the offsets of those that are live; each segment is read once."""
@@ -156,7 +155,7 @@ class TopicLook:
                 way = ErasureWay(erasure.way)
                 not_taken = dict.fromkeys(why_not_taken(log.config, way) for log in seen.logs.values())
                 broker = BrokerConfig.of(self.store.broker_settings)
-                off = dict.fromkeys(switched_off(log, way, broker) for log in seen.logs.values())
+                off = switched_off(seen.logs.values(), way, broker)
                 there = [each for each in erasure.bounds if each.partition in seen.logs]
                 never = dict.fromkeys(never_taken(seen.logs[each.partition], way, each.end_offset) for each in there)
                 return [str(why) for why in (*off, *not_taken, *never) if why] + [

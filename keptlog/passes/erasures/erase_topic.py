@@ -50,7 +50,7 @@ from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposa
 from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.changes.erasures import RegisterChange, Require
-from keptlog.table.removal.erasure_look import keepers, read_register
+from keptlog.table.removal.erasure_look import SnapshotAges, read_register
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
@@ -109,7 +109,11 @@ class TopicErasure:
             deadline_ms=deadline_ms,
             no_promise=no_promise,
             earliest_ms=earliest_ms(logs, way, self.now_ms),
-            hindrances=(*self._off(logs, way), *impossible(logs, way, self.now_ms, deadline_ms), *self._kept()),
+            hindrances=(
+                *switched_off(logs, way, BrokerConfig.of(self.store.broker_settings)),
+                *impossible(logs, way, self.now_ms, deadline_ms),
+                *self._kept(),
+            ),
             is_repeated=repeated is not None,
         )
 
@@ -178,17 +182,12 @@ class TopicErasure:
                 f"topic {self.topic.name}: request {erasure.id} was made for other keys; give this one another id"
             )
 
-    def _off(self, logs: Sequence[Log], way: ErasureWay) -> list[Hindrance]:
-        """The cleaner, if the broker settings stop it."""
-        broker = BrokerConfig.of(self.store.broker_settings)
-        return [each for each in dict.fromkeys(switched_off(log, way, broker) for log in logs) if each]
-
     def _kept(self) -> list[Hindrance]:
         """Tags and branches that keep what there is now, whatever becomes of it."""
         table = self.store.load_table(self.topic.name)
         return [
             Hindrance(f"{each} keeps what {self.topic.name} has now", None, f"drop the {each}")
-            for each in keepers(table, table.last_sequence_number + 1)
+            for each in SnapshotAges.of(table).keepers(table.last_sequence_number + 1)
         ]
 
     def _places(self, logs: Sequence[Log], since: Mapping[int, int]) -> list[KeyPlace]:

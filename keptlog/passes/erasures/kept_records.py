@@ -20,8 +20,7 @@ from keptlog.log.holder import Held, HolderKind, Holdings
 from keptlog.log.words.counted import some_of
 from keptlog.passes.holders import look_for_holders
 from keptlog.storage.object_version import VERSION_IN_PATH
-from keptlog.table.metadata.references import Manifests
-from keptlog.table.removal.erasure_look import keepers
+from keptlog.table.removal.erasure_look import SnapshotAges
 from keptlog.table.removal.held_versions import with_locks
 from keptlog.table.waiting.reaching import reaching
 
@@ -77,13 +76,15 @@ class KeptRecords:
         return min((_written_ms(each) for each in self.holdings.held if each.kind in _LEFT), default=None)
 
     @cached_property
-    def _manifests(self) -> Manifests:
-        return Manifests(self.topic, self.store.load_table(self.topic).io)
+    def _ages(self) -> SnapshotAges:
+        """Looked for once, however many erasures there are."""
+        table = self.store.load_table(self.topic)
+        with reaching(f"snapshots of topic {self.topic} can't be looked at"):
+            return SnapshotAges.of(table, looks_inside=True)
 
     def in_snapshots(self, gone: GoneSince) -> list[str]:
         """A line for each who keeps a snapshot from before the records were gone."""
-        with reaching(f"snapshots of topic {self.topic} can't be looked at"):
-            named = keepers(self.store.load_table(self.topic), gone.sequence_number, self._manifests)
+        named = self._ages.keepers(gone.sequence_number)
         # Since when a tag or branch keeps a file says too little: it may stand on what took the records' place.
         held = [
             each

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import LogCorrupt
-from keptlog.log.segment_path import is_named_by_keptlog
 from keptlog.log.told.stored_files import MENDING, MENDING_IF_GONE
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.columns import PERSONAL
@@ -76,7 +75,6 @@ class _Content:
     files: References
     bounded: frozenset[str]
     equality_bytes: Mapping[str, int]
-    newest_own: int
 
 
 class Manifests:
@@ -110,10 +108,6 @@ class Manifests:
     def bounded_by(self, manifest: ManifestFile) -> frozenset[str]:
         """The segments, live and removed, of which a manifest has bounds of keys, values or headers."""
         return self._content_of(manifest).bounded
-
-    def newest_own_in(self, manifest: ManifestFile) -> int:
-        """The highest sequence number of keptlog's own segments that are live in a manifest; 0 if it has none."""
-        return self._content_of(manifest).newest_own
 
     def forget_all_but(self, snapshots: Iterable[Snapshot]) -> None:
         """Keep in memory only what was read of these."""
@@ -158,7 +152,6 @@ def _content_of(manifest: ManifestFile, io: FileIO) -> _Content:
     found = References(metadata_bytes={manifest.manifest_path: manifest.manifest_length})
     bounded: set[str] = set()
     equality_bytes: dict[str, int] = {}
-    newest_own = 0
     for entry in listed_entries(manifest, io, discard_deleted=False):
         data_file = entry.data_file
         if PERSONAL & {*(data_file.lower_bounds or {}), *(data_file.upper_bounds or {})}:
@@ -172,9 +165,7 @@ def _content_of(manifest: ManifestFile, io: FileIO) -> _Content:
             equality_bytes[data_file.file_path] = data_file.file_size_in_bytes
         if is_data and (offsets := offset_range(data_file)):
             found.ranges[data_file.file_path] = offsets
-        if is_data and is_named_by_keptlog(data_file.file_path):
-            newest_own = max(newest_own, entry.sequence_number or 0)
-    return _Content(found, frozenset(bounded), equality_bytes, newest_own)
+    return _Content(found, frozenset(bounded), equality_bytes)
 
 
 def references_of(snapshots: Iterable[Snapshot], manifests: Manifests) -> References:

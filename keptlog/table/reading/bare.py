@@ -83,8 +83,6 @@ class _DataFile:
 class _Entry:
     status: int
     snapshot_id: int | None
-    sequence_number: int | None
-    """Null where it is that of the manifest."""
     data_file: _DataFile
 
 
@@ -332,7 +330,7 @@ def _entry(stored: Mapping[int, Any]) -> _Entry:
         lower_bounds=file.get(125),
         upper_bounds=file.get(128),
     )
-    return _Entry(stored[0], stored.get(1), stored.get(3), data_file)
+    return _Entry(stored[0], stored.get(1), data_file)
 
 
 def _text(value: Any) -> str:

@@ -14,15 +14,16 @@ there. What another program wrote tells nothing: it may have old records, howeve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.log.erasures.erasure import Erasure, GoneSince
+from keptlog.log.segment_path import is_named_by_keptlog
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.lineage import is_ours
-from keptlog.table.metadata.metadata_reading import looked_at
-from keptlog.table.metadata.references import Manifests
+from keptlog.table.metadata.metadata_reading import entries_of, looked_at, manifests_of
 from keptlog.table.removal.erasure_register import read_erasures
 
 if TYPE_CHECKING:
@@ -40,14 +41,6 @@ def current_snapshot_of(table: Table) -> GoneSince:
     return GoneSince(current.sequence_number or 0, current.timestamp_ms) if current else GoneSince(0, 0)
 
 
-def oldest_sequence_number(table: Table, manifests: Manifests | None = None) -> int:
-    """Of all snapshots that are there, whoever keeps them; of what is not main's that of where it left main.
-
-    Without manifests to look into, one of which nobody knows where that was is as old as can be.
-    """
-    return min(_numbers_on_main(table, manifests).values(), default=0)
-
-
 def snapshot_ids(table: Table) -> tuple[int, ...]:
     """Of all snapshots that are there, the current one last."""
     current = table.metadata.current_snapshot_id
@@ -55,20 +48,37 @@ def snapshot_ids(table: Table) -> tuple[int, ...]:
     return (*others, current) if current is not None else tuple(others)
 
 
-def keepers(table: Table, sequence_number: int, manifests: Manifests | None = None) -> list[str]:
-    """Tags and branches that keep a snapshot from before that one, ``tag audit``, sorted; manifests as above."""
-    numbers = _numbers_on_main(table, manifests)
-    return sorted(
-        f"{reference.snapshot_ref_type.value} {name}"
-        for name, reference in table.metadata.refs.items()
-        if name != _MAIN_BRANCH and numbers.get(reference.snapshot_id, sequence_number) < sequence_number
-    )
+@dataclass(frozen=True, slots=True)
+class SnapshotAges:
+    """From when the snapshots of a table are: each from its place on main, or from where it left main."""
+
+    table: Table
+    numbers: Mapping[int, int]
+    """Snapshot to sequence number."""
+
+    @classmethod
+    def of(cls, table: Table, *, looks_inside: bool = False) -> SnapshotAges:
+        """Without a look inside, a snapshot of which nobody knows where it left main is as old as can be."""
+        return cls(table, _numbers_on_main(table, looks_inside=looks_inside))
+
+    @property
+    def oldest(self) -> int:
+        """The smallest of the numbers; 0 if there is none."""
+        return min(self.numbers.values(), default=0)
+
+    def keepers(self, sequence_number: int) -> list[str]:
+        """Tags and branches that keep a snapshot from before that one, ``tag audit``, sorted."""
+        return sorted(
+            f"{reference.snapshot_ref_type.value} {name}"
+            for name, reference in self.table.metadata.refs.items()
+            if name != _MAIN_BRANCH and self.numbers.get(reference.snapshot_id, sequence_number) < sequence_number
+        )
 
 
-def _numbers_on_main(table: Table, manifests: Manifests | None) -> dict[int, int]:
+def _numbers_on_main(table: Table, *, looks_inside: bool) -> dict[int, int]:
     """Snapshot to its sequence number, or to that of the last one of main that it comes from.
 
-    If that one has expired, it is no older than what is given.
+    If that one has expired, nobody knows it: it is no older than what is given, which is 0 without a look inside.
     """
     line = sorted(table.metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
     parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in line}
@@ -85,14 +95,17 @@ def _numbers_on_main(table: Table, manifests: Manifests | None) -> dict[int, int
         elif each.parent_snapshot_id in numbers:
             numbers[each.snapshot_id] = numbers[each.parent_snapshot_id]
         else:
-            numbers[each.snapshot_id] = _newest_own(each, manifests) if manifests else 0
+            numbers[each.snapshot_id] = _newest_own(table, each) if looks_inside else 0
     return numbers
 
 
-def _newest_own(snapshot: Snapshot, manifests: Manifests) -> int:
+def _newest_own(table: Table, snapshot: Snapshot) -> int:
     """The highest sequence number of keptlog's own segments that a snapshot shows; 0 if it can't be read."""
+    topic = table.name()[-1]
     try:
-        return max(map(manifests.newest_own_in, manifests.of(snapshot)), default=0)
+        shown = (each for of in manifests_of(topic, snapshot, table.io) for each in entries_of(topic, of, table.io))
+        own = (each.sequence_number or 0 for each in shown if is_named_by_keptlog(each.data_file.file_path))
+        return max(own, default=0)
     except LogCorrupt:
         return 0
 
