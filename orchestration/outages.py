@@ -79,13 +79,14 @@ def outages_of(
     never_began: dict[str, list[int]] = defaultdict(list)
     for record in reversed(records):
         run = record.dagster_run
-        names = list(names_of(run))
-        told = told_outage(run.tags) or _tried_nothing(record, untried or {})
+        tagged = told_outage(run.tags)
+        told = tagged or _tried_nothing(record, untried or {})
         if told is None:
             continue
+        names = list(names_of(run))
         before = [[at for at in never_began[name] if was_within(_REMEMBERED_MS, at, told.at_ms)] for name in names]
         is_stopped = most_unbegun is None or all(len(times) < most_unbegun for times in before)
-        if is_stopped or told_outage(run.tags):
+        if is_stopped or tagged:
             found[run.run_id] = told
         if told.is_untried:
             for name in names:
