@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import dagster as dg
@@ -17,6 +18,14 @@ SETTINGS = {
     "file_delete_delay_ms": "0",
     "min_cleanable_dirty_ratio": "1",
 }
+
+
+def topic_with_the_key(world: World) -> str:
+    """A topic with a record of the key, of now by the wall clock."""
+    world.now_ms = time.time_ns() // 1_000_000
+    world.topic("users", 1, **SETTINGS)
+    world.append("users", (KEY, "1"), ("other", "1"), age_ms=0)
+    return "users"
 
 
 def hash_of(world: World, key: str = KEY) -> str:

@@ -20,7 +20,7 @@ from keptlog.table.changes.erasures import RegisterChange
 from keptlog.table.store import LogStore
 from tests.erasure.world import new_id
 from tests.orchestration.conftest import HOUR_MS, World
-from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, due, need, passes
+from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, due, need, passes, topic_with_the_key
 from tests.orchestration.shipped import (
     DEADLINE_CHECK,
     ERASURES_KEY,
@@ -33,11 +33,7 @@ MINUTE_MS = 60_000
 
 @pytest.fixture
 def users(world: World) -> str:
-    """A topic with a record of the key, of now by the wall clock."""
-    world.now_ms = time.time_ns() // 1_000_000
-    world.topic("users", 1, **SETTINGS)
-    world.append("users", (KEY, "1"), ("other", "1"), age_ms=0)
-    return "users"
+    return topic_with_the_key(world)
 
 
 def test_without_erasures_nothing_is_asked_for_or_told(world: World, users: str) -> None:

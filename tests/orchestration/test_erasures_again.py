@@ -16,7 +16,7 @@ from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.in_flight import VERIFY_ERASURES_JOB_NAME, has_looked_at
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
-from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, due, need, passes
+from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, due, need, passes, topic_with_the_key
 from tests.orchestration.instance import fail
 from tests.orchestration.shipped import clean_logs, erasure_sensor, verify_erasures
 
@@ -25,11 +25,7 @@ MINUTE_MS = 60_000
 
 @pytest.fixture
 def users(world: World) -> str:
-    """A topic with a record of the key, of now by the wall clock."""
-    world.now_ms = time.time_ns() // 1_000_000
-    world.topic("users", 1, **SETTINGS)
-    world.append("users", (KEY, "1"), ("other", "1"), age_ms=0)
-    return "users"
+    return topic_with_the_key(world)
 
 
 def deleted(world: World) -> None:

@@ -64,6 +64,15 @@ def grow_old(world: World, run_id: str) -> None:
     os.utime(storage(world) / FOLDER / run_id, (week_ago, week_ago))
 
 
+def require_not_taken_up(users: World, late: dg.ExecuteInProcessResult) -> None:
+    """A re-execution has found nothing that it could go on with, says so, and marks nothing."""
+    assert not late.success
+    (step,) = [each for each in late.all_events if each.is_step_failure]
+    assert "Launch a new run" in str(step.step_failure_data.error)
+    users.now_ms = time.time_ns() // 1_000_000
+    assert f"run {late.run_id}: it could not load what the run before had handed on" in users.skips(failed_run_sensor)
+
+
 def test_a_clean_that_has_landed_leaves_nothing_but_what_it_printed(users: World) -> None:
     of_others = storage(users) / "a run of others" / "made"
     of_others.parent.mkdir(parents=True)
@@ -126,11 +135,7 @@ def test_who_takes_it_up_later_is_told_to_launch_a_new_run_and_no_log_is_at_faul
 
     late = again(users, failed.run_id)
 
-    assert not late.success
-    (step,) = [each for each in late.all_events if each.is_step_failure]
-    assert "Launch a new run" in str(step.step_failure_data.error)
-    users.now_ms = time.time_ns() // 1_000_000
-    assert f"run {late.run_id}: it could not load what the run before had handed on" in users.skips(failed_run_sensor)
+    require_not_taken_up(users, late)
     (log,) = users.store.logs("users")
     assert log.uncleanable is None
 
@@ -144,11 +149,7 @@ def test_what_another_keptlog_has_handed_on_is_not_taken_up(users: World, monkey
 
     late = again(users, failed.run_id)
 
-    assert not late.success
-    (step,) = [each for each in late.all_events if each.is_step_failure]
-    assert "Launch a new run" in str(step.step_failure_data.error)
-    users.now_ms = time.time_ns() // 1_000_000
-    assert f"run {late.run_id}: it could not load what the run before had handed on" in users.skips(failed_run_sensor)
+    require_not_taken_up(users, late)
     assert users.clean("users-0", requested=True).success, "a new run does it"
 
 

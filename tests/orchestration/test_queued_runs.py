@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import dagster as dg
 import pytest
 
 from keptlog.dagster.orchestration import erasure_sensor as erasure_sensor_module
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
-from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, due, need, passes
+from tests.orchestration.erasing import ask, asked_for, due, need, passes, topic_with_the_key
 from tests.orchestration.shipped import (
     AUTOMATION,
     clean_logs,
@@ -26,11 +24,7 @@ EVERYTHING = dg.RunRequest(run_config={})
 
 @pytest.fixture
 def users(world: World) -> str:
-    """A topic with a record of the key, of now by the wall clock."""
-    world.now_ms = time.time_ns() // 1_000_000
-    world.topic("users", 1, **SETTINGS)
-    world.append("users", (KEY, "1"), ("other", "1"), age_ms=0)
-    return "users"
+    return topic_with_the_key(world)
 
 
 def queue(world: World, job: dg.JobDefinition, request: dg.RunRequest) -> None:
