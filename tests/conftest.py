@@ -1,7 +1,7 @@
 """What all tests share: one Spark session a process, dice, and which tests run side by side.
 
     make quick    -m "not spark", few examples      what one runs while working
-    make test     everything, in three processes    the same dice every time
+    make test     everything, in four processes     the same dice every time
     make soak     other dice in every round         docs/testing.md
 
 ``tests.side_by_side`` says which of them run in one process.
