@@ -64,7 +64,7 @@ def _is_harmless(history: History, path: str) -> bool:
         return False
     try:
         return not path.endswith(".parquet") or decoded(file.content) == history.ledger.records(path)
-    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError):
+    except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, KeptlogError):
         return False
 
 
