@@ -45,6 +45,7 @@ class DueLogs:
     """Due logs by what becomes of them in this tick."""
 
     requested: tuple[Assessment, ...] = ()
+    """All that may be requested now, in order; one run takes the first ``LOGS_PER_RUN``."""
     in_flight: tuple[str, ...] = ()
     queued: tuple[str, ...] = ()
     """Those whose run waits in Dagster's queue, for its place in the pool for example."""
@@ -56,7 +57,7 @@ class DueLogs:
 
 
 def due_logs(own: OwnRuns, due: Sequence[Assessment], topics: Iterable[str], now_ms: int) -> DueLogs:
-    """Sort due logs into those to request now, at most ``LOGS_PER_RUN``, and those that are left for now.
+    """Sort due logs into those that may be requested now, and those that are left for now.
 
     ``topics`` are all of the home.
     """
@@ -84,15 +85,14 @@ def due_logs(own: OwnRuns, due: Sequence[Assessment], topics: Iterable[str], now
         cancelled = cancelled_cleans(own)
         requested.sort(key=lambda each: cancelled.includes(each.log))
     slow = slow_cleans(own, records, topics) if in_flight or queued else ()
-    return DueLogs(tuple(requested[:LOGS_PER_RUN]), tuple(in_flight), tuple(queued), slow, tuple(paused), outages)
+    return DueLogs(tuple(requested), tuple(in_flight), tuple(queued), slow, tuple(paused), outages)
 
 
 def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], now_ms: int) -> dg.RunRequest:
-    """One run for the logs to request."""
-    names = [str(each.log.topic_partition) for each in due.requested]
-    states = [
-        f"{locations[each.log.topic_partition.topic]}#{due.outages.runs(*_names_of(each))}" for each in due.requested
-    ]
+    """One run for the first logs to request."""
+    requested = due.requested[:LOGS_PER_RUN]
+    names = [str(each.log.topic_partition) for each in requested]
+    states = [f"{locations[each.log.topic_partition.topic]}#{due.outages.runs(*_names_of(each))}" for each in requested]
     return dg.RunRequest(
         run_key=run_key(trigger.value, names, states, now_ms),
         run_config={"ops": {"plan": {"config": {"logs": names}}}},

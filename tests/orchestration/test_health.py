@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 
 from keptlog.dagster.assets.health import FULL_MS, ROWS
+from keptlog.dagster.assets.mount import MountCall
 from keptlog.dagster.orchestration.health_sensor import SHARED_MS
 from keptlog.errors import LogCorrupt
 from keptlog.notify.checks import checks_file
@@ -197,6 +198,17 @@ def test_why_a_due_log_is_not_cleaned_this_moment(world: World) -> None:
     (world.path / "server.properties").write_text("log.cleaner.enable=false")
     world.reopen()
     assert "log.cleaner.enable=false" in rows(world)[0][5]
+
+
+def test_a_due_log_that_the_next_run_has_no_room_for_says_too_that_spark_is_down(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keptlog.dagster.orchestration.requests.LOGS_PER_RUN", 1)
+    monkeypatch.setattr(MountCall, "why_spark_is_down", lambda _: "Spark is down")
+    for topic in ("orders", "users"):
+        world.topic(topic)
+        world.append(topic, ("a", "1"), ("a", "2"))
+    assert [row[5] for row in rows(world)] == ["Spark is down", "Spark is down"]
 
 
 def test_an_uncleanable_log_says_when_it_is_tried_again(world: World) -> None:
