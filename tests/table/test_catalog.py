@@ -118,6 +118,33 @@ def test_a_warehouse_that_depends_on_the_working_directory_is_refused(
         open_catalog(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "of_sqlite", ["sqlite://", "sqlite:///:memory:", "sqlite+pysqlite:///:memory:", "sqlite:///file::memory:?uri=true"]
+)
+def test_a_database_that_ends_with_its_process_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_sqlite: str
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "sql")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", of_sqlite)
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path}")
+    with pytest.raises(InvalidConfig, match="in the memory of a process, and each command is one of its own: give"):
+        open_catalog(tmp_path)
+
+
+def test_a_catalog_in_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "in-memory")
+    with pytest.raises(InvalidConfig, match="in the memory of a process"):
+        open_catalog(tmp_path)
+
+
+def test_a_file_io_that_writes_no_checksums_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__PY_IO_IMPL", "pyiceberg.io.pyarrow.PyArrowFileIO")
+    with pytest.raises(InvalidConfig, match=r"py-io-impl pyiceberg\.io\.pyarrow\.PyArrowFileIO writes metadata"):
+        open_catalog(tmp_path)
+
+
 def test_a_rest_catalog_without_an_address_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "rest")
     with pytest.raises(InvalidConfig, match="it has no uri, the address of a REST catalog"):

@@ -37,7 +37,7 @@ from typing_extensions import override
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
-from keptlog.table.catalogs.configuration import catalog_settings, kind_of
+from keptlog.table.catalogs.configuration import FILE_IO, OWN_FILE_IO, catalog_settings, kind_of
 from keptlog.table.catalogs.database_file import FileIdentity, follow_file, identity_of, is_blank
 from keptlog.table.catalogs.embedded import DATABASE, LOCK_WAIT_SECONDS, warehouse_of
 from keptlog.table.catalogs.home_folder import RESTORE, lost_since, require_catalog_not_lost, require_folder
@@ -55,7 +55,6 @@ from keptlog.table.waiting.reach import connecting, tell_connections
 from keptlog.table.waiting.reaching import one_line, reaching
 from keptlog.whole_file import make_folder, sync
 
-_FILE_IO = "keptlog.table.io.file_io.DurableFileIO"
 _OWN = {
     "rest": "keptlog.table.catalogs.rest.PatientRestCatalog",
     "glue": "keptlog.table.catalogs.glue.PatientGlueCatalog",
@@ -87,7 +86,7 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
             **{
                 "uri": "sqlite://",
                 "warehouse": warehouse_of(home),
-                "py-io-impl": _FILE_IO,
+                FILE_IO: OWN_FILE_IO,
             },
             **({READ_ONLY: elsewhere} if elsewhere else {}),
         )
@@ -267,7 +266,7 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
     try:
         with reaching(f"{CONFIGURED} can't be opened"):
             with connecting():
-                catalog = loaded({"py-io-impl": _FILE_IO} | _with_own_class(_in_time(properties)))
+                catalog = loaded({FILE_IO: OWN_FILE_IO} | _with_own_class(_in_time(properties)))
             if isinstance(catalog, SqlCatalog):
                 _require_warehouse(catalog)
                 # PyIceberg's name for it has underscores, which a variable of the environment can't say.

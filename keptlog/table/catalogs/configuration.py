@@ -20,6 +20,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.table.namespaces import CATALOG_NAME
 from keptlog.whole_file import warn_of_readers
 
+FILE_IO, OWN_FILE_IO = "py-io-impl", "keptlog.table.io.file_io.DurableFileIO"
 _FILE = ".pyiceberg.yaml"
 _VARIABLES = "PYICEBERG_"
 _SECRET = re.compile(r"secret|token|credential|password|://[^/\s]*:[^/\s]*@", re.IGNORECASE)
@@ -27,6 +28,8 @@ _USER_IN_ADDRESS = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
 _NO_PORT = re.compile(r"[^/?@:\[\]]+:(?!\d*([/?]|$))[^/?@]*([/?][^@]*)?$")
 """An address without a user, and what it has in the place of a port; SQLAlchemy tells that."""
 _RELATIVE = re.compile(r"(file:(//)?)?(?!/|[A-Za-z][\w+.-]*:)")
+_IN_MEMORY = re.compile(r"sqlite(\+\w+)?://(/(:memory:|file::memory:.*|file:.*[?&]mode=memory.*)?)?(\?.*)?$")
+"""A database of SQLite that ends with its process."""
 _WEB = ("http://", "https://")
 _DATABASES = ("sqlite", "postgresql")
 _KINDS = {"http": "rest"} | dict.fromkeys(_DATABASES, "sql")
@@ -61,7 +64,8 @@ def catalog_settings() -> dict[str, Any] | None:
     """What is configured for keptlog's catalog; null if nothing is. A secret that others can read is a warning.
 
     Raises:
-        InvalidConfig: it is no list of settings, one of them would be told, or its warehouse is a relative path.
+        InvalidConfig: it is no list of settings, one of them would be told, it would end with this process, its
+            warehouse is a relative path, or its files would be without checksums.
     """
     from pyiceberg.utils.config import Config  # noqa: PLC0415  # as above
 
@@ -76,6 +80,7 @@ def catalog_settings() -> dict[str, Any] | None:
         warn_of_readers(file)
     if configured:
         require_no_password_told(configured)
+        _require_lasting(configured)
         _require_whole_warehouse(configured)
     return configured
 
@@ -122,6 +127,20 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
         raise _refused(
             "the password in its uri has an @ in it, so that nobody can tell where it ends: write %40 for @, "
             "%2F for /, %3A for : and %25 for %"
+        )
+
+
+def _require_lasting(properties: Mapping[str, Any]) -> None:
+    """What a command creates is to be there for the next one, with the checksums by which damage is told."""
+    if kind_of(properties) == "in-memory" or _IN_MEMORY.match(str(properties.get("uri", ""))):
+        raise _refused(
+            "it is kept in the memory of a process, and each command is one of its own: give the uri of a database "
+            "that lasts, such as postgresql://HOST/DATABASE or sqlite:////FOLDER/catalog.db"
+        )
+    if FILE_IO in properties and properties[FILE_IO] != OWN_FILE_IO:
+        raise _refused(
+            f"{FILE_IO} {properties[FILE_IO]} writes metadata without checksums, and not durably: take that setting "
+            "out, keptlog has its own"
         )
 
 
