@@ -84,7 +84,8 @@ def ingest_lag_sensor(automation: Automation) -> dg.SensorDefinition:
 def _tick(tick: Tick) -> dg.SensorResult:
     kafka, log_store = tick.kafka, tick.log_store
     scanner = lag_scanner_of(log_store)
-    if not scanner.may_have_brokers():
+    sources = scanner.sources()
+    if not sources.may_have_brokers:
         return dg.SensorResult(skip_reason=NO_SOURCE + log_store.perhaps_away())
     try:
         settings, threshold = kafka.settings(log_store), kafka.threshold
@@ -92,7 +93,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
         return dg.SensorResult(skip_reason=f"nothing can be ingested: {error}")
     lags = log_store.remembered(_ToldLags, lambda _: _ToldLags(), tick.mount.name_prefix)
     lags.news.mark_untold(lags.untold(tick.context.cursor))
-    scan = scanner.scan(settings, tick.now_ms())
+    scan = scanner.scan(settings, tick.now_ms(), sources)
     own = OwnRuns.of_tick(tick)
     failures = recent_failures(own, backoff_of(log_store.broker), scan.now_ms)
     records = own.records(*UNDER_WAY)

@@ -74,11 +74,11 @@ class Brokers:
         """What they say of the topics, null where none can be asked; and what that shows."""
         try:
             # They take long to import, and confluent_kafka may not be there.
-            from keptlog.home import client_settings, open_home  # noqa: PLC0415
+            from keptlog.home import client_settings, monotonic_ms, open_home  # noqa: PLC0415
             from keptlog.ingest.lag import LagScanner  # noqa: PLC0415
 
             if self._scanner is None:
-                self._scanner = LagScanner(open_home(self.home).store)
+                self._scanner = LagScanner(open_home(self.home).store, monotonic_ms)
             scan = self._scanner.scan(client_settings(self.home), now_ms)
         except (KeptlogError, ModuleNotFoundError) as error:
             why = f"whether ingests are stopped is not known: {first_line(error)}"

@@ -4,9 +4,12 @@
     there        [ 40 ................... 200 )        80 behind
 
 What a topic remembers of its source changes only with its metadata location, so a scan reads the table of a topic only
-after a commit. Then all clusters are asked at once, each for all of its topics, and none is waited for longer than
-``WAIT_SECONDS`` for an answer. A cluster that does not answer is told with its reason, and the others are judged; so is
-a topic about which nothing can be said, and a partition that has no leader.
+after a commit: those that have changed side by side, for at most ``READING_MS``. What there was no time for is told as
+not read, so a topic whose storage does not answer costs no other one its time.
+
+Then all clusters are asked at once, each for all of its topics, and none is waited for longer than ``WAIT_SECONDS`` for
+an answer. A cluster that does not answer is told with its reason, and the others are judged; so is a topic about which
+nothing can be said, and a partition that has no leader.
 
 What scans have seen of a topic is kept with its id: a later topic of the same name begins anew.
 
@@ -17,7 +20,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -31,8 +34,9 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.named import unnamed
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.partitions import PARTITIONS
-from keptlog.table.metadata.state import SOURCE
+from keptlog.table.metadata.state import SOURCE, read_source
 from keptlog.table.waiting.reaching import one_line
+from keptlog.table.waiting.side_by_side import Patience, side_by_side
 
 if TYPE_CHECKING:
     from keptlog.kafka_client.settings import ClientSettings
@@ -43,6 +47,8 @@ RECENT_MS = 300_000
 """So long what a scan has found is taken by those who don't ask brokers themselves."""
 WAIT_SECONDS = 5
 """Whoever scans does so again soon, and a sensor's tick has a minute for everything."""
+READING_MS = 15_000
+"""So long a scan begins to read topics; a sensor's tick has a minute for everything."""
 _CLUSTERS_AT_ONCE = 16
 _NO_SOURCE = StoredSource(None, ())
 
@@ -190,22 +196,66 @@ class _Known:
     """Why nothing may be written to it; null if it may."""
 
 
+@dataclass(frozen=True)
+class Sources:
+    """Where the records of all topics come from, as it was read at one time; some may not have been read."""
+
+    known: Mapping[str, _Known]
+
+    @property
+    def may_have_brokers(self) -> bool:
+        """Whether a topic remembers a broker, or one can't be read that may."""
+        return bool(_with_broker(self.known) or _unread(self.known))
+
+
 @dataclass
 class LagScanner:
-    """Remembers the sources of one store's topics. Safe to use from several threads."""
+    """Remembers the sources of one store's topics. Safe to use from several threads.
+
+    ``monotonic_ms`` tells how long it reads; without one it reads as long as it takes.
+    """
 
     store: LogStore
+    monotonic_ms: Callable[[], int] = lambda: 0
     _known: dict[str, _Known] = field(default_factory=dict)
+    _failed: dict[str, int] = field(default_factory=dict)
+    """By topic that could not be read, at which look it was tried last."""
+    _looks: int = 0
     _last: LagScan | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def scan(self, settings: ClientSettings, now_ms: int) -> LagScan:
-        """Ask all brokers.
+    def sources(self) -> Sources:
+        """Read those of topics that have changed, or could not be read.
 
         Raises:
             StorageUnavailable: the catalog or the storage can't be reached.
         """
-        all_known = self._all_known()
+        patience = Patience(self.monotonic_ms, self.monotonic_ms() + READING_MS)
+        with self._lock:
+            locations = self.store.metadata_locations()
+            self._looks += 1
+            # What can't be read now is looked at again, at the same location too: after all others, longest ago first.
+            in_turn = sorted(locations, key=lambda topic: self._failed.get(topic, 0))
+            known = {topic: self._known[topic] for topic in in_turn if self._is_known(topic, locations[topic])}
+            changed = [topic for topic in in_turn if topic not in known]
+            read = side_by_side(lambda topic: self._read(topic, locations[topic]), changed, patience=patience)
+            known |= read
+            self._failed |= dict.fromkeys(_unread(read), self._looks)
+            for topic in locations.keys() - known.keys():
+                late = StorageUnavailable(f"topic {topic} was not read: others took {READING_MS // 1000} s")
+                known[topic] = _Known(None, locations[topic], _NO_SOURCE, _Seen(), why_unread=late)
+            self._known = {topic: each for topic, each in known.items() if each.id}
+            unread = _unread(known)
+            self._failed = {topic: look for topic, look in self._failed.items() if topic in unread}
+        return Sources(known)
+
+    def scan(self, settings: ClientSettings, now_ms: int, sources: Sources | None = None) -> LagScan:
+        """Ask all brokers; those of ``sources``, if they were read just now.
+
+        Raises:
+            StorageUnavailable: the catalog or the storage can't be reached.
+        """
+        all_known = (sources or self.sources()).known
         with_broker = _with_broker(all_known)
         clusters: dict[str | None, set[str]] = defaultdict(set)
         for known in with_broker.values():
@@ -241,46 +291,28 @@ class LagScanner:
         self._last = LagScan(now_ms, tuple(topics), unanswered, silent, answered, missing, _unread(all_known))
         return self._last
 
-    def may_have_brokers(self) -> bool:
-        """Whether a topic remembers a broker, or one can't be read that may.
-
-        Raises:
-            StorageUnavailable: the catalog or the storage can't be reached.
-        """
-        known = self._all_known()
-        return bool(_with_broker(known) or _unread(known))
-
     def recent(self, now_ms: int) -> LagScan | None:
         """What the last scan found, for whoever does not ask brokers himself; null if that was too long ago."""
         last = self._last
         return last if last and was_within(RECENT_MS, last.now_ms, now_ms) else None
 
-    def _all_known(self) -> dict[str, _Known]:
-        """All topics, as they are now; some may not be read."""
-        with self._lock:
-            locations = self.store.metadata_locations()
-            known = {topic: self._known_at(topic, location) for topic, location in locations.items()}
-            # What can't be read now is looked at again, at the same location too.
-            self._known = {topic: each for topic, each in known.items() if each.id}
-        return known
+    def _is_known(self, topic: str, location: str) -> bool:
+        return topic in self._known and self._known[topic].location == location
 
-    def _known_at(self, topic: str, location: str) -> _Known:
-        before = self._known.get(topic)
-        if before and before.location == location:
-            return before
+    def _read(self, topic: str, location: str) -> _Known:
         stored = _NO_SOURCE
         try:
             table = self.store.load_table(topic)
             if not table.properties.keys() & {PARTITIONS, SOURCE}:  # it is no topic
                 return _Known(None, location, stored, _Seen())
-            stored = self.store.source_of(topic)
+            stored = read_source(topic, table.properties)
         except KeptlogError as error:
             return _Known(None, location, stored, _Seen(), why_unread=error)
         try:
             require_own(table)
         except KeptlogError as error:
             return _Known(None, location, stored, _Seen(), why_unwritable=error)
-        topic_id = str(table.metadata.table_uuid)
+        topic_id, before = str(table.metadata.table_uuid), self._known.get(topic)
         seen = before.seen if before and before.id == topic_id else _Seen()
         return _Known(topic_id, location, stored, seen)
 

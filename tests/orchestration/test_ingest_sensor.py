@@ -213,7 +213,7 @@ def test_a_topic_that_could_not_be_read_for_a_moment_is_looked_at_again(
     here.produce("users", ("a", "1"))
     here.knows("users", 0, 0, 0, 0)
     with monkeypatch.context() as patch:
-        patch.setattr(LogStore, "source_of", away)
+        patch.setattr(LogStore, "load_table", away)
         here.skips()
 
     assert here.asked() == ["users-0"]
@@ -334,7 +334,7 @@ def test_topics_that_no_commit_touched_are_not_read_again(here: IngestWorld, mon
     here.produce("users", ("a", "1"))
     here.knows("users", 1, 0, 0, 0)
     here.skips()
-    monkeypatch.delattr(LogStore, "source_of")
+    monkeypatch.delattr(LogStore, "load_table")
     here.world.now_ms += HOUR_MS
 
     assert "none is behind" in here.skips()
