@@ -57,6 +57,20 @@ def test_so_it_is_where_all_sections_were_wiped(world: World, *, is_new_process:
     assert world.instance.get_materialized_partitions(KEYS.dirty("users")) == {"users-0", "users-1"}
 
 
+def test_busy_logs_keep_no_other_one_from_being_told(world: World) -> None:
+    world.topic("users", EVENTS_PER_TICK + 2)
+    until_nothing_is_told(world)
+    quiet = {f"users-{EVENTS_PER_TICK}", f"users-{EVENTS_PER_TICK + 1}"}
+    for number in range(EVENTS_PER_TICK + 2):
+        world.append("users", ("a", "1"), partition=number, age_ms=0)
+    once = Counter(told(world))
+    for number in range(EVENTS_PER_TICK):
+        world.append("users", ("a", "2"), partition=number, age_ms=0)
+    once.update(told(world))
+    assert quiet <= set(once)
+    assert len(once) == EVENTS_PER_TICK + 2
+
+
 @dataclass
 class Mounts:
     """Two mounts of one home in one process."""
