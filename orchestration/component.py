@@ -17,6 +17,8 @@
 # Dagster reads the annotations of components, so they are no texts here.
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -33,9 +35,30 @@ from keptlog.settings import HOME_VARIABLE
 Translation: TypeAlias = Callable[[dg.AssetSpec, KeptlogSectionProps], dg.AssetSpec]
 
 
+@dataclass(frozen=True)
+class _Templates:
+    """What ``translation`` says, in templates."""
+
+    context: dg.ResolutionContext
+    model: Any
+
+    def __call__(self, spec: dg.AssetSpec, props: KeptlogSectionProps) -> dg.AssetSpec:
+        info = TranslatorResolvingInfo(
+            asset_attributes=self.model, resolution_context=self.context, model_key="translation"
+        )
+        return info.get_asset_spec(spec, {"props": props, "spec": spec})
+
+    @cached_property
+    def of_key(self) -> Translation:
+        """What it says of the key alone: the rest may need to know what nobody knows of a bare name."""
+        if not isinstance(self.model, BaseModel):
+            return self
+        said = {name: getattr(self.model, name) for name in self.model.model_fields_set & {"key", "key_prefix"}}
+        return replace(self, model=self.model.__class__(**said)) if said else lambda spec, _: spec
+
+
 def _translation(context: dg.ResolutionContext, model: Any) -> Translation:
-    info = TranslatorResolvingInfo(asset_attributes=model, resolution_context=context, model_key="translation")
-    return lambda spec, props: info.get_asset_spec(spec, {"props": props, "spec": spec})
+    return _Templates(context, model)
 
 
 def _home(context: dg.ResolutionContext, given: str | None) -> str | None:
@@ -133,10 +156,11 @@ class _Translator(DagsterKeptlogTranslator):
 
     def __init__(self, translation: Translation) -> None:
         self._translation = translation
+        self._of_key = translation.of_key if isinstance(translation, _Templates) else translation
 
     def get_asset_key(self, topic: str, section: Section) -> dg.AssetKey:
         spec = dg.AssetSpec(super().get_asset_key(topic, section))
-        return self._translation(spec, KeptlogSectionProps(AssetTopic(topic), section, spec)).key
+        return self._of_key(spec, KeptlogSectionProps(AssetTopic(topic), section, spec)).key
 
     def get_asset_spec(self, props: KeptlogSectionProps) -> dg.AssetSpec:
         # What it says of the key was said above.

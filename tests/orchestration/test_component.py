@@ -95,6 +95,23 @@ def test_its_translation_is_heeded_by_assets_and_by_events(sandbox: DefsFolderSa
         assert not [key for key in defs.resolve_all_asset_keys() if "sales.users" in key.path]
 
 
+def test_its_translation_knows_the_settings_of_a_topic(sandbox: DefsFolderSandbox, world: World) -> None:
+    world.topic("users")
+    folder = written(
+        sandbox,
+        f"""\
+  home: "{world.path}"
+  translation:
+    key_prefix: lake
+    tags: {{policy: "{{{{ props.topic.settings['cleanup.policy'] }}}}"}}
+    description: "{{{{ props.spec.metadata['all_logs'] if props.section == 'clean' else 'dirty' }}}}"
+""",
+    )
+    with sandbox.load_component_and_build_defs(folder) as (_, defs):
+        assert spec_of(defs, "lake", "users", "clean").tags["policy"] == "compact"
+        assert ticked(defs, "dirty_ratio_sensor", world.instance)
+
+
 def test_a_misspelt_attribute_is_told_with_its_file(sandbox: DefsFolderSandbox, world: World) -> None:
     folder = written(sandbox, f'  home: "{world.path}"\n  key_prefx: [crm]\n')
 
