@@ -9,6 +9,7 @@ serve it. What is the same both times is made once: nearly all of the time of a 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import dagster as dg
@@ -20,6 +21,7 @@ from keptlog.dagster.assets.markdown import as_markdown
 from keptlog.dagster.assets.mount import Mount, partitions_of
 from keptlog.dagster.assets.names import names_of
 from keptlog.dagster.assets.sections import clean_section, dirty_section, ingested_section, source_section
+from keptlog.dagster.assets.translator import Section
 from keptlog.dagster.orchestration.seen import Seen
 from keptlog.errors import first_line
 from keptlog.log.words.advice import CREATE_TOPIC
@@ -64,7 +66,7 @@ def _assets(mount: Mount, seen: Seen, home: str) -> Assets:
         return [
             _notice(mount, ["no_topics_yet"], f"{home} has no topics. Create one with `{CREATE_TOPIC}`. {lost} {_SOON}")
         ]
-    unfit = {topic.name: reason for topic in seen.topics if (reason := _why_unfit(topic))}
+    unfit = _unfit(mount, seen.topics)
     notices += [
         _notice(mount, [name, "no_assets"], f"{name} has no assets, and is looked after all the same: {reason}")
         for name, reason in unfit.items()
@@ -80,13 +82,35 @@ def _assets(mount: Mount, seen: Seen, home: str) -> Assets:
     ]
 
 
-def _why_unfit(topic: AssetTopic) -> str | None:
-    """Why Dagster takes no asset for a topic; null if it does. Kafka takes names that it does not."""
-    try:
-        partitions_of(topic)
-    except dg.DagsterInvalidDefinitionError as error:
-        return as_markdown(first_line(error))
-    return None
+def _unfit(mount: Mount, topics: Sequence[AssetTopic]) -> dict[str, str]:
+    """Topics that get no assets, and why. Kafka takes names that Dagster, or the project's translator, does not.
+
+    What is wrong with the translator, and not with a name, it is for all of them: then it is raised.
+    """
+    unfit: dict[str, str] = {}
+    taken: dict[dg.AssetKey, str] = {}
+    unnamed: list[Exception] = []
+    for topic in topics:
+        try:
+            partitions_of(topic)
+        except dg.DagsterInvalidDefinitionError as error:
+            unfit[topic.name] = as_markdown(first_line(error))
+            continue
+        try:
+            mount.keys.require_named(topic.name)
+        except Exception as error:  # noqa: BLE001  # it is the project's own
+            unnamed.append(error)
+            unfit[topic.name] = f"the translator raises {type(error).__name__} of its name"
+            continue
+        keys = {mount.keys.of(topic.name, section) for section in Section}
+        other = next((taken[key] for key in keys if key in taken), None)
+        if other:
+            unfit[topic.name] = f"the translator gives it an asset key of {other}"
+        else:
+            taken |= dict.fromkeys(keys, topic.name)
+    if unnamed and len(unnamed) == len(topics):
+        raise unnamed[0]
+    return unfit
 
 
 def _assets_of(mount: Mount, topic: AssetTopic, name: str) -> Assets:

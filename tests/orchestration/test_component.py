@@ -104,11 +104,12 @@ def test_its_translation_knows_the_settings_of_a_topic(sandbox: DefsFolderSandbo
   translation:
     key_prefix: lake
     tags: {{policy: "{{{{ props.topic.settings['cleanup.policy'] }}}}"}}
-    description: "{{{{ props.spec.metadata['all_logs'] if props.section == 'clean' else 'dirty' }}}}"
+    description: "{{{{ 'all' if 'all_logs' in props.spec.metadata else 'dirty' }}}} of {{{{ props.topic.name }}}}"
 """,
     )
     with sandbox.load_component_and_build_defs(folder) as (_, defs):
         assert spec_of(defs, "lake", "users", "clean").tags["policy"] == "compact"
+        assert spec_of(defs, "lake", "users", "clean").description == "all of users"
         assert ticked(defs, "dirty_ratio_sensor", world.instance)
 
 
