@@ -52,8 +52,8 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
     those, due or not, and also if its last clean failed a moment ago. The minimum lag and the active segment are always
     left alone. A log that fails stops no other: it is named, marked uncleanable, and left alone for a while.
 
-    In a log larger than keptlog.cleaner.commit.max.bytes, whose records have versions, tombstones that have waited
-    longer than all that is dirty go first. The table says tombstone_expiry then, and the next clean does the rest.
+    In a log larger than keptlog.cleaner.commit.max.bytes, whose records have versions, cleans take turns with the
+    expiry of tombstones. If it is the turn of the expiry, the table says tombstone_expiry. Clean once more then.
     """
     refuse_unknown_logs(names)
     with spark_ahead(names):
@@ -78,8 +78,8 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
 def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bool) -> None:
     """Remove tombstones whose delete horizon has passed from logs that have nothing else to clean.
 
-    Where records have versions, a clean of a log larger than keptlog.cleaner.commit.max.bytes leaves them. There
-    whichever has waited longer goes first, what is dirty or they.
+    Where records have versions, a clean of a log larger than keptlog.cleaner.commit.max.bytes leaves them. There the
+    two take turns. If it is the turn of the clean, nothing is removed before it.
     """
     cleaner, progress = home_with_logs(names).cleaner(command_spark), progress_to_stderr(quiet=quiet)
     require_topics_here()

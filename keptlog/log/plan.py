@@ -45,8 +45,8 @@ def plan_step(
     """What to do about one log now; null if nothing. Without a ``broker`` its offset map is bounded by nothing.
 
     ``requested`` cleans whatever is cleanable, without asking the ratio or the lag, and an uncleanable log before its
-    time. A compaction that would leave tombstones past their horizon waits for their expiry, if they have waited for
-    longer than all that is dirty: where new data always comes, nothing else would expire them.
+    time. A compaction that would leave tombstones past their horizon takes turns with their expiry: where new data
+    always comes, nothing else would expire them, and an expiry may have more than one pass to do.
     """
     trigger = assessment.trigger
     is_asked_for = requested and assessment.log.config.is_compacted and bool(assessment.sections.cleanable)
@@ -57,15 +57,18 @@ def plan_step(
     if trigger is Trigger.TOMBSTONE_EXPIRY:
         return _expiry(assessment, broker)
     step = _compaction(assessment, trigger, broker)
-    if step and step.leaves_tombstones and _waited_longer(assessment):
+    if step and step.leaves_tombstones and _is_turn_of_expiry(assessment):
         return _expiry(assessment, broker) or step
     return step
 
 
-def _waited_longer(assessment: Assessment) -> bool:
-    """Whether tombstones have been due since before the oldest dirty record: each waits for the other for a while."""
-    expiry_ms, dirty_ms = assessment.earliest_expiry_ms, assessment.earliest_uncompacted_ms
-    return expiry_ms is not None and expiry_ms <= assessment.now_ms and (dirty_ms is None or expiry_ms < dirty_ms)
+def _is_turn_of_expiry(assessment: Assessment) -> bool:
+    """Whether tombstones are past their horizon, and the last pass over their log was not an expiry already.
+
+    No times are compared: a horizon is the cleaner's, and the timestamp of a record its producer's, of whatever age.
+    """
+    expiry_ms = assessment.earliest_expiry_ms
+    return expiry_ms is not None and expiry_ms <= assessment.now_ms and not assessment.log.last_was_expiry
 
 
 def _compaction(assessment: Assessment, trigger: Trigger, broker: BrokerConfig | None) -> Compact | None:

@@ -76,6 +76,8 @@ class Log:
     """
     was_cleaned: bool = False
     """Whether a clean has been over it that left its numbers, however the topic is cleaned now."""
+    last_was_expiry: bool = False
+    """Whether the last pass over it only expired tombstones; known where records have versions (``plan``)."""
     is_ingested: bool = False
     """Its offsets are those of a source, and have gaps where it has."""
     truncations: Truncations = NO_TRUNCATIONS

@@ -7,7 +7,7 @@
     Drop      <------------------- inputs ---------------------------------->   mapped: none
 
 - **Compact**: map the keys of the cleanable section, then judge all segments from the log start to its end.
-- **Expire**: no clean is due, or one in legs that is less late, but tombstones are past their horizon; only the
+- **Expire**: no clean is due, or one in legs whose turn is next, but tombstones are past their horizon; only the
   segments that hold them are read.
 - **Retain**: old segments go whole (``retention``). It is planned and run by itself, for it has its own times, and a
   log that was compacted a moment ago is another log.

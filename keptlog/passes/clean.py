@@ -354,6 +354,7 @@ class Cleaner:
             map_keys=outcome.map_keys,
             map_slots=slots_in(self.broker.map_bytes, slot_bytes_for(step.strategy)),
             run_id=staged.run_id,
+            is_expiry=isinstance(step, Expire),
         )
 
     def _mark(self, done: Pass, before: Collection[str]) -> None:

@@ -160,7 +160,8 @@ def _topic(home: Path, topic: str) -> dict[str, Any]:
 
 def _last_pass(last: dict[str, Any] | None) -> dict[str, Any] | None:
     """Without what an older keptlog did not store."""
-    return last and {name: value for name, value in last.items() if (name, value) != ("run_id", None)}
+    defaults = {("run_id", None), ("is_expiry", False)}
+    return last and {name: value for name, value in last.items() if (name, value) not in defaults}
 
 
 def _mark(mark: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 from keptlog.log.assessment import assess
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.plan import plan_step
 from keptlog.log.record import LARGEST_TIMESTAMP_MS
 from keptlog.log.segment import Log
 from keptlog.log.told.explain import explain
@@ -25,6 +27,23 @@ def test_each_reason_to_clean_is_told_with_its_numbers() -> None:
     assert told(late) == ("to be cleaned now: a record is 500 ms past max.compaction.lag.ms", "now")
     expired = log([segment(0, 9, horizon_ms=NOW_MS - 7)], checkpoint=10)
     assert told(expired) == ("tombstones to be removed now: the earliest delete horizon passed 7 ms ago", "now")
+
+
+def test_an_expiry_whose_turn_it_is_goes_before_the_clean_and_both_are_told() -> None:
+    settings = config(segment_ms=1, compaction_strategy="timestamp", max_compaction_lag_ms=HOUR_MS)
+    segments = [segment(0, 9, horizon_ms=NOW_MS - 7), segment(10, 19, size=300, time_ms=OLD_MS)]
+    judged = log(segments, settings, checkpoint=10)
+    late = "a record is 23 h past max.compaction.lag.ms"
+    expired = "tombstones to be removed now: the earliest delete horizon passed 7 ms ago"
+    verdicts = {False: f"{expired}; the next pass is a clean: {late}", True: f"to be cleaned now: {late}"}
+    broker = BrokerConfig(keptlog_cleaner_commit_max_bytes=200)
+    for last_was_expiry, verdict in verdicts.items():
+        assessment = assess(replace(judged, last_was_expiry=last_was_expiry), NOW_MS)
+        explanation = explain(assessment, broker)
+        assert (explanation.verdict, explanation.due) == (verdict, "now")
+        step = plan_step(assessment, broker)
+        assert step is not None
+        assert (step.kind == "expire") is not last_was_expiry, "the plan of the same moment"
 
 
 def test_a_log_that_is_left_alone_says_when_it_is_looked_at_again() -> None:

@@ -187,17 +187,19 @@ def test_a_step_may_map_as_many_keys_as_its_broker_allows_for_its_strategy() -> 
 
 
 @pytest.mark.parametrize("requested", [True, False])
+@pytest.mark.parametrize("dirty_hours", [2, 4])
 @pytest.mark.parametrize(
-    ("strategy", "dirty_hours", "kind"),
-    [("timestamp", 2, "expire"), ("timestamp", 4, "compact"), ("offset", 2, "compact")],
+    ("strategy", "last_was_expiry", "kind"),
+    [("timestamp", False, "expire"), ("timestamp", True, "compact"), ("offset", False, "compact")],
 )
-def test_a_clean_that_would_leave_tombstones_waits_for_their_expiry_if_they_have_waited_longer(
-    strategy: str, dirty_hours: int, kind: str, requested: bool
+def test_a_clean_that_would_leave_tombstones_takes_turns_with_their_expiry_whatever_the_records_are_dated(
+    strategy: str, last_was_expiry: bool, kind: str, dirty_hours: int, requested: bool
 ) -> None:
     """The tombstone has been past its horizon for 3 hours."""
     expired = segment(0, 9, time_ms=OLD_MS, horizon_ms=NOW_MS - 3 * HOUR_MS)
     dirty = segment(10, 19, size=300, time_ms=NOW_MS - dirty_hours * HOUR_MS)
-    judged = log([expired, dirty, ACTIVE], config(segment_ms=HOUR_MS, compaction_strategy=strategy), checkpoint=10)
+    settings = config(segment_ms=HOUR_MS, compaction_strategy=strategy)
+    judged = replace(log([expired, dirty, ACTIVE], settings, checkpoint=10), last_was_expiry=last_was_expiry)
     broker = BrokerConfig(keptlog_cleaner_commit_max_bytes=200)
     step = plan_step(assess(judged, NOW_MS), broker, requested=requested)
     assert step is not None

@@ -329,23 +329,22 @@ def test_other_logs_of_the_pass_do_not_wait_for_a_large_one(scene: Scene) -> Non
 
 
 def test_by_version_no_tombstone_goes_before_the_records_that_it_beats(tmp_path: Path) -> None:
-    """That at 0 has the higher version and is past its horizon; the late record of its key is in the last leg."""
+    """That at 1 has the higher version and is past its horizon; the late record of its key is in the last leg."""
     scene = Scene(tmp_path, compaction_strategy="timestamp")
-    scene.commit_max_bytes = 2**40
-    scene.append(("a", None)).clean()
+    scene.append(("z", None)).append(("a", None)).clean()
     scene.now_ms += 2 * HOUR_MS
+    assert scene.clean(requested=False).committed, "z goes, and it is the turn of a clean"
     late = [NewRecord(b"a", b"old", NOW_MS, 0), NewRecord(b"b", b"1", NOW_MS, 0)]
     scene.store.append(TOPIC, late, new_id(), scene.now_ms)
-    scene.commit_max_bytes = 1
     seen: list[dict[bytes | None, bytes | None]] = []
     scene.between = {2: lambda: seen.append(scene.state)}
     assert not scene.clean().failed
     assert seen == [{b"b": b"1"}]
-    assert scene.records == [(0, "a", None), (2, "b", "1")]
+    assert scene.records == [(1, "a", None), (3, "b", "1")]
     [step] = scene.cleaner.plan(now_ms=scene.now_ms).steps
     assert isinstance(step, Expire)
     assert not scene.clean(requested=False).failed
-    assert scene.records == [(2, "b", "1")]
+    assert scene.records == [(3, "b", "1")]
 
 
 def test_an_expiry_takes_no_more_than_a_commit_does_and_the_next_pass_has_the_rest(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from keptlog.log.active import why_active
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_ENABLED, BrokerConfig
-from keptlog.log.plan import why_left_alone, why_off
+from keptlog.log.plan import plan_step, why_left_alone, why_off
 from keptlog.log.retention import retention_of
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.words.counted import counted
@@ -77,12 +77,21 @@ def due_if_off(assessment: Assessment, broker: BrokerConfig | None) -> str | Non
 def verdict_under(assessment: Assessment, broker: BrokerConfig | None) -> str:
     """The verdict where the broker settings may keep any log from being cleaned."""
     off = why_off(assessment.log, broker)
-    return f"left alone: {off}" if off else verdict_on(assessment)
+    return f"left alone: {off}" if off else verdict_on(assessment, broker)
 
 
-def verdict_on(assessment: Assessment) -> str:
+def verdict_on(assessment: Assessment, broker: BrokerConfig | None = None) -> str:
     """Why a log is cleaned now, or is not, in one line."""
-    match assessment.trigger:
+    trigger, verdict = assessment.trigger, _on(assessment, assessment.trigger)
+    if trigger in {Trigger.MAX_COMPACTION_LAG, Trigger.DIRTY_RATIO}:
+        step = plan_step(assessment, broker)
+        if step and step.trigger is Trigger.TOMBSTONE_EXPIRY:
+            return f"{_on(assessment, step.trigger)}; the next pass is a clean: {verdict.partition(': ')[2]}"
+    return verdict
+
+
+def _on(assessment: Assessment, trigger: Trigger | None) -> str:
+    match trigger:
         case Trigger.MAX_COMPACTION_LAG:
             late = duration(assessment.max_compaction_delay_ms)
             return f"to be cleaned now: a record is {late} past max.compaction.lag.ms"

@@ -34,6 +34,8 @@ class LastPass:
     """How many keys there was memory for."""
     run_id: str | None = None
     """Of whom it was; null of one by an older keptlog."""
+    is_expiry: bool = False
+    """Whether it only expired tombstones; an older keptlog did not say."""
 
 
 @dataclass(frozen=True, slots=True)

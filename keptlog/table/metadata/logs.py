@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, LogCorrupt
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.config import TopicConfig, known_settings, wrong_values
 from keptlog.log.declared import About
@@ -249,6 +249,16 @@ def _log(
         cleaning_to=state.cleaning_to,
         truncations=state.truncations,
         was_cleaned=bool(properties.get(last_pass(topic_partition.partition))),
+        last_was_expiry=config.strategy.has_versions and _last_was_expiry(topic_partition, properties),
         is_ingested=SOURCE in properties,
         topic_id=topic_id,
     )
+
+
+def _last_was_expiry(topic_partition: TopicPartition, properties: Mapping[str, str]) -> bool:
+    """Whose turn it is, is a note: one that can't be read lets an expiry go first once more."""
+    try:
+        last = read_last_pass(topic_partition.topic, topic_partition.partition, properties)
+    except LogCorrupt:
+        return False
+    return last is not None and last.is_expiry
