@@ -123,6 +123,24 @@ def test_a_clean_that_is_due_takes_them_itself(log: Forgetting) -> None:
     assert log.remembered == ["b"]
 
 
+def test_an_expiry_that_is_due_takes_none_so_that_the_purge_does(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    made = Forgetting(store, RealTwin(store, in_process_engine(store.files)))
+    made.twin.create(SETTINGS | {"delete.retention.ms": str(HOUR_MS), "min.cleanable.dirty.ratio": "0.9"})
+    made.append(START_MS, ("a", None), ("c", "kept"))
+    made.twin.clean(START_MS + 10)
+    made.twin.expire(START_MS + HOUR_MS + 20)
+    made.append(START_MS + 9 * HOUR_MS, ("b", None), ("e", "1"))
+    made.twin.clean(START_MS + 10 * HOUR_MS)
+    [step] = made.twin.cleaner.plan(now_ms=START_MS + 12 * HOUR_MS).steps
+    assert step.kind == "expire"
+    assert made.remembered == ["a"]
+    made.purge(12)
+    assert made.remembered == []
+    made.twin.expire(START_MS + 12 * HOUR_MS + 20)
+    assert made.remembered == ["b"]
+
+
 def test_those_of_another_strategy_end_too(log: Forgetting) -> None:
     log.twin.alter({"compaction.strategy": "offset"})
     log.purge(16)

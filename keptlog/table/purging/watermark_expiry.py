@@ -1,9 +1,10 @@
-"""Takes watermarks that are past their time from logs of which no clean is due.
+"""Takes watermarks that are past their time from logs of which no compaction is due.
 
-A clean takes them with it (``keptlog.log.watermark``). But a log that gets no more records is not cleaned any more, and
-would remember its deleted keys for ever. So a purge looks first:
+A compaction takes them with it (``keptlog.log.watermark``). But a log that gets no more records is not cleaned any
+more, and would remember its deleted keys for ever. So a purge looks first:
 
-    a clean of the log is due    it does it; a new file of watermarks would only make its outcome stale
+    a compaction is due          it does it, and judges late records before; a new file would only make it stale
+    an expiry is due             it takes none, so they go here; one that is under way is planned anew
     nothing is past its time     the first time that something will be is told
     something is                 what is left goes to a new file, and the table names that one, or none
 
@@ -21,9 +22,10 @@ import pyarrow.compute as pc
 from pyiceberg.table import Table
 
 from keptlog.errors import KeptlogError, LogCorrupt
-from keptlog.log.assessment import assess
+from keptlog.log.assessment import Trigger, assess
 from keptlog.log.broker import BrokerConfig, purge_interval_ms
 from keptlog.log.plan import plan_step
+from keptlog.log.segment import Log
 from keptlog.storage.watermark_file import read_any_watermarks, write_watermark_file
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.freshness import require_staged
@@ -96,13 +98,13 @@ class WatermarkExpiry:
         return None if first_ms is None else _Ends(first_ms, later_ms)
 
     def _idle(self, table: Table, past: Collection[str]) -> Iterator[tuple[int, str]]:
-        """Partition and file of the logs with these files of which no clean is due, or none is made."""
+        """Partition and file of the logs with these files of which no compaction is due, or none is made."""
         broker = BrokerConfig.of(self.broker_settings)
         logs = LiveFiles().logs(table, topic_of(table, self.broker_settings).config)
         interval_ms = purge_interval_ms(self.broker_settings)
         for log in with_holds(self.files, logs, table.properties, table.metadata_location, interval_ms):
             path, is_made = log.watermarks_path, broker.log_cleaner_enable
-            if path and path in past and not (is_made and plan_step(assess(log, self.now_ms), broker)):
+            if path and path in past and not (is_made and _is_to_be_compacted(log, self.now_ms, broker)):
                 yield log.topic_partition.partition, path
 
     def _commit(self, topic_id: str, past: Collection[str]) -> None:
@@ -129,3 +131,9 @@ class WatermarkExpiry:
             write_watermark_file(self.files, new_path, strategy, left)
             self._written[path] = new_path
         return self._written[path]
+
+
+def _is_to_be_compacted(log: Log, now_ms: int, broker: BrokerConfig) -> bool:
+    """Whether a compaction is due, be it that an expiry has its turn first (``keptlog.log.plan``)."""
+    assessment = assess(log, now_ms)
+    return assessment.trigger is not Trigger.TOMBSTONE_EXPIRY and plan_step(assessment, broker) is not None
