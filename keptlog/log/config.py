@@ -42,8 +42,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "keptlog.watermark.retention.ms",
         7 * _DAY_MS,
-        "with compaction.strategy=timestamp or header: how long after a tombstone's horizon a late record of a lower "
-        "version still can't bring its key back",
+        "with compaction.strategy=timestamp or header: how long after a tombstone has gone a late record of a lower "
+        "version still can't bring its key back; choose it longer than records can be late and then wait for a clean",
         (Synonym("keptlog.watermark.retention.ms"),),
         minimum=0,
     ),

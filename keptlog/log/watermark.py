@@ -13,9 +13,10 @@ against none, and loses a tie, for the later record wins ties. Once a record has
 guards the key, and the watermark goes.
 
 It can't stay for ever, or deleted keys would be kept for ever: it goes ``keptlog.watermark.retention.ms`` after the
-tombstone has gone, with a compaction, or with a purge if none is due. What arrives later is taken for new. An expiry
-forgets none, for it judges no late record, and one may wait for the next compaction. The tombstone may have gone long
-after its delete horizon, because a reader held it or nobody cleaned: until then it guarded its key.
+tombstone has gone, with a compaction, or with a purge if none is due. What is cleaned later is taken for new, though it
+may have come before: nobody looks what still waits (ADR 11). An expiry forgets none, for it judges no late record. The
+tombstone may have gone long after its delete horizon, because a reader held it or nobody cleaned: until then it guarded
+its key.
 """
 
 from __future__ import annotations
