@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ from keptlog.home import new_id, open_home
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.log.result import RewriteResult
-from keptlog.log.steps import Expire
+from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.log.words.counted import counted
 from keptlog.log.words.harmless import harmless
 from keptlog.log.words.units import size
@@ -67,7 +67,7 @@ def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: boo
         progress(to_clean if home.broker.log_cleaner_enable else CLEANER_DISABLED)
         staged = cleaner.stage(planned, progress=progress)
     done = cleaner.commit(staged)
-    _report(done, as_json=as_json, show_left_alone=bool(names))
+    _report(done, as_json=as_json, told=done.plan.left_alone if names else {})
 
 
 @click.command(short_help="Remove tombstones past their delete horizon.")
@@ -86,7 +86,7 @@ def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bo
     planned = cleaner.begin(names, run_id or new_id(), now_ms=clock_ms())
     refuse_unknown(planned.failed)
     done = cleaner.commit(cleaner.stage(planned, [Expire], progress))
-    _report(done, as_json=as_json, show_left_alone=False)
+    _report(done, as_json=as_json, told=_waiting_for_a_clean(planned.plan.steps))
 
 
 @click.command(short_help="Really delete replaced files and what crashes left behind.")
@@ -195,14 +195,23 @@ def _row(outcome: RewriteResult) -> dict[str, object]:
     }
 
 
-def _report(result: Pass, *, as_json: bool, show_left_alone: bool) -> None:
+def _waiting_for_a_clean(steps: Iterable[CleanStep]) -> dict[str, str]:
+    """The logs whose tombstones are past their horizon, and are not expired because a clean goes first."""
+    why = "a clean is due, and goes before the expiry of its tombstones (keptlog clean {})"
+    cleans = (step for step in steps if isinstance(step, Compact))
+    due = (step for step in cleans if any(each.has_expired_tombstone(step.now_ms) for each in step.segments))
+    return {str(step.topic_partition): why.format(step.topic_partition) for step in due}
+
+
+def _report(result: Pass, *, as_json: bool, told: Mapping[str, str]) -> None:
+    """``told`` are the logs whose reason to be left alone is told to people too."""
     if as_json:
         committed = [_row(each) for each in result.committed]
-        answer = {"run_id": result.run_id, "committed": committed, "left_alone": result.plan.left_alone}
-        print_json(answer, result.failed)
+        left_alone = {**result.plan.left_alone, **told}
+        print_json({"run_id": result.run_id, "committed": committed, "left_alone": left_alone}, result.failed)
     else:
         empty = "nothing was cleaned" if result.failed else "nothing to do"
         print_table([_shown(each) for each in result.committed], empty=empty)
-        for name, reason in result.plan.left_alone.items() if show_left_alone else ():
+        for name, reason in told.items():
             click.echo(harmless(f"{name}: left alone, {reason}"))
     exit_if_failed(result.failed)
