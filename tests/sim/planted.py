@@ -149,7 +149,7 @@ def idempotence_forgotten() -> AbstractContextManager[object]:
 
 def expired_runs_forgotten() -> AbstractContextManager[object]:
     """What a purge has expired is not asked for when a run is sent again."""
-    return patch("keptlog.table.metadata.runs._remembered", lambda *_: ((), None))
+    return patch("keptlog.table.metadata.runs._remembered", lambda *_: ((), []))
 
 
 def deletions_not_synced() -> AbstractContextManager[object]:

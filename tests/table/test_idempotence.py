@@ -195,6 +195,20 @@ def test_a_file_that_a_killed_purge_has_half_written_is_read_over(store: LogStor
     assert store.append(TOPIC, [], "run", NOW_MS).is_repeated
 
 
+def test_a_half_written_file_keeps_no_append_out_where_older_numbers_are_forgotten_for_their_age(
+    tmp_path: Path,
+) -> None:
+    """Else one killed purge refuses all appends of a topic until its file is forgotten too (simulation, 107012)."""
+    create(tmp_path)
+    store = store_at(tmp_path, {"producer.id.expiration.ms": str(DAY_MS // 2)})
+    store.append(TOPIC, new_records(("a", "1")), "run", NOW_MS)
+    purge(store)
+    purge(store, LATER_MS + DAY_MS)
+    [newer] = remembered(tmp_path)
+    newer.with_name(newer.name.replace(".json", "-killed.json")).write_bytes(newer.read_bytes()[:-5])
+    assert not store.append(TOPIC, new_records(("c", "3")), "another", NOW_MS).is_repeated
+
+
 @pytest.mark.parametrize("content", [b"", b'{"topic_id":"a", "chan', bytes(range(256)), bytes(200), b"{}", b"[]"])
 def test_what_a_damaged_file_alone_could_tell_is_refused_and_not_done_twice(
     store: LogStore, tmp_path: Path, content: bytes

@@ -5,15 +5,16 @@ nobody knows whether it landed, is found there and is not made twice. But a purg
 forget it writes down before:
 
     snapshots    3 run-a    4 run-b    5 run-c    6 run-d         3 and 4 are to be expired
-    file         3 run-a    4 run-b                               metadata/receipts/runs/<when>-<id>.json
+    file         3 run-a    4 run-b                               metadata/receipts/runs/<when>-n3-n4-<id>.json
     snapshots                          5 run-c    6 run-d         after the commit
 
 Every snapshot has the next sequence number, whoever made it. So whoever misses a number finds it in a file, and knows
 what it was. Only if another program has expired it, or a keptlog from before these files, can nobody tell.
 
 A file is written once and never changed, so that two purges at once lose nothing; what a purge has written that does
-not land is still in the snapshots as well. So a file that can't be read is missed only where a number is: then nobody
-can tell whether a change has landed, and it is refused rather than made twice. A file is deleted
+not land is still in the snapshots as well. So a file that can't be read is missed only where a number is that it may
+have, as its name says: then nobody can tell whether a change has landed, and it is refused rather than made twice. An
+older keptlog did not put the numbers into the name; such a file may have any. A file is deleted
 ``producer.id.expiration.ms`` after it was written: so long Kafka too remembers what a producer has sent. A
 change that is made again later than that lands again.
 
@@ -54,7 +55,7 @@ UNDONE = "log.undone"
 APPEND = "append"
 """An operation, which can be told by its result as ``DELETE_RECORDS`` can."""
 
-_NAME = re.compile(r"(\d+)-[^/]+\.json")
+_NAME = re.compile(r"(\d+)-(?:n(\d+)-n(\d+)-)?[^/]+\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,9 @@ def remember(files: TableFiles, table: Table, expiring: Iterable[Snapshot], new_
     changes = tuple(landed_change(snapshot) for snapshot in expiring)
     if changes:
         content = to_json(_Remembered(str(table.metadata.table_uuid), changes))
-        files.write_bytes(f"{_folder(table.location())}{now_ms:013d}-{new_id}.json", content.encode())
+        numbers = [each.sequence_number for each in changes]
+        name = f"{now_ms:013d}-n{min(numbers)}-n{max(numbers)}-{new_id}.json"
+        files.write_bytes(f"{_folder(table.location())}{name}", content.encode())
 
 
 def outdated(files: TableFiles, location: str, now_ms: int, horizon_ms: int) -> list[str]:
@@ -131,6 +134,14 @@ def remembered_ms(path: str, location: str) -> int | None:
     """When a file of changes was written, of the topic at a location; null for any other file."""
     name = _NAME.fullmatch(path.removeprefix(_folder(location)))
     return int(name[1]) if name else None
+
+
+def _may_have(path: str, location: str, missing: Collection[int]) -> bool:
+    """Whether a file that can't be read may tell of one of these sequence numbers."""
+    name = _NAME.fullmatch(path.removeprefix(_folder(location)))
+    if name is None or name[2] is None:
+        return bool(missing)
+    return any(int(name[2]) <= number <= int(name[3]) for number in missing)
 
 
 def landed_change(snapshot: Snapshot) -> LandedChange:
@@ -178,7 +189,7 @@ class ExpiredChanges:
     is_all_known: bool
     """Whether each of them is among ``changes``."""
     damage: LogCorrupt | None = None
-    """A file that can't be read, and may tell of the others."""
+    """Of a file that can't be read, and may tell of the others."""
 
     def find(self, change: Change) -> LandedChange | None:
         """A change that has landed, if it is among them.
@@ -187,7 +198,7 @@ class ExpiredChanges:
             LogCorrupt: it is not, and may be in a file that is damaged; or as for ``undone``.
         """
         found = _standing(self.table, [each for each in self.changes if each.may_be(change)])
-        if found is None and self.damage and not self.is_all_known:
+        if found is None and self.damage:
             raise self.damage
         return found
 
@@ -198,42 +209,43 @@ def expired_since(files: TableFiles, table: Table, sequence_number: int) -> Expi
     present = {snapshot.sequence_number for snapshot in table.metadata.snapshots if snapshot.sequence_number in newer}
     if len(present) == len(newer):
         return ExpiredChanges(table, (), is_all_known=True)
-    read, damage = _remembered(files, table)
+    read, damages = _remembered(files, table)
     expired = set(newer) - present
     changes = tuple(change for change in read if change.sequence_number in expired)
-    known = present | {change.sequence_number for change in changes}
-    return ExpiredChanges(table, changes, len(known) == len(newer), damage)
+    missing = expired - {change.sequence_number for change in changes}
+    damage = next((error for path, error in damages if _may_have(path, table.location(), missing)), None)
+    return ExpiredChanges(table, changes, not missing, damage)
 
 
 def damaged(files: TableFiles, table: Table, paths: Iterable[str]) -> list[LogCorrupt]:
     """What is wrong with the files of changes among these paths: whoever misses a number there would be refused."""
-    return [each for each in _contents(files, table, paths) if isinstance(each, LogCorrupt)]
+    return [each for _, each in _contents(files, table, paths) if isinstance(each, LogCorrupt)]
 
 
-def _remembered(files: TableFiles, table: Table) -> tuple[Sequence[LandedChange], LogCorrupt | None]:
-    """What the files of a topic tell, the newest of each number, and the error of one that can't be read."""
+def _remembered(files: TableFiles, table: Table) -> tuple[Sequence[LandedChange], list[tuple[str, LogCorrupt]]]:
+    """What the files of a topic tell, the newest of each number, and those that can't be read, with the errors."""
     changes: dict[int, LandedChange] = {}
-    damage: LogCorrupt | None = None
+    damages: list[tuple[str, LogCorrupt]] = []
     paths = sorted(file.path for file in files.list(_folder(table.location())))  # a name begins with the time
-    for read in _contents(files, table, paths):
+    for path, read in _contents(files, table, paths):
         if isinstance(read, LogCorrupt):
-            damage = read
+            damages.append((path, read))
         elif read.topic_id == str(table.metadata.table_uuid):
             changes |= {change.sequence_number: change for change in read.changes}
-    return tuple(changes.values()), damage
+    return tuple(changes.values()), damages
 
 
-def _contents(files: TableFiles, table: Table, paths: Iterable[str]) -> Iterator[_Remembered | LogCorrupt]:
+def _contents(files: TableFiles, table: Table, paths: Iterable[str]) -> Iterator[tuple[str, _Remembered | LogCorrupt]]:
     """What each file of changes tells, or why it can't be read."""
     for path in paths:
         if remembered_ms(path, table.location()) is None:
             continue
         try:
-            yield _read(files, table.name()[-1], path)
+            yield path, _read(files, table.name()[-1], path)
         except FileNotFoundError:  # a purge has just forgotten it
             continue
         except LogCorrupt as error:
-            yield error
+            yield path, error
 
 
 def _read(files: TableFiles, topic: str, path: str) -> _Remembered:
