@@ -27,6 +27,9 @@ class Scene(Story):
         self.roll_back(snapshot_id)
         self.repair(adopt=True)
 
+    def tag(self, snapshot_id: int, name: str) -> None:
+        table_of(self.home, T).manage_snapshots().create_tag(snapshot_id, name).commit()
+
     def offsets(self) -> list[int]:
         return [record.offset for record in self.real.records()]
 
@@ -68,13 +71,39 @@ def test_so_it_is_after_a_purge_that_has_expired_all_of_it(scene: Scene) -> None
 def test_so_it_is_where_a_tag_keeps_what_was_given_up_for_longer_than_the_adoption(scene: Scene) -> None:
     scene.send()
     sent = current_id(scene.home, T)
-    table_of(scene.home, T).manage_snapshots().create_tag(sent, "before").commit()
+    scene.tag(sent, "before")
     scene.adopt(scene.first)
     scene.append(("c", "1"))
     scene.purge(left=2)
     assert is_sent(scene.send(), 3)
     assert scene.send().is_repeated
     assert scene.offsets() == [0, 2, 3]
+
+
+def test_so_it_is_after_a_rollback_to_a_tag_whose_line_a_purge_has_expired(scene: Scene) -> None:
+    scene.tag(scene.first, "release")
+    scene.append(("c", "1"))
+    scene.send()
+    scene.append(("c", "2"))
+    scene.purge(left=2)
+    set_main(scene.home, scene.first, T)
+    scene.repair(adopt=True)
+    assert is_sent(scene.send(), 4)
+    assert scene.send().is_repeated
+    assert scene.offsets() == [0, 4]
+
+
+def test_what_is_taken_in_again_from_a_tag_whose_line_a_purge_has_expired_has_landed(scene: Scene) -> None:
+    scene.send()
+    sent = current_id(scene.home, T)
+    scene.tag(sent, "before")
+    scene.adopt(scene.first)
+    scene.append(("c", "1"))
+    scene.purge(left=2)
+    set_main(scene.home, sent, T)
+    scene.repair(adopt=True)
+    assert scene.send().is_repeated
+    assert scene.offsets() == [0, 1]
 
 
 def test_what_it_took_in_has_landed(scene: Scene) -> None:

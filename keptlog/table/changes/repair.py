@@ -346,12 +346,16 @@ def _anything_fits(_: Table) -> None:
 
 
 def _left_aside(table: Table) -> dict[str, str]:
-    """What an adoption notes of the snapshots that it gives up; nothing where nobody knows where main was left."""
+    """What an adoption notes of the snapshots that it gives up.
+
+    Where a purge has expired the one at which main was left, all behind the oldest of main's is given up but main's.
+    """
     lineage = lineage_of(table)
-    if lineage.fork is None or lineage.is_own:
+    if lineage.is_own or not (lineage.fork or lineage.since):
         return {}
+    behind = (lineage.fork.sequence_number or 0) if lineage.fork else (lineage.since[0].sequence_number or 1) - 1
     kept = tuple(each.sequence_number or 0 for each in lineage.since if is_ours(each))
-    note = Undone(lineage.fork.sequence_number or 0, table.last_sequence_number + 1, kept)
+    note = Undone(behind, table.last_sequence_number + 1, kept)
     return {UNDONE: f"[{','.join(map(to_json, (*undone(table), note)))}]"}
 
 
