@@ -244,7 +244,9 @@ class LagScanner:
             for topic in locations.keys() - known.keys():
                 late = StorageUnavailable(f"topic {topic} was not read: others took {READING_MS // 1000} s")
                 known[topic] = _Known(None, locations[topic], _NO_SOURCE, _Seen(), why_unread=late)
-            self._known = {topic: each for topic, each in known.items() if each.id}
+            # Of one that can't be read now what was seen is kept: its position may be the same when it can.
+            kept = {topic: each if each.id else self._known.get(topic) for topic, each in known.items()}
+            self._known = {topic: each for topic, each in kept.items() if each}
             unread = _unread(known)
             self._failed = {topic: look for topic, look in self._failed.items() if topic in unread}
         return Sources(known)

@@ -9,9 +9,13 @@ import pytest
 
 from keptlog.errors import StorageUnavailable
 from keptlog.ingest.lag import READING_MS, LagScanner
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.table.store import LogStore
 from tests.logs import open_store
+from tests.mock_broker import PARTITIONS, mock_broker
 
+NOW_MS = 1_800_000_000_000
 AWAY = [f"away-{n:02}" for n in range(40)]
 
 
@@ -74,3 +78,27 @@ def test_the_table_of_a_topic_that_has_changed_is_loaded_once(scene: tuple[LagSc
     scanner.sources()
     scanner.sources()
     assert sorted(away.asked) == sorted([*AWAY, "users"])
+
+
+def test_what_was_seen_of_a_topic_is_kept_over_a_look_that_could_not_read_it(tmp_path: Path) -> None:
+    """Else the next ingest stops, for nobody knows then that nothing was missed."""
+    store, settings = open_store(tmp_path), ClientSettings.load({}, {}, where="nowhere")
+    with mock_broker() as broker:
+        broker.produce("users", ("a", "1"), partition=0)
+        store.create_topic("users", 1, {})
+        there = SourceIdentity("users", bootstrap=broker.bootstrap)
+        store.ingest("users", [Arrival(OffsetRange(0, None, 0, 1), ())], there, PARTITIONS, "run")
+        scanner = LagScanner(store)
+        [before] = scanner.scan(settings, NOW_MS).topics
+        assert before.seen_ms[0] == NOW_MS
+        store.alter_topic("users", {"min.compaction.lag.ms": "1"})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store, "load_table", _away)
+            assert scanner.scan(settings, NOW_MS + 1).unread
+        broker.produce("users", ("b", "1"), partition=0)
+        [after] = scanner.scan(settings, NOW_MS + 2).topics
+        assert after.seen_ms[0] == NOW_MS
+
+
+def _away(topic: str) -> object:
+    raise StorageUnavailable(f"topic {topic}: the bucket does not answer")
