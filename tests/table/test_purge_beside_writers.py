@@ -13,10 +13,11 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io import InputFile
 from pyiceberg.table import CommitTableResponse, Table
 
-from keptlog.errors import StalePlan
+from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.io.file_io import DurableFileIO
 from keptlog.table.purging import purge
+from tests.table.foreign import current_id, set_main
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, proved, receipts
 from tests.table.snapshots import History
 from tests.table.stores import TOPIC, FaultyCatalog, append_each, clean, create, store_at, store_over, values
@@ -181,3 +182,21 @@ def test_what_a_faster_purge_has_deleted_under_a_slower_one_is_no_damage(tmp_pat
         store_over(Overtaken(open_catalog(tmp_path))).purge(TOPIC, clock_ms() + LATER_MS)
     store.purge(TOPIC, clock_ms() + LATER_MS)
     assert [value for _, _, value in values(store)] == [b"1", b"3"]
+
+
+def test_nothing_expires_where_main_was_put_back_to_the_snapshot_that_the_purge_has_seen(tmp_path: Path) -> None:
+    """An append and a rollback of it leave main as it was, and the state with what was rolled back (simulation, 108159)."""
+    create(tmp_path)
+    writer = store_at(tmp_path)
+    append_each(writer, [("a", "1")], [("a", "2")])
+    seen = current_id(tmp_path, TOPIC)
+    before = len(writer.load_table(TOPIC).metadata.snapshots)
+
+    def write() -> None:
+        append_each(writer, [("a", "3")])
+        set_main(tmp_path, seen, TOPIC)
+
+    catalog = behind_writers(open_catalog(tmp_path), write, times=1)
+    with pytest.raises(LogCorrupt, match="rolled back"):
+        store_over(catalog).purge(TOPIC, clock_ms() + LATER_MS)
+    assert len(writer.load_table(TOPIC).metadata.snapshots) == before + 1

@@ -22,6 +22,8 @@ from pyiceberg.table.update import (
 )
 from typing_extensions import override
 
+from keptlog.table.metadata.state import SNAPSHOT_ID
+
 
 def removal_of(metadata: TableMetadata, snapshot_ids: Iterable[int]) -> tuple[TableUpdate, ...]:
     """Take snapshots out of a table, and what others have counted of their partitions.
@@ -54,11 +56,15 @@ def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdat
 def require_same_refs(before: TableMetadata, now: TableMetadata) -> None:
     """Refuse a table of which a branch or a tag points elsewhere than it did, is new, or is gone.
 
+    A rollback may have put main where it was, but not the snapshot that the state belongs to.
+
     Raises:
         CommitFailedException: one of that; it is a lost race.
     """
     if _pointed_to(before) != _pointed_to(now):
         raise CommitFailedException("a branch or a tag was made, moved or removed meanwhile")
+    if before.properties.get(SNAPSHOT_ID) != now.properties.get(SNAPSHOT_ID):
+        raise CommitFailedException("the table was committed to meanwhile, and main was put back")
 
 
 def _require_there(updates: Iterable[TableUpdate], now: TableMetadata) -> None:
