@@ -185,7 +185,7 @@ def test_what_a_faster_purge_has_deleted_under_a_slower_one_is_no_damage(tmp_pat
 
 
 def test_nothing_expires_where_main_was_put_back_to_the_snapshot_that_the_purge_has_seen(tmp_path: Path) -> None:
-    """An append and a rollback of it leave main as it was, and the state with what was rolled back (simulation, 108159)."""
+    """An append and a rollback of it leave main as it was, and the state with what is gone (simulation, 108159)."""
     create(tmp_path)
     writer = store_at(tmp_path)
     append_each(writer, [("a", "1")], [("a", "2")])
