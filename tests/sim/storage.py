@@ -76,6 +76,11 @@ class Storage:
             self.sync(path)
         self._after(fault)
 
+    def has_half_of(self, path: str, content: bytes) -> bool:
+        """Whether a beginning lies there, and not what another process has written under the same name."""
+        file = self.disk.files.get(path)
+        return file is not None and len(file.content) < len(content) and content.startswith(file.content)
+
     def sync(self, path: str) -> None:
         self.disk.sync(path)
         for watcher in self.watchers:
@@ -183,13 +188,15 @@ class SimulatedFiles(TableFiles):
     def _written(self, path: str, *, is_shown: bool) -> Iterator[pa.NativeFile]:
         self.storage.begin(path, is_shown=is_shown)
         sink = pa.BufferOutputStream()
+        content = b""
         try:
             yield sink
             content = sink.getvalue().to_pybytes()
             self.storage.end(path, content, is_durable=self.waiting is None, was_shown=is_shown)
         except BaseException:
-            with suppress(OSError):
-                self.delete(path)
+            if is_shown or self.storage.has_half_of(path, content):
+                with suppress(OSError):
+                    self.delete(path)
             raise
         if self.waiting is not None:
             self.waiting.append(path)
