@@ -37,8 +37,14 @@ _LOST = re.compile(
 _JAVA_SAID = re.compile(r"^: (?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
 """The second line of what Py4J tells."""
 _CAUSED_BY = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
-_OUT_OF_MEMORY = re.compile(r"memory|oom", re.IGNORECASE)
-"""What a container's watchdog says of a lost executor that used more than it was given: that may be the log."""
+_OUT_OF_MEMORY = re.compile(
+    r"exceed\w* .*\bmemory\b|\bmemory limits?\b|\bdirect memory\b|(?<![\w.-])(?-i:OOM|OOMKilled)(?![\w-])"
+    r"|\bOutOf(?:Direct)?MemoryError\b",
+    re.IGNORECASE,
+)
+"""What a container's watchdog says of a lost executor that used more than it was given: that may be the log.
+
+Whole phrases, for the line names hosts too: one may be called ``server-room-1`` or ``memory-2``."""
 _NO_CONNECTION = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError", "EOFError")
 _NO_ANSWER = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "ABORTED")
 _DETAILS = re.compile(r'details = "(.*)"')

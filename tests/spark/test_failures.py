@@ -111,3 +111,31 @@ def test_what_java_said_is_told_and_not_that_it_was_called() -> None:
     called = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
     assert in_one_line(RuntimeError(f"{called}: org.apache.spark.SparkException: {said}\n\tat org.apache")) == said
     assert in_one_line(RuntimeError("no Java in it")) == "no Java in it"
+
+
+@pytest.mark.parametrize("host", ["server-room-1.corp", "spark-bloom-2", "memory-2", "oom"])
+@pytest.mark.parametrize(
+    "lost",
+    [
+        "ExecutorLostFailure (executor 2 exited unrelated to the running tasks) Reason: worker at {} gone",
+        "FetchFailed(BlockManagerId(2, {}, 7337, None), shuffleId=0, mapIndex=0, mapId=1, reduceId=0, message=",
+        "FetchFailedException: Failed to connect to {}/10.0.0.7:7337",
+    ],
+)
+def test_a_host_whose_name_sounds_like_memory_is_lost_as_any_other(host: str, lost: str) -> None:
+    error = as_keptlog_error(RuntimeError(f"{_ABORTED}stage 1.0: {lost.format(host)}"), "rewriting 3 logs")
+    assert type(error) is SparkUnavailable
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Container killed by YARN for exceeding physical memory limits. 5.5 GB of 5.5 GB physical memory used",
+        "The executor with id 1 exited with exit code 137(SIGKILL, possible container OOM).",
+        "Container was OOMKilled",
+    ],
+)
+def test_an_executor_that_used_more_memory_than_it_was_given_may_be_the_logs_fault(reason: str) -> None:
+    lost = f"ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: {reason}"
+    error = as_keptlog_error(RuntimeError(f"{_ABORTED}stage 1.0: {lost}"), "rewriting 3 logs")
+    assert type(error) is StorageUnavailable
