@@ -3,6 +3,7 @@
     a task's own error (worker.py)                        as the task raised it
     a module that workers lack, another Python            InvalidConfig: every task of every log would fail so
     an executor, worker, master, server, shuffled keys    SparkUnavailable: they are lost; nobody's fault, try again
+    a machine with no room for one more process           SparkUnavailable: with the reason that Java gives
     this machine's disk refuses what Java is to read      StorageUnavailable: which disk, and why
     whatever else                                         StorageUnavailable: Spark failed, who knows why
 
@@ -26,13 +27,16 @@ _TASK_FAILED = re.compile(f"{FAILED}(.*)")
 _PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception): .*)", re.MULTILINE)
 """The last line of a worker's own traceback, when it failed before or after the task."""
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-_NO_PYTHON = re.compile(r'Cannot run program "([^"]*)"')
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]*)"[^\n]*?\berror=(?:2|8|13|20),')
+"""No such file, one of another machine's kind, one that may not be run, or no folder where one must be."""
 _OTHER_PYTHON = re.compile(r"\[PYTHON_VERSION_MISMATCH\] (.*?)(?:, PySpark|\. Please|$)", re.MULTILINE)
 _LOST = re.compile(
     r"(ExecutorLostFailure[^\n]*|FetchFailed[^\n]*|MetadataFetchFailed[^\n]*|executor heartbeat timed out[^\n]*"
     r"|Master removed our application[^\n]*|All masters are unresponsive[^\n]*|SparkContext was shut down"
     r"|stopped SparkContext|INVALID_HANDLE\.SESSION[^\n]*|Answer from Java side is empty"
-    r"|Error while sending or receiving)"
+    r"|Error while sending or receiving"
+    # A machine that has no room for one more process now: retry, no memory, too many files (two kinds), a full disk.
+    r"|Cannot run program \"[^\n]*?\berror=(?:11|12|23|24|28),[^\n]*)"
 )
 _JAVA_SAID = re.compile(r"^: (?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
 """The second line of what Py4J tells."""

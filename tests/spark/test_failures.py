@@ -139,3 +139,38 @@ def test_an_executor_that_used_more_memory_than_it_was_given_may_be_the_logs_fau
     lost = f"ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: {reason}"
     error = as_keptlog_error(RuntimeError(f"{_ABORTED}stage 1.0: {lost}"), "rewriting 3 logs")
     assert type(error) is StorageUnavailable
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "error=11, Resource temporarily unavailable",
+        "error=12, Cannot allocate memory",
+        "error=23, Too many open files in system",
+        "error=24, Too many open files",
+        "error=28, No space left on device",
+    ],
+)
+def test_a_machine_with_no_room_for_one_more_process_is_told_so_and_no_python_is_missed(why: str) -> None:
+    text = f'{_ABORTED}stage 0.0: java.io.IOException: Cannot run program "python9": {why}\n\tat java.base'
+    error = as_keptlog_error(RuntimeError(text), "rewriting 3 logs")
+    assert type(error) is SparkUnavailable
+    assert why in str(error)
+    assert "PYSPARK_PYTHON" not in str(error)
+
+
+@pytest.mark.parametrize(
+    "why", ["error=2, No such file or directory", "error=8, Exec format error", "error=13, Permission denied"]
+)
+def test_a_python_that_is_not_there_or_can_not_be_run_is_to_be_named(why: str) -> None:
+    text = f'{_ABORTED}stage 0.0: java.io.IOException: Cannot run program "python9" (in directory "."): {why}'
+    error = as_keptlog_error(RuntimeError(text), "rewriting 3 logs")
+    assert type(error) is InvalidConfig
+    assert "no Python at python9: let PYSPARK_PYTHON name theirs" in str(error)
+
+
+def test_a_program_that_java_can_not_start_for_another_reason_is_told_as_java_tells_it() -> None:
+    why = "error=0, Failed to exec spawn helper: pid: 7, exit value: 1"
+    error = as_keptlog_error(RuntimeError(f'Cannot run program "python9": {why}'), "rewriting 3 logs")
+    assert type(error) is StorageUnavailable
+    assert why in str(error)
