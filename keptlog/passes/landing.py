@@ -1,10 +1,10 @@
 """Commits what a pass has staged, topic by topic, and finds out who is at fault where that fails: a topic, or nobody.
 
 ``StorageUnavailable`` is the error of catalog or storage that are down, and of those that don't take this topic alone.
-What comes after it tells which of them it was:
+``CommitStateUnknown`` is that of a commit that was sent to them and got no answer. What comes after tells which it was:
 
     another topic lands       both are up. It is tried once more, for an outage may just have ended; if it is not taken
-                              then, it is something about the topic
+                              then, it is something about the topic. Of one in doubt, the same commit finds out
     no other topic lands      nobody can tell, so it is no log's fault
     nor does the next one     an outage for all: the others are not tried, each would take half a minute to be given up
 
@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from keptlog.errors import KeptlogError, StorageUnavailable, first_line
+from keptlog.errors import CommitStateUnknown, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.words.counted import counted
 
 _logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Landing:
     failed: dict[str, KeptlogError] = field(default_factory=dict)
     """Topic to the error."""
     blameless: set[str] = field(default_factory=set)
-    """Those of ``failed`` that were out of reach, or not tried, since a topic has landed."""
+    """Those of ``failed`` that were out of reach, got no answer, or were not tried, since a topic has landed."""
     outage: KeptlogError | None = None
     """What is down for all; null if nothing was seen to be. One topic that is not taken is no outage."""
 
@@ -54,13 +54,20 @@ class Landing:
 
     def _land(self, topic: str) -> None:
         error = self._why_not(topic)
-        if isinstance(error, StorageUnavailable):
+        if isinstance(error, StorageUnavailable | CommitStateUnknown):
             self.blameless.add(topic)
-            self.outage = self.failed[min(self.blameless)] if len(self.blameless) == OUTAGES_BORNE else None
+            self.outage = self._outage() if len(self.blameless) == OUTAGES_BORNE else None
         elif not error:
             for overtaken in sorted(self.blameless):
                 self._why_not(overtaken)
             self.blameless.clear()
+
+    def _outage(self) -> KeptlogError:
+        """What topics are told that are not tried: theirs is not in doubt, whatever the commits before them are."""
+        errors = [self.failed[topic] for topic in sorted(self.blameless)]
+        down = next((error for error in errors if isinstance(error, StorageUnavailable)), None)
+        text = "commits get no answer now, so this one was not sent; nothing landed, try again"
+        return down or StorageUnavailable(f"{text} ({first_line(errors[0])})")
 
     def _why_not(self, topic: str) -> KeptlogError | None:
         """Commit a topic; the error if that fails."""

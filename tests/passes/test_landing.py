@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keptlog.errors import LogCorrupt, StalePlan, StorageUnavailable
+from keptlog.errors import CommitStateUnknown, LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.names import named_logs
@@ -47,6 +47,10 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> Commits:
 
 def down(topic: str) -> StorageUnavailable:
     return StorageUnavailable(f"topic {topic}: catalog or storage can't be reached; nothing landed, try again")
+
+
+def in_doubt(topic: str) -> CommitStateUnknown:
+    return CommitStateUnknown(f"topic {topic}: the catalog did not say whether the commit landed; run again")
 
 
 def clean(store: LogStore) -> Pass:
@@ -136,3 +140,55 @@ def test_an_outage_keeps_nobody_waiting_for_the_marks_of_many(
     monkeypatch.setattr(LogStore, "mark_uncleanable", mark)
     assert len(clean(store).failed) == 8
     assert tried == ["a", "b"]
+
+
+def test_after_two_commits_in_a_row_that_got_no_answer_the_others_are_not_tried(
+    store: LogStore, commits: Commits
+) -> None:
+    make_topic(store, "d")
+    commits.error = lambda topic: None if topic == "a" else in_doubt(topic)
+    done = clean(store)
+    assert commits.tried == {"a": 1, "b": 1, "c": 1}
+    assert done.blameless == done.failed.keys() == {"b-0", "c-0", "d-0"}
+    assert done.stopped_by is done.failed["b-0"]
+    assert marked(store) == []
+
+
+def test_a_topic_that_was_not_tried_is_not_told_that_its_commit_may_have_landed(
+    store: LogStore, commits: Commits
+) -> None:
+    commits.error = in_doubt
+    done = clean(store)
+    assert [type(done.failed[name]) for name in ("a-0", "b-0", "c-0")] == [
+        CommitStateUnknown,
+        CommitStateUnknown,
+        StorageUnavailable,
+    ]
+    assert done.outage is done.failed["c-0"]
+    assert str(done.outage).startswith("commits get no answer now, so this one was not sent; nothing landed, try again")
+
+
+def test_a_commit_that_got_no_answer_and_one_that_could_not_be_sent_are_one_outage(
+    store: LogStore, commits: Commits
+) -> None:
+    commits.error = {"a": in_doubt("a"), "b": down("b")}.get
+    done = clean(store)
+    assert commits.tried == {"a": 1, "b": 1}
+    assert str(done.outage) == str(done.failed["c-0"]) == str(down("b"))
+
+
+def test_a_commit_that_got_no_answer_is_looked_for_once_more_when_another_topic_lands(
+    store: LogStore, commits: Commits
+) -> None:
+    commits.error = lambda topic: in_doubt(topic) if topic == "a" and commits.tried[topic] == 1 else None
+    done = clean(store)
+    assert commits.tried == {"a": 2, "b": 1, "c": 1}
+    assert (landed(done), done.failed, done.blameless) == (["a-0", "b-0", "c-0"], {}, frozenset())
+
+
+def test_a_commit_that_stays_in_doubt_while_others_land_marks_no_log(store: LogStore, commits: Commits) -> None:
+    commits.error = lambda topic: in_doubt(topic) if topic == "a" else None
+    done = clean(store)
+    assert landed(done) == ["b-0", "c-0"]
+    assert isinstance(done.failed["a-0"], CommitStateUnknown)
+    assert (done.blameless, done.outage, marked(store)) == (frozenset(), None, [])
