@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from examples.ports import free_port
 from keptlog.dagster.orchestration.retention_sensor import retention_interval_seconds
 from keptlog.dagster.resources.spark import spark_resource
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import CommitStateUnknown, KeptlogError, StorageUnavailable
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, World, logs_of
 from tests.orchestration.ingesting import InProcessSpark
@@ -202,8 +202,9 @@ def test_a_catalog_that_takes_no_commit_marks_no_log_and_tells_its_own_reason(
 
 
 @pytest.mark.parametrize("ahead_ms", [0, 60 * SECOND_MS], ids=["one clock", "the run's clock is ahead"])
+@pytest.mark.parametrize("kind", [StorageUnavailable, CommitStateUnknown])
 def test_retention_that_an_outage_has_stopped_is_asked_for_again(
-    world: World, monkeypatch: pytest.MonkeyPatch, ahead_ms: int
+    world: World, monkeypatch: pytest.MonkeyPatch, ahead_ms: int, kind: type[KeptlogError]
 ) -> None:
     world.topic("old", cleanup_policy="delete", retention_ms=str(DAY_MS))
     world.append("old", ("a", "1"), age_ms=3 * DAY_MS)
@@ -211,7 +212,7 @@ def test_retention_that_an_outage_has_stopped_is_asked_for_again(
     sensor = retention_sensor(retention_interval_seconds(world.log_store))
 
     def locked(*_: object) -> None:
-        raise StorageUnavailable("database is locked")
+        raise kind("database is locked")
 
     (first,) = world.requests(sensor)
     world.now_ms += ahead_ms
