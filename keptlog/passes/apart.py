@@ -3,7 +3,8 @@
 Together is cheap, because Spark gets one job. If it fails, the work is halved, and halved again, until the log that
 fails stands alone. Some errors name their log (``OF_A_LOG``). All others, a job that Spark has lost for example, may
 come of the log, whose worker runs out of memory at each try, or of an outage of Spark, catalog or storage, which is no
-log's fault. A setting that is wrong, or a module that Spark's workers lack, is wrong for every log (``InvalidConfig``).
+log's fault. A setting of Spark that is wrong, or a module that its workers lack, is wrong for every log
+(``InvalidConfig``); one of a topic is wrong for its own logs (``asking_a_topic``).
 Of all else it is asked: does an empty task run, can the topic be loaded?
 
     no                       an outage: nothing more is tried, and whoever is left has failed without a fault of its own
@@ -17,7 +18,8 @@ Of all else it is asked: does an empty task run, can the topic be loaded?
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from keptlog.errors import (
@@ -28,6 +30,7 @@ from keptlog.errors import (
     LogCorrupt,
     SparkUnavailable,
     StalePlan,
+    UnknownTopic,
     UnsupportedFormat,
     first_line,
 )
@@ -45,6 +48,22 @@ OF_A_LOG: tuple[type[KeptlogError], ...] = (
     UnsupportedFormat,
 )
 """Errors that say something of one log or topic, whatever else is up or down."""
+
+
+@contextmanager
+def asking_a_topic() -> Iterator[None]:
+    """Around what is asked of one topic's table: what it says of itself is said of no other log.
+
+    Raises:
+        StalePlan: the topic was deleted, or given a wrong setting, since it was planned. As ``InvalidConfig`` it would
+            be taken for a setting of Spark, which is wrong for every log.
+    """
+    try:
+        yield
+    except UnknownTopic as error:
+        raise StalePlan(f"{error}; it was deleted since it was planned, there is nothing to do") from None
+    except InvalidConfig as error:
+        raise StalePlan(f"{error}; it was altered since it was planned, nothing is lost") from error
 
 
 @dataclass

@@ -52,7 +52,7 @@ from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import possible_topics
 from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.log.words.counted import counted
-from keptlog.passes.apart import Apart
+from keptlog.passes.apart import Apart, asking_a_topic
 from keptlog.passes.landing import OUTAGES_BORNE, Landing
 from keptlog.passes.marked import Death, Marked
 from keptlog.passes.names import named_logs, require_all
@@ -229,10 +229,8 @@ class Cleaner:
         return self.rewrite(steps, in_legs.run_id, in_legs.progress)
 
     def _location(self, topic: str) -> str:
-        try:
+        with asking_a_topic():
             return self.store.data_location(topic)
-        except UnknownTopic as error:
-            raise StalePlan(f"{error}; it was deleted since it was planned, there is nothing to do") from None
 
     def commit(self, staged: Pass) -> Pass:
         """Make what was staged live, all logs of a topic in one commit, and mark the logs that failed.
@@ -330,7 +328,8 @@ class Cleaner:
             Exception: Spark, the catalog or the storage is out of reach; or the step's topic is broken (LogCorrupt …).
         """
         self.engine.probe(run_id)
-        self.store.describe_topic(step.topic_partition.topic)
+        with asking_a_topic():
+            self.store.describe_topic(step.topic_partition.topic)
 
     def _lost_input(self, step: CleanStep, apart: Apart) -> KeptlogError | None:
         """The error of an input that is not there although it still is live: no other commit came first."""

@@ -20,6 +20,7 @@ from keptlog.errors import InvariantViolated
 from keptlog.log.result import RewriteResult, verify
 from keptlog.log.steps import Compact
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.apart import asking_a_topic
 from keptlog.progress import Progress
 from keptlog.storage.leftover import discard
 
@@ -84,4 +85,5 @@ class InLegs:
         if outcome.is_empty:
             discard(self.store.files, outcome.staged_paths)
         else:
-            self.store.swap(outcome.step.topic_partition.topic, [outcome], self.run_id)
+            with asking_a_topic():
+                self.store.swap(outcome.step.topic_partition.topic, [outcome], self.run_id)
