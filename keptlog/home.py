@@ -342,7 +342,7 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     store.clock_guard.clock_ms = wall_clock_ms
     chain = ReceiptChain(store.committer, lambda: signing_key(path, environment), new_id, __version__)
     store.seal = in_turn(chain.append)
-    store.forgets.append(lambda topic: forget_topic(path, topic, store.topics))
+    store.forgets.append(lambda topic: forget_topic(path, topic))
     return Home(path, BrokerConfig.of(settings), store, Receipts(chain, lambda: trusted_keys(path)))
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
-from keptlog.log.topic_partition import possible_topics
 from keptlog.notify.folder import NotifyFolder
 from keptlog.regular_file import read_file
 from keptlog.whole_file import replace_file
@@ -69,20 +68,17 @@ def forget_checks(home: Path, is_gone: Callable[[str], bool]) -> None:
         _changed(home, lambda before: {name: found for name, found in before.items() if not is_gone(name)}, set())
 
 
-def forget_topic(home: Path, deleted: str, others: Callable[[], Collection[str]]) -> None:
-    """Remember no results of a topic that was deleted; ``others`` tells which are there, and keep theirs.
-
-    One that is made anew under the same name is another topic.
-    """
-
-    def is_gone(name: str) -> bool:
-        meant = possible_topics(name)
-        return deleted in meant and not set(meant).intersection(others())
-
+def forget_topic(home: Path, deleted: str) -> None:
+    """Remember no results of a topic that was deleted: one that is made anew under the same name is another topic."""
     try:
-        forget_checks(home, is_gone)
+        forget_checks(home, lambda name: topic_checked(name) == deleted)
     except KeptlogError as error:
         _logger.warning("what verify has found of %s is still remembered: %s", deleted, error)
+
+
+def topic_checked(name: str) -> str:
+    """The topic of a log that has results; none is found by the name of a topic."""
+    return name.rpartition("-")[0]
 
 
 def _known(home: Path) -> Broken | None:

@@ -42,7 +42,7 @@ class NotifyFolder:
         """
         with self.telling_why():
             self.path.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = _opened(self.path / name)
         try:
             with self.telling_why():
                 try:
@@ -63,6 +63,14 @@ class NotifyFolder:
             require_entry(self.home)
             why = error.strerror or type(error).__name__
             raise StorageUnavailable(
-                f"{self.path} can't be read or written ({why}), so it is not known what was told, and nothing is sent: "
-                "mend that, or set KEPTLOG_HOME to a folder that can be written"
+                f"{error.filename or self.path} can't be read or written ({why}), so it is not known what was told "
+                "and nothing is sent: mend that, or set KEPTLOG_HOME to a folder that can be written"
             ) from None
+
+
+def _opened(lock: Path) -> int:
+    try:
+        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except PermissionError:
+        # Another user has left it. A disk of this machine locks what may only be read, too.
+        return os.open(lock, os.O_RDONLY | os.O_CLOEXEC)

@@ -92,9 +92,7 @@ class Standings:
         return replace(self, topics=topics)
 
     def topic_of(self, name: str) -> str | None:
-        """The topic that a name means, its own or one of its logs'; null if that is not among these."""
-        if name in self.topics:
-            return name
+        """The topic of which a name is a log's; null if that is not among these."""
         topic = name.rpartition("-")[0]
         if topic in self.topics and name in {str(each.topic_partition) for each in self.topics[topic].standings()}:
             return topic

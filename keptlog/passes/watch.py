@@ -31,9 +31,9 @@ from keptlog.log.told.conditions import (
     unreadable_condition,
     unseen_condition,
 )
-from keptlog.log.topic_partition import TopicPartition, possible_topics
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.notify.adapters import Adapter, adapters_of
-from keptlog.notify.checks import broken_checks, forget_checks
+from keptlog.notify.checks import broken_checks, forget_checks, topic_checked
 from keptlog.notify.delivery import Delivery, to_be_told
 from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message, message_of
@@ -120,9 +120,7 @@ class Watch:
             # Only who tells people forgets: others look, and change nothing. A topic that is not there may be back at
             # the next look, as broken as it was: so not before what was found is over.
             open_checks = {each.subject for each in state.known if each.matter is Matter.CHECK and not each.ended_ms}
-            forget_checks(
-                self.home, lambda name: name not in open_checks and all(map(seen.is_gone, possible_topics(name)))
-            )
+            forget_checks(self.home, lambda name: name not in open_checks and seen.is_gone(topic_checked(name)))
             delivery = Delivery(folder, state, self.name, self.monotonic_ms)
             delivery.send_all(adapters, seen.now_ms)
             return delivery
@@ -301,7 +299,7 @@ def check_evidence(home: Path, seen: Overview) -> Evidence:
     found = [
         check_condition(name, topic, problems)
         for name, problems in broken.items()
-        if (topic := _topic_of(name, topics)) is not None
+        if (topic := topic_checked(name)) in topics
     ]
     return Evidence(found, {Matter.CHECK: topics})
 
@@ -321,8 +319,3 @@ def unknown_evidence(matter: Matter, why: str) -> Evidence:
     """That nobody could look, which a line says; neither is anything wrong nor fine."""
     _logger.warning("%s", why)
     return Evidence(unknown={matter: why})
-
-
-def _topic_of(name: str, topics: set[str]) -> str | None:
-    """The topic that results are about; null if it was not seen."""
-    return next((topic for topic in possible_topics(name)[::-1] if topic in topics), None)

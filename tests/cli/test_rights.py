@@ -37,6 +37,16 @@ def test_doctor_names_a_live_file_that_may_be_listed_and_not_read(user: Run, hom
     assert found["cause"].startswith("a right is missing: ")
 
 
+def test_a_lock_that_another_user_has_left_keeps_nothing_from_being_remembered(user: Run, home: Path) -> None:
+    (home / "notify").mkdir()
+    for name in ("lock", "checks.lock"):
+        (home / "notify" / name).touch(0o444)
+    [segment] = (home / "warehouse/keptlog/odd/data").rglob("*.parquet")
+    segment.write_bytes(segment.read_bytes()[:-1])
+    assert "is not remembered" not in user("verify", "odd").err
+    assert "odd-0" in (home / "notify/checks.json").read_text()
+
+
 def test_a_topic_that_may_not_be_read_stops_no_other_of_a_file(user: Run, home: Path, tmp_path: Path) -> None:
     (home / "warehouse/keptlog/odd").chmod(0)
     (tmp_path / "topics.yaml").write_text("topics:\n  odd: {partitions: 2}\n  new: {}\n")

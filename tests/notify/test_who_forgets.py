@@ -116,3 +116,13 @@ def test_whoever_ends_a_deletion_forgets_what_was_found_of_the_topic(
     delete(broken)
 
     assert checks(broken) == {"orders-0": {"G1": "a file is damaged"}}
+
+
+def test_what_was_found_of_a_log_ends_with_its_topic_although_another_topic_has_the_name_of_the_log(
+    broken: Scene, posts: HttpInbox
+) -> None:
+    broken.store.create_topic("users-0", 1, {"cleanup.policy": "compact"})
+    broken.keptlog("topic", "delete", "users", "--yes")
+    assert checks(broken) == {}
+    assert [broken.notify().code for _ in range(3)] == [0] * 3
+    assert [event for event, *_ in told(posts)[2:]] == ["cleared"] * 2
