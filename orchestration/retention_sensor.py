@@ -7,11 +7,15 @@ the code location is loaded.
 What a run is retaining already, or waits to, is not asked for again: its key would differ with every append, and the
 slower of two runs over one log fails. A run takes so many logs. Those that could not be retained lately come last: a
 large topic whose storage refuses each commit would else take all places of each run.
+
+Runs that failed are part of the key, as Dagster starts a key once: what they left is asked for again at the next tick.
+Kafka does the same at each of its checks. A run that somebody has cancelled is no part of the key: what it left waits
+until the hour is over.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 import dagster as dg
 
@@ -22,13 +26,11 @@ from keptlog.dagster.orchestration.in_flight import (
     UNDER_WAY,
     has_ended_lately,
     logs_in_flight,
-    retained_logs,
     retentions_in_flight,
     slow_cleans,
     slow_runs,
     stopped_retentions,
 )
-from keptlog.dagster.orchestration.outages import recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.dagster.resources.log_store import LogStoreResource
@@ -87,8 +89,8 @@ def _tick(tick: Tick) -> dg.SensorResult:
     records = own.records(*UNDER_WAY)
     cleaning, retaining = logs_in_flight(own, records), retentions_in_flight(own, records)
     plan = retainer.plan(logs, seen.now_ms, is_busy=lambda log: cleaning.includes(log) or retaining.includes(log))
-    failures = _recent_failures(own)
-    in_turn = sorted((step.topic_partition for step in plan.steps), key=lambda each: failures[str(each)])
+    stopped = _recently_stopped(own)
+    in_turn = sorted((step.topic_partition for step in plan.steps), key=lambda each: len(stopped[str(each)]))
     topic_partitions = in_turn[:LOGS_PER_RUN]
     if not topic_partitions:
         both = [(str(step.topic_partition), step.topic_partition.topic) for step in old]
@@ -103,8 +105,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
             waiting += slow_cleans(own, records, seen.locations)[:_TOLD]
         return dg.SensorResult(skip_reason="; ".join([*waiting, *_unseen(seen)]))
     names = [str(each) for each in topic_partitions]
-    outages = recent_outages(own, RETENTION_JOB_NAME, retained_logs, seen.now_ms)
-    states = [f"{seen.locations[each.topic]}#{outages.runs(str(each))}" for each in topic_partitions]
+    states = [f"{seen.locations[each.topic]}#{_failed_ids(stopped[str(each)])}" for each in topic_partitions]
     request = dg.RunRequest(
         run_key=run_key(Trigger.RETENTION.value, names, states, seen.now_ms),
         run_config={"ops": {"remove_old_segments": {"config": {"logs": names}}}},
@@ -117,12 +118,17 @@ def _unseen(seen: Overview) -> list[str]:
     return [*seen.behind_lines(), *seen.unreadable_lines(_TOLD)]
 
 
-def _recent_failures(own: OwnRuns) -> Counter[str]:
-    """How many runs that failed, or were cancelled within the last hour, did not retain a topic-partition."""
+def _recently_stopped(own: OwnRuns) -> dict[str, list[dg.DagsterRun]]:
+    """By topic-partition the runs that failed, or were cancelled within the last hour, and did not retain it."""
     statuses = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-    stopped = [
-        record.dagster_run
-        for record in own.records(*statuses, job_name=RETENTION_JOB_NAME, limit=_RUNS)
-        if record.dagster_run.status is dg.DagsterRunStatus.FAILURE or has_ended_lately(record)
-    ]
-    return Counter(name for run in stopped for name in stopped_retentions(run))
+    stopped: dict[str, list[dg.DagsterRun]] = defaultdict(list)
+    for record in own.records(*statuses, job_name=RETENTION_JOB_NAME, limit=_RUNS):
+        run = record.dagster_run
+        if run.status is dg.DagsterRunStatus.FAILURE or has_ended_lately(record):
+            for name in stopped_retentions(run):
+                stopped[name].append(run)
+    return stopped
+
+
+def _failed_ids(stopped: list[dg.DagsterRun]) -> list[str]:
+    return sorted(run.run_id for run in stopped if run.status is dg.DagsterRunStatus.FAILURE)

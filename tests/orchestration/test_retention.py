@@ -12,6 +12,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, unreadable_topics
+from tests.orchestration.instance import fail
 from tests.orchestration.shipped import clean_logs, retention_sensor
 
 SENSOR = retention_sensor(300)
@@ -129,6 +130,30 @@ def test_a_cancelled_run_keeps_no_other_logs_waiting(world: World, monkeypatch: 
     (second,) = world.requests(SENSOR)
 
     assert retained_logs(first) + retained_logs(second) == ["events-0", "events-1"]
+
+
+def test_what_a_run_left_that_died_is_asked_for_under_a_new_key(world: World, events: str) -> None:
+    (first,) = world.requests(SENSOR)
+    job = world.defs.get_job_def("retention")
+    run = world.instance.create_run_for_job(job, run_config=first.run_config, tags=first.tags)
+    fail(world.instance, run, "killed")
+
+    (second,) = world.requests(SENSOR)
+    (same,) = world.requests(SENSOR)
+
+    assert retained_logs(second) == retained_logs(first) == ["events-0"]
+    assert second.run_key != first.run_key, "Dagster starts a key once"
+    assert same.run_key == second.run_key
+
+
+def test_what_somebody_has_cancelled_is_not_asked_for_under_a_new_key(world: World, events: str) -> None:
+    (first,) = world.requests(SENSOR)
+    job, config = world.defs.get_job_def("retention"), first.run_config
+    world.instance.create_run_for_job(job, run_config=config, status=dg.DagsterRunStatus.CANCELED)
+
+    (second,) = world.requests(SENSOR)
+
+    assert second.run_key == first.run_key
 
 
 def retained_logs(request: dg.RunRequest) -> list[str]:
