@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from keptlog.errors import InvalidRecord
+from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import Record
 from keptlog.sinks.kafka_broker import writer
 from keptlog.sinks.kafka_broker.position import Pair, Position
+from keptlog.sinks.kafka_broker.position_group import PositionGroup
 from keptlog.sinks.kafka_broker.target import Target
+from keptlog.sinks.kafka_broker.transactions import Transactions
 from keptlog.sinks.kafka_broker.writer import open_writer
 from tests.mock_broker import PARTITIONS, MockBroker, mock_broker
 
@@ -81,3 +83,17 @@ def test_to_a_topic_whose_limits_nobody_may_see_it_writes_all_the_same(broker: M
         opened.write(0, record(3, 5))
         opened.commit({0: Position(4, 1000, 0)})
     assert timestamps_there(broker, 1) == [5]
+
+
+def test_one_whose_positions_are_those_of_another_home_is_refused_before_it_fences_the_other(
+    broker: MockBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused too, but the restore of the other home had ended by then."""
+    other = Pair("users", "id-elsewhere", PAIR.target)
+    theirs = [other.committed(number, Position(3, 1000, 0)) for number in range(PARTITIONS)]
+    monkeypatch.setattr(PositionGroup, "committed", lambda *_: theirs)
+    begun: list[Transactions] = []
+    monkeypatch.setattr(Transactions, "begin", begun.append)
+    with pytest.raises(InvalidConfig, match="of another home"), open_writer(settings(broker), PAIR):
+        pass
+    assert begun == []

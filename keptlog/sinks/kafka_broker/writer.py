@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -142,20 +142,40 @@ def open_writer(settings: ClientSettings, pair: Pair) -> Iterator[Writer]:
     """The one writer of a pair; older ones are fenced. What it has not committed when the block ends is aborted.
 
     Raises:
-        InvalidConfig: a setting or a permission is wrong.
+        InvalidConfig: a setting or a permission is wrong, or the positions are another topic's. Nobody is fenced.
         StorageUnavailable: the broker does not answer.
     """
-    with broker_errors(settings, f"{pair.topic} can't be restored to {pair.target.name}") as trouble:
-        producer = _producer(settings, pair, trouble)
-        transactions = Transactions(producer, trouble)
-        transactions.begin()
-        group = PositionGroup(lambda: Consumer({**settings.for_consumer(trouble), "group.id": pair.group}))
-        writer = Writer(pair, producer, transactions, group, Failures(pair, settings, transactions))
-    try:
+    with ExitStack() as at_end:
+        with broker_errors(settings, f"{pair.topic} can't be restored to {pair.target.name}") as trouble:
+            _look(settings, pair, trouble)
+            producer = _producer(settings, pair, trouble)
+            transactions = Transactions(producer, trouble)
+            transactions.begin()
+            group = PositionGroup(lambda: Consumer({**settings.for_consumer(trouble), "group.id": pair.group}))
+            writer = Writer(pair, producer, transactions, group, Failures(pair, settings, transactions))
+            at_end.callback(group.close)
+            at_end.callback(transactions.abort)
         yield writer
+
+
+def _look(settings: ClientSettings, pair: Pair, trouble: Trouble) -> None:
+    """Find out who is refused, before he fences a writer whose right it is.
+
+    Raises:
+        InvalidConfig: the positions are another topic's.
+        KafkaException: there is no answer.
+    """
+    if not pair.target.is_there:
+        return
+    # What a writer that was killed left open is pending until it is fenced: to wait for that here would be for long.
+    wanted = {"group.id": pair.group, "isolation.level": "read_uncommitted"}
+    group = PositionGroup(lambda: Consumer({**settings.for_consumer(trouble), **wanted}))
+    try:
+        for each in group.committed(pair.target.name, pair.target.partitions):
+            pair.position(each)
     finally:
-        transactions.abort()
         group.close()
+    trouble.forget()
 
 
 def _producer(settings: ClientSettings, pair: Pair, trouble: Trouble) -> Producer:
