@@ -49,7 +49,7 @@ from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.readers import Readers
 from keptlog.progress import Progress
 from keptlog.sinks.kafka_broker.acceptance import COLUMNS, Acceptance
-from keptlog.sinks.kafka_broker.position import Pair, Position
+from keptlog.sinks.kafka_broker.position import Pair, Position, Trail
 from keptlog.sinks.kafka_broker.target import Target, Targets
 from keptlog.sinks.kafka_broker.writer import Writer, open_writer
 from keptlog.storage.schema import from_arrow
@@ -153,7 +153,7 @@ class Restore:
         target, is_created = self._target(topic, name, reader)
         done.is_created |= is_created
         pair = Pair(topic, self.store.describe_topic(topic).id, target)
-        with open_writer(self.settings, pair) as writer:
+        with open_writer(self.settings, pair, done.trail) as writer:
             stored = writer.positions()
             if any(each and _is_older(log, each) for log, each in zip(reader.logs, stored.values(), strict=True)):
                 # Another restore has ended meanwhile that had looked later.
@@ -315,6 +315,7 @@ class _Done:
     zero_timestamps: int = 0
     is_created: bool = False
     commits: int = 0
+    trail: Trail = field(default_factory=Trail)
 
     def begin(self, logs: Sequence[Log], positions: Mapping[int, Position]) -> None:
         """A writer goes on; it is where the first one began that is told."""

@@ -10,7 +10,7 @@ import pytest
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.passes import restore
 from keptlog.passes.restore import Restore
-from keptlog.sinks.kafka_broker.position import Pair
+from keptlog.sinks.kafka_broker.position import Pair, Trail
 from tests.restore.stand_in import TARGET, Broker, StandIn
 
 
@@ -19,7 +19,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     there = Broker()
 
     @contextmanager
-    def open_writer(_settings: ClientSettings, pair: Pair) -> Iterator[StandIn]:
+    def open_writer(_settings: ClientSettings, pair: Pair, _trail: Trail) -> Iterator[StandIn]:
         there.writers += 1
         yield StandIn(there, pair, there.writers)
 

@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from keptlog.errors import InvalidRecord, KeptlogError, StalePlan, StorageUnavailable
 from keptlog.kafka_client.errors import Trouble
 from keptlog.kafka_client.settings import ClientSettings
+from keptlog.sinks.kafka_broker import transactions
 from keptlog.sinks.kafka_broker.failures import Failures
 from keptlog.sinks.kafka_broker.position import Pair
 from keptlog.sinks.kafka_broker.target import Target
@@ -19,8 +20,8 @@ BOOTSTRAP = {"bootstrap.servers": "broker:9092"}
 @pytest.fixture
 def failures() -> Failures:
     pair = Pair("users", "id-here", Target("people", "id-there", 1, {"max.message.bytes": "1000"}))
-    transactions = Transactions(Producer(BOOTSTRAP | {"log_level": 0}), Trouble())  # never asked anything
-    return Failures(pair, ClientSettings.load(BOOTSTRAP, {}), transactions)
+    asked = Transactions(Producer(BOOTSTRAP | {"log_level": 0}), Trouble(), 60.0)  # never asked anything
+    return Failures(pair, ClientSettings.load(BOOTSTRAP, {}), asked)
 
 
 def report(failures: Failures, offset: int, code: int) -> None:
@@ -41,6 +42,30 @@ def test_a_refused_record_is_told_with_what_to_do(
 ) -> None:
     report(failures, 7, code)
     with pytest.raises(kind, match=text):
+        failures.require_none()
+
+
+def test_a_writer_that_was_slower_than_the_broker_waits_for_is_not_told_of_another_restore(
+    failures: Failures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker has one error for both. Who believed in another restore waited for one that was not there."""
+    slept = (5.0, 1000.0)  # by the clock that stands while the machine sleeps, and by the one that goes on
+    monkeypatch.setattr(transactions, "_clocks", lambda: (0.0, 900.0))
+    failures.transactions.is_used()
+    monkeypatch.setattr(transactions, "_clocks", lambda: slept)
+    report(failures, 7, KafkaError.INVALID_PRODUCER_EPOCH)
+    with pytest.raises(StorageUnavailable, match=r"was open for 100 s, longer than transaction\.timeout\.ms=60000"):
+        failures.require_none()
+
+
+def test_a_writer_in_time_that_the_broker_takes_nothing_from_is_told_of_another_restore(
+    failures: Failures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "_clocks", lambda: (0.0, 900.0))
+    failures.transactions.is_used()
+    monkeypatch.setattr(transactions, "_clocks", lambda: (59.0, 959.0))
+    report(failures, 7, KafkaError.INVALID_PRODUCER_EPOCH)
+    with pytest.raises(StalePlan, match="another restore"):
         failures.require_none()
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-from keptlog.errors import InvalidConfig, InvalidRecord
+from keptlog.errors import InvalidConfig, InvalidRecord, StalePlan
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import Record
 from keptlog.sinks.kafka_broker import writer
-from keptlog.sinks.kafka_broker.position import Pair, Position
+from keptlog.sinks.kafka_broker.position import Pair, Position, Trail
 from keptlog.sinks.kafka_broker.position_group import PositionGroup
 from keptlog.sinks.kafka_broker.target import Target
 from keptlog.sinks.kafka_broker.transactions import Transactions
@@ -45,6 +45,17 @@ def timestamps_there(broker: MockBroker, count: int) -> list[int]:
     got = [message.timestamp()[1] for message in consumer.consume(count, timeout=60)]
     consumer.close()
     return got
+
+
+def begun_by(monkeypatch: pytest.MonkeyPatch) -> list[Transactions]:
+    """Those that fence from now on; nobody is asked for it."""
+    begun: list[Transactions] = []
+
+    def begin(each: Transactions) -> None:
+        begun.append(each)
+
+    monkeypatch.setattr(Transactions, "begin", begin)
+    return begun
 
 
 def test_what_is_committed_is_there_and_timestamp_zero_is_sent_as_one(broker: MockBroker) -> None:
@@ -92,8 +103,24 @@ def test_one_whose_positions_are_those_of_another_home_is_refused_before_it_fenc
     other = Pair("users", "id-elsewhere", PAIR.target)
     theirs = [other.committed(number, Position(3, 1000, 0)) for number in range(PARTITIONS)]
     monkeypatch.setattr(PositionGroup, "committed", lambda *_: theirs)
-    begun: list[Transactions] = []
-    monkeypatch.setattr(Transactions, "begin", begun.append)
+    begun = begun_by(monkeypatch)
     with pytest.raises(InvalidConfig, match="of another home"), open_writer(settings(broker), PAIR):
         pass
     assert begun == []
+
+
+@pytest.mark.parametrize(("there", "is_refused"), [(3, False), (5, False), (9, True)])
+def test_a_further_writer_of_a_restore_fences_nobody_who_has_got_further(
+    broker: MockBroker, monkeypatch: pytest.MonkeyPatch, there: int, is_refused: bool
+) -> None:
+    """The last one had committed 3, and did not hear whether 5 is there."""
+    trail = Trail({0: Position(3, 1000, 0)}, {0: Position(5, 1000, 0)})
+    found = [PAIR.committed(0, Position(there, 1000, 0))]
+    monkeypatch.setattr(PositionGroup, "committed", lambda *_: found)
+    begun = begun_by(monkeypatch)
+    try:
+        with open_writer(settings(broker), PAIR, trail):
+            pass
+    except StalePlan:
+        assert is_refused
+    assert bool(begun) is not is_refused

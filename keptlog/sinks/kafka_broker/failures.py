@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from keptlog.errors import KeptlogError, StalePlan
+from keptlog.errors import KeptlogError, StalePlan, StorageUnavailable
 from keptlog.kafka_client.errors import translated
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.sinks.kafka_broker.acceptance import too_large, untimely
@@ -79,10 +79,24 @@ class Failures:
         """One error of the producer as keptlog's."""
         error = self.transactions.cause_of(error)
         if is_fenced(error):
-            pair = f"{self.pair.topic} to {self.pair.target.name}"
-            return StalePlan(f"another restore of {pair} has begun and goes on where this one was; nothing is lost")
+            open_seconds = self.transactions.outlived_seconds
+            if open_seconds is not None:
+                limit = f"transaction.timeout.ms={round(self.transactions.timeout_seconds * 1000)}"
+                return StorageUnavailable(
+                    f"{doing}: a transaction was open for {open_seconds:.0f} s, longer than {limit}, so the broker has "
+                    "aborted it; nothing is lost, try again"
+                )
+            return overtaken(self.pair)
         return translated(error, self.settings, doing, self.transactions.trouble)
 
     def where(self, partition: int, offset: int) -> str:
         """The record that can't be passed."""
         return f"{self.pair.topic}-{partition} can't be restored beyond offset {offset}"
+
+
+def overtaken(pair: Pair) -> StalePlan:
+    """A newer writer of the pair has begun."""
+    return StalePlan(
+        f"another restore of {pair.topic} to {pair.target.name} has begun, so this one has ended; nothing is lost, and "
+        "another run goes on from where they got"
+    )

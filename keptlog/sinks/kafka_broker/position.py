@@ -14,7 +14,8 @@ was written for another topic here, or by somebody else, is refused.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from confluent_kafka import TopicPartition
 
@@ -89,3 +90,30 @@ class Pair:
                 "to another topic (--topic)"
             )
         return position
+
+
+@dataclass(slots=True)
+class Trail:
+    """How far the writers of one restore have got, one after the other: whoever got further is another restore."""
+
+    known: dict[int, Position | None] = field(default_factory=dict)
+    """As the last of them found or committed them, by partition; empty before the first."""
+    tried: Mapping[int, Position] = field(default_factory=dict)
+    """What is being committed: it may be there although the answer was lost."""
+
+    def is_left(self, found: Mapping[int, Position | None]) -> bool:
+        """Whether positions are there that none of them has committed. Where one is gone, nobody has got further."""
+        return any(
+            position is not None and position != self.known[number] and position != self.tried.get(number)
+            for number, position in found.items()
+            if number in self.known
+        )
+
+    def found(self, found: Mapping[int, Position | None]) -> None:
+        """One of them goes on from here."""
+        self.known, self.tried = dict(found), {}
+
+    def committed(self) -> None:
+        """What was tried is there."""
+        self.known |= self.tried
+        self.tried = {}

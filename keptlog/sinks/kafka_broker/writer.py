@@ -16,8 +16,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
@@ -25,8 +26,8 @@ from keptlog.kafka_client.errors import Trouble, broker_errors
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import Record
 from keptlog.sinks.kafka_broker.acceptance import no_key
-from keptlog.sinks.kafka_broker.failures import Failures
-from keptlog.sinks.kafka_broker.position import Pair, Position
+from keptlog.sinks.kafka_broker.failures import Failures, overtaken
+from keptlog.sinks.kafka_broker.position import Pair, Position, Trail
 from keptlog.sinks.kafka_broker.position_group import PositionGroup
 from keptlog.sinks.kafka_broker.transactions import Transactions
 
@@ -36,6 +37,9 @@ TRANSACTION_BYTES = 16 * 2**20
 _BATCH_BYTES = 1_000_000
 _ANY_BYTES = 1_000_000_000
 _TURN_SECONDS = 0.5
+_TIMEOUT = "transaction.timeout.ms"
+_TIMEOUT_MS = 60_000
+"""librdkafka's default."""
 _NOBODY = logging.Logger("nobody")  # noqa: LOG001  # in no tree of loggers, where a configuration would enable it again
 _NOBODY.disabled = True
 """Fatal errors, which librdkafka logs whatever its log level, are raised too."""
@@ -50,6 +54,7 @@ class Writer:
     transactions: Transactions
     group: PositionGroup
     failures: Failures
+    trail: Trail = field(default_factory=Trail)
     zero_timestamps: int = 0
     """How many records were sent with timestamp 1 for 0."""
     _records: int = 0
@@ -69,7 +74,9 @@ class Writer:
         with self.failures.around("its positions can't be read"):
             committed = self.group.committed(self.pair.target.name, self.pair.target.partitions)
         self.transactions.trouble.forget()
-        return {each.partition: self.pair.position(each) for each in committed}
+        found = {each.partition: self.pair.position(each) for each in committed}
+        self.trail.found(found)
+        return found
 
     def write(self, partition: int, record: Record) -> None:
         """Send a record to the partition of this number.
@@ -77,12 +84,13 @@ class Writer:
         Raises:
             InvalidRecord: this record, or one sent before, is not taken.
             StalePlan: another writer of the same pair has begun.
-            InvalidConfig, StorageUnavailable: the broker refuses or is gone.
+            InvalidConfig, StorageUnavailable: the broker refuses, is gone, or has waited for too long.
         """
         if record.key is None and self.pair.target.is_compacted:
             raise no_key(self.failures.where(partition, record.offset), self.pair.target)
         self._records += 1
         self._bytes += len(record.key or b"") + len(record.value or b"")
+        self.transactions.is_used()
         self.zero_timestamps += record.timestamp_ms == 0
         while not self._was_sent(partition, record):
             self._is_sending()
@@ -98,8 +106,10 @@ class Writer:
             self.failures.require_none()
         self.failures.require_none()
         offsets = [self.pair.committed(number, position) for number, position in positions.items()]
+        self.trail.tried = positions
         with self.failures.around("a transaction can't be committed"):
             self.transactions.commit(offsets, self.group)
+        self.trail.committed()
         self._records = self._bytes = 0
         self.transactions.trouble.forget()
 
@@ -138,31 +148,37 @@ class Writer:
 
 
 @contextmanager
-def open_writer(settings: ClientSettings, pair: Pair) -> Iterator[Writer]:
+def open_writer(settings: ClientSettings, pair: Pair, trail: Trail | None = None) -> Iterator[Writer]:
     """The one writer of a pair; older ones are fenced. What it has not committed when the block ends is aborted.
 
+    ``trail`` is that of the writers before, of the same restore.
+
     Raises:
+        StalePlan: another restore has got further than they did. Nobody is fenced.
         InvalidConfig: a setting or a permission is wrong, or the positions are another topic's. Nobody is fenced.
         StorageUnavailable: the broker does not answer.
     """
     with ExitStack() as at_end:
         with broker_errors(settings, f"{pair.topic} can't be restored to {pair.target.name}") as trouble:
-            _look(settings, pair, trouble)
-            producer = _producer(settings, pair, trouble)
-            transactions = Transactions(producer, trouble)
+            trail = trail or Trail()
+            _look(settings, pair, trail, trouble)
+            configured = _producer_settings(settings, pair, trouble)
+            producer = Producer(configured)
+            transactions = Transactions(producer, trouble, int(configured[_TIMEOUT]) / 1000)
             transactions.begin()
             group = PositionGroup(lambda: Consumer({**settings.for_consumer(trouble), "group.id": pair.group}))
-            writer = Writer(pair, producer, transactions, group, Failures(pair, settings, transactions))
+            writer = Writer(pair, producer, transactions, group, Failures(pair, settings, transactions), trail)
             at_end.callback(group.close)
             at_end.callback(transactions.abort)
         yield writer
 
 
-def _look(settings: ClientSettings, pair: Pair, trouble: Trouble) -> None:
+def _look(settings: ClientSettings, pair: Pair, trail: Trail, trouble: Trouble) -> None:
     """Find out who is refused, before he fences a writer whose right it is.
 
     Raises:
         InvalidConfig: the positions are another topic's.
+        StalePlan: they are those of another restore.
         KafkaException: there is no answer.
     """
     if not pair.target.is_there:
@@ -171,14 +187,15 @@ def _look(settings: ClientSettings, pair: Pair, trouble: Trouble) -> None:
     wanted = {"group.id": pair.group, "isolation.level": "read_uncommitted"}
     group = PositionGroup(lambda: Consumer({**settings.for_consumer(trouble), **wanted}))
     try:
-        for each in group.committed(pair.target.name, pair.target.partitions):
-            pair.position(each)
+        committed = group.committed(pair.target.name, pair.target.partitions)
     finally:
         group.close()
     trouble.forget()
+    if trail.is_left({each.partition: pair.position(each) for each in committed}):
+        raise overtaken(pair)
 
 
-def _producer(settings: ClientSettings, pair: Pair, trouble: Trouble) -> Producer:
+def _producer_settings(settings: ClientSettings, pair: Pair, trouble: Trouble) -> dict[str, Any]:
     ours = {
         "transactional.id": pair.transactional_id,
         "batch.size": min(_BATCH_BYTES, pair.target.max_message_bytes or _BATCH_BYTES),
@@ -186,4 +203,4 @@ def _producer(settings: ClientSettings, pair: Pair, trouble: Trouble) -> Produce
         "delivery.report.only.error": True,
         "logger": _NOBODY,
     }
-    return Producer({**settings.for_producer(trouble), **ours})
+    return {_TIMEOUT: _TIMEOUT_MS, **settings.for_producer(trouble), **ours}
