@@ -7,9 +7,10 @@ import multiprocessing
 import random
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource
@@ -17,8 +18,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from keptlog.cli import main
 from keptlog.errors import InvalidConfig, StalePlan
 from keptlog.home import new_id
-from keptlog.log.record import Header, NewRecord
+from keptlog.log.record import Header, NewRecord, Record
 from keptlog.log.reference import latest_values
+from keptlog.passes import restore
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.readers import Readers
 from keptlog.passes.restore import RestoreResult
@@ -31,6 +33,8 @@ from tests.broker.twins import COMPACTED, KEPT, PARTITIONS, Twins, updates
 from tests.in_process import in_process_engine
 
 KILLS = 6
+LOOKED_AT_SECONDS = 10
+"""So often a broker looks which transactions are open for too long."""
 HEADERS: tuple[tuple[Header, ...], ...] = ((), (("é", None), ("a", b""), ("a", b"\xff")))
 CLEANED_AT_ONCE = {"cleanup.policy": "compact", "segment.ms": "1", "delete.retention.ms": "3600000"}
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -258,6 +262,28 @@ def test_a_newer_restore_stops_an_older_one(twins: Twins, monkeypatch: pytest.Mo
     older = replace(restore_of(twins.store, twins.broker.bootstrap), progress=overtake)
     with pytest.raises(StalePlan, match="another restore of"):
         older.to_broker(twins.topic, twins.topic)
+    assert twins.there() == twins.here()
+
+
+def test_a_restore_that_reads_for_longer_than_the_broker_waits_goes_on_with_a_new_client(
+    twins: Twins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker fences its writer as it does one that a newer restore overtakes. That was told, and nobody went on."""
+    twins.create()
+    twins.append(*odd_records(90, seed=7))
+    small_transactions(monkeypatch, 30)
+    really, read = restore._records, []
+
+    def with_one_pause(tables: Iterable[pa.Table]) -> Iterator[Record]:
+        for record in really(tables):
+            read.append(record)
+            if len(read) == 45:
+                time.sleep(LOOKED_AT_SECONDS + 3)
+            yield record
+
+    monkeypatch.setattr(restore, "_records", with_one_pause)
+    slow = restore_of(twins.store, twins.broker.bootstrap, client={"transaction.timeout.ms": "2000"})
+    assert slow.to_broker(twins.topic, twins.topic).records == 90
     assert twins.there() == twins.here()
 
 
