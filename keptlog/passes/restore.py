@@ -41,19 +41,18 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
 from keptlog.log.holds import RESTORE_READER
 from keptlog.log.record import Record
-from keptlog.log.sections import cleaned_to
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.log.words.counted import counted
-from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.readers import Readers
+from keptlog.passes.restore_position import is_ahead, is_outdated, require_not_lost, require_ours
 from keptlog.progress import Progress
 from keptlog.sinks.kafka_broker.acceptance import COLUMNS, Acceptance
 from keptlog.sinks.kafka_broker.position import Pair, Position, Trail
 from keptlog.sinks.kafka_broker.target import Target, Targets
 from keptlog.sinks.kafka_broker.writer import Writer, open_writer
 from keptlog.storage.schema import from_arrow
-from keptlog.table.reading.readers import ReaderPosition, ReaderPositions, Registration
+from keptlog.table.reading.readers import ReaderPosition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,9 +60,6 @@ if TYPE_CHECKING:
     from keptlog.kafka_client.settings import ClientSettings
     from keptlog.table.reading.read import Reader
     from keptlog.table.store import LogStore
-
-Standing = tuple[Registration, ReaderPositions]
-"""Of the reader that a restore is: since when it is registered and what it missed, and how far it has come."""
 
 _logger = logging.getLogger(__name__)
 
@@ -155,9 +151,9 @@ class Restore:
         pair = Pair(topic, self.store.describe_topic(topic).id, target)
         with open_writer(self.settings, pair, done.trail) as writer:
             stored = writer.positions()
-            if any(each and _is_older(log, each) for log, each in zip(reader.logs, stored.values(), strict=True)):
-                # Another restore has ended meanwhile that had looked later.
+            if is_outdated(reader.logs, stored):
                 reader, seen_ms = self.store.reader(topic, own=True), self.clock()
+                _require_as_many(topic, len(reader.logs), target)
             new = [partition for partition, position in stored.items() if position is None]
             if not append_to_existing:
                 self._require_empty(target, new)
@@ -170,12 +166,12 @@ class Restore:
             # It says where it begins before anything is sent, and moves on only once all is there.
             self._require_not_forgotten(topic, target, [n for n in new if standing and standing[1].may_have_begun(n)])
             for log, position in zip(reader.logs, positions.values(), strict=True):
-                _require_ours(log, position)
+                require_ours(log, position)
                 if not skip_lost:
-                    _require_not_lost(log, position, seen_ms, standing)
+                    require_not_lost(log, position, seen_ms, standing)
             if not (is_created or done.commits):
                 self._require_taken(reader, {number: each.offset for number, each in positions.items()}, target)
-            ahead = any(_is_ahead(standing, number, position) for number, position in positions.items())
+            ahead = any(is_ahead(standing, number, position) for number, position in positions.items())
             # To start over is to speak for the target: only a commit with an offset in it tells whether one still may.
             writer.commit(positions if ahead else {partition: positions[partition] for partition in new})
             done.begin(reader.logs, positions)
@@ -230,12 +226,7 @@ class Restore:
         target = found or targets.find(name)
         if target is None:
             raise InvalidConfig(f"topic {name} was deleted while it was being created: leave it alone, and try again")
-        if target.partitions != described.partitions:
-            raise InvalidConfig(
-                f"topic {name} has {counted(target.partitions, 'partition')} and {topic} here has "
-                f"{described.partitions}: records keep their partitions, so choose another topic (--topic), or give it "
-                "as many"
-            )
+        _require_as_many(topic, described.partitions, target)
         if target.replaces_timestamps:
             raise InvalidConfig(
                 f"topic {name} has message.timestamp.type=LogAppendTime, which would replace every timestamp: set it "
@@ -294,6 +285,14 @@ class Restore:
         done.commit(sent, zero_timestamps + writer.zero_timestamps)
 
 
+def _require_as_many(topic: str, partitions: int, target: Target) -> None:
+    if target.partitions != partitions:
+        raise InvalidConfig(
+            f"topic {target.name} has {counted(target.partitions, 'partition')} and {topic} here has {partitions}: "
+            "records keep their partitions, so choose another topic (--topic), or give it as many"
+        )
+
+
 def _left(reader: Reader, current: Log, offset: int) -> int:
     """How many records there can be behind an offset of one log, and in the logs after it."""
     after = [log for log in reader.logs if log.topic_partition > current.topic_partition]
@@ -343,56 +342,3 @@ def _records(tables: Iterable[pa.Table]) -> Iterator[Record]:
     for table in tables:
         for start in range(0, table.num_rows, _ROWS_AT_ONCE):
             yield from from_arrow(table.slice(start, _ROWS_AT_ONCE).to_batches())
-
-
-def _require_ours(log: Log, position: Position) -> None:
-    """Refuse to go on in another log than the one that was sent up to the position."""
-    restored = f"{log.topic_partition} was restored up to offset {position.offset}"
-    truncated_to = log.truncations.end_below(position.offset, since=position.truncations)
-    if truncated_to is not None:
-        raise InvalidConfig(
-            f"{restored}, and was truncated to {truncated_to} since: what was read again from there on is not all in "
-            "the target; restore to another topic (--topic)"
-        )
-    if _is_older(log, position):
-        how = f"ends at {log.log_end_offset}" if position.offset > log.log_end_offset else "was not truncated yet"
-        raise InvalidConfig(
-            f"{restored} and {how} here: this is an older copy of it; restore to another topic (--topic)"
-        )
-
-
-def _is_older(log: Log, position: Position) -> bool:
-    """Whether a look at a log is from before the one that was sent up to the position."""
-    return position.offset > log.log_end_offset or position.truncations > log.truncations.count
-
-
-def _is_ahead(standing: Standing | None, partition: int, position: Position) -> bool:
-    """Whether the reader has not held all that lies behind a position of the target."""
-    return standing is not None and standing[1].may_be_beyond(partition, position.offset)
-
-
-def _require_not_lost(log: Log, position: Position, seen_ms: int, standing: Standing | None) -> None:
-    """Refuse to go on where that would leave what is deleted here, or skip what should be there."""
-    name = log.topic_partition
-    restored, partition = f"{name} was restored up to offset {position.offset}", name.partition
-    if position.as_of_ms is None:
-        return
-    if position.offset < log.log_start_offset:
-        raise InvalidConfig(
-            f"{restored} and begins at {log.log_start_offset} now: go on "
-            "without what lay between (--skip-lost), or restore to another topic (--topic)"
-        )
-    choice = "their keys would stay; restore to another topic (--topic), or accept that (--skip-lost)"
-    unheld_until_ms = seen_ms
-    if standing and not _is_ahead(standing, partition, position):
-        registration, _ = standing
-        unheld_until_ms = min(registration.added_ms, seen_ms)
-        gone = registration.missed_from(partition, position.offset)
-        if gone:
-            raise InvalidConfig(f"{restored}, and {gone.told(str(name))}: {choice}")
-    retention_ms = log.config.delete_retention_ms
-    if cleaned_to(log) > position.offset and unheld_until_ms > position.as_of_ms + retention_ms:
-        raise InvalidConfig(
-            f"{restored} as of {iso_time(position.as_of_ms)}, and for longer than delete.retention.ms={retention_ms} "
-            f"nothing waited for it: tombstones behind it may be gone since, and {choice}"
-        )

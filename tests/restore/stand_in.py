@@ -18,7 +18,7 @@ TARGET = Target("people", "id-there", 1, {"cleanup.policy": "delete", "max.messa
 
 @dataclass
 class Broker:
-    """What a target has got, and the group's offset as it was committed."""
+    """What a target has got, and the group's offset of partition 0 as it was committed."""
 
     sent: list[int] = field(default_factory=list)
     committed: Committed = field(default_factory=lambda: Committed("people", 0, -1001))
@@ -42,7 +42,7 @@ class StandIn:
         return len(self.written) >= self.broker.transaction_records
 
     def positions(self) -> dict[int, Position | None]:
-        return {0: self.pair.position(self.broker.committed)}
+        return {0: self.pair.position(self.broker.committed), **dict.fromkeys(range(1, self.pair.target.partitions))}
 
     def write(self, _partition: int, record: Record) -> None:
         self.written.append(record.offset)
@@ -53,5 +53,5 @@ class StandIn:
             raise StalePlan("another restore of this pair has begun")
         self.broker.sent += self.written
         self.written.clear()
-        for partition, position in positions.items():
-            self.broker.committed = self.pair.committed(partition, position)
+        if 0 in positions:
+            self.broker.committed = self.pair.committed(0, positions[0])
