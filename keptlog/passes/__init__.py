@@ -6,7 +6,7 @@ logs: ``marked``
 which logs        ``names``
 how they stand    ``observer`` (the one way to look), ``observable``, ``standings``, ``stored_files``
 what is checked   ``verify_pass``, ``verify``, ``check``, ``holders``
-readers, proofs   ``readers``, ``receipts``
+readers, proofs   ``readers``, ``reader_position``, ``receipts``
 who is told       ``watch`` (notify)
 
 Two folders use these, and imports only go down:

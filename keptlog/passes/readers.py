@@ -25,6 +25,7 @@ from keptlog.log.record import Record
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
 from keptlog.passes.names import require_topics
+from keptlog.passes.reader_position import missed_before, truncated_below
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.prefixes import READER_PREFIX
 from keptlog.table.metadata.state import LogState
@@ -192,7 +193,8 @@ class Readers:
         """Partition and record, from the reader's positions on, tombstones included; all partitions, or one.
 
         The positions move when the last record was taken, and not before: who stops gets the same again. So does who
-        keeps records back, and can't have them all taken: ``taken`` is called before the positions move.
+        keeps records back, and can't have them all taken: ``taken`` is called before the positions move. That somebody
+        has begun, where he has no position, is stored before he gets anything.
 
         Raises:
             InvalidConfig: there is no such reader.
@@ -206,12 +208,17 @@ class Readers:
         seen = self._look(topic)
         registration, stored = _standing_in(seen, name)
         logs = {log.topic_partition.partition: log for log in reader.logs}
-        # Who has committed nothing has no state that could be wrong.
+        # Who has neither begun nor committed anything has no state that could be wrong.
         stands = {number: (seen.states[number], stored.found[number]) for number in logs if number in stored.found}
         self._require_same_log(topic, name, stands)
         self._require_nothing_missed(topic, name, registration, stands)
 
         def records() -> Iterator[tuple[int, Record]]:
+            # Who stops at his first read has a state too: so that he begins is told before he gets anything.
+            for number, log in logs.items():
+                if log.segments and number not in stored.found:
+                    begins = ReaderPosition(0, log.truncations.count, has_begun=True)
+                    seen.files.write(name, registration, number, begins)
             for number, log in logs.items():
                 for read in reader.tables(log, stored.of(number)):
                     for record in from_arrow(read.to_batches()):
@@ -258,7 +265,7 @@ class Readers:
         told = [
             text
             for partition, (state, position) in sorted(stands.items())
-            if (text := _truncated(f"{topic}-{partition}", position, state))
+            if (text := truncated_below(f"{topic}-{partition}", position, state))
         ]
         if told:
             raise TombstonesMissed(
@@ -278,7 +285,7 @@ class Readers:
         told = [
             text
             for partition, (state, position) in sorted(stands.items())
-            if (text := _missed(f"{topic}-{partition}", registration, partition, position.offset, state))
+            if (text := missed_before(f"{topic}-{partition}", registration, partition, position, state))
         ]
         if told:
             raise TombstonesMissed(
@@ -348,25 +355,6 @@ def _standing_in(seen: TopicReaders, name: str) -> tuple[Registration, ReaderPos
     return registration, stored
 
 
-def _truncated(where: str, position: ReaderPosition, state: LogState) -> str | None:
-    """From where on it is another log than a reader has read up to his position; null if it is the same up to there."""
-    end_offset = state.truncations.end_below(position.offset, since=position.truncations)
-    told = f"it has read {where} up to offset {position.offset}, which was truncated to {end_offset} since"
-    return None if end_offset is None else told
-
-
-def _missed(where: str, registration: Registration, partition: int, position: int, state: LogState) -> str | None:
-    """What a reader at a position has missed of one log; null if nothing."""
-    gone = registration.missed_from(partition, position)
-    if gone:
-        return gone.told(where)
-    if 0 < position < state.log_start_offset:
-        return f"it is at offset {position} of {where}, whose records below {state.log_start_offset} were removed"
-    if position > state.log_end_offset:
-        return f"it is at offset {position} of {where}, which ends at {state.log_end_offset} now"
-    return None
-
-
 def _standing(log: Log, name: str, registration: Registration, stored: ReaderPositions, now_ms: int) -> ReaderStanding:
     partition = log.topic_partition.partition
     position = None if stored.problem else stored.found.get(partition)
@@ -374,7 +362,7 @@ def _standing(log: Log, name: str, registration: Registration, stored: ReaderPos
     holding = holdings[0] if holdings else None
     state = LogState(log.log_start_offset, log.log_end_offset, log.checkpoint, truncations=log.truncations)
     offset, where = stored.of(partition), str(log.topic_partition)
-    truncated = _truncated(where, position, state) if position else None
+    stands = position or registration.beginning(partition)
     return ReaderStanding(
         topic=log.topic_partition.topic,
         reader=name,
@@ -385,7 +373,7 @@ def _standing(log: Log, name: str, registration: Registration, stored: ReaderPos
         hold_max_ms=registration.hold_max_ms,
         holds_since_ms=holding.since_ms if holding else None,
         holds_until_ms=holding.until_ms if holding else None,
-        missed=truncated or _missed(where, registration, partition, offset, state),
+        missed=truncated_below(where, stands, state) or missed_before(where, registration, partition, stands, state),
         problem=stored.problem,
     )
 

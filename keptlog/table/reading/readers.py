@@ -9,8 +9,9 @@ moment, so it takes no commit: it is the *name* of a file, which says the partit
 written says as much as one that is whole; of several the furthest counts, so no position ever goes back, however many
 write at once. The others are deleted once the new one is durable; one that can't be does no harm.
 
-In the file stands how often the log had been truncated when it was read so far (``keptlog.log.truncations``). It is
-looked at only where that ever happened. A file that does not say it was written before the first time.
+In the file stands how often the log had been truncated when it was read so far (``keptlog.log.truncations``), and
+whether it is that of a first read, which has begun and may have ended anywhere. It is looked at only where the log was
+ever truncated, or has lost its head. A file that does not say how often was written before the first time.
 
 Whoever begins anew is registered anew. He gets another id, and with it another folder: what was there before, also of
 an earlier topic of the same name, is not his.
@@ -107,6 +108,8 @@ class ReaderPosition:
     """The next one to be read."""
     truncations: int = 0
     """How many the log had had when it was read so far."""
+    has_begun: bool = False
+    """Whether records from there on may have been handed out; told of the first read of all, which begins at 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,7 @@ class _Content:
     """What stands in the file of a position."""
 
     truncations: int = 0
+    has_begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,19 +187,19 @@ class PositionFiles:
     files: TableFiles
     location: str
 
-    def read(self, readers: Mapping[str, Registration], truncated: Collection[int] = ()) -> dict[str, ReaderPositions]:
+    def read(self, readers: Mapping[str, Registration], opened: Collection[int] = ()) -> dict[str, ReaderPositions]:
         """How far they have come: one listing for all. Who has no file stands nowhere.
 
-        Of the ``truncated`` partitions it opens the files too: how many truncations there had been is 0 of others.
+        Of some partitions the files are ``opened`` too: what stands in them is not known of others.
 
         Raises:
             StorageUnavailable: the storage can't be reached.
         """
         with reaching(f"positions below {self._all} can't be read"):
             try:
-                return self._with_truncations(readers, self._listed(readers), truncated)
+                return self._with_contents(readers, self._listed(readers), opened)
             except FileNotFoundError:  # its reader has moved on since it was listed
-                return self._with_truncations(readers, self._listed(readers), truncated)
+                return self._with_contents(readers, self._listed(readers), opened)
 
     def _listed(self, readers: Mapping[str, Registration]) -> dict[str, ReaderPositions]:
         folders = {self._folder(name, each): name for name, each in readers.items()}
@@ -208,25 +212,26 @@ class PositionFiles:
                 found[name] = _with_file(found[name], path, _FILE_NAME.fullmatch(file_name))
         return found
 
-    def _with_truncations(
-        self, readers: Mapping[str, Registration], listed: Mapping[str, ReaderPositions], truncated: Collection[int]
+    def _with_contents(
+        self, readers: Mapping[str, Registration], listed: Mapping[str, ReaderPositions], opened: Collection[int]
     ) -> dict[str, ReaderPositions]:
         """The same positions, with what stands in the files of some partitions; FileNotFoundError if one is gone."""
         counted: dict[str, ReaderPositions] = {}
         for name, positions in listed.items():
             found = dict(positions.found)
-            for partition in found.keys() & truncated:
+            for partition in found.keys() & opened:
                 path = self._folder(name, readers[name]) + _file_name(partition, found[partition].offset)
-                found[partition] = replace(found[partition], truncations=self._truncations_at(path))
+                content = self._content_at(path)
+                found[partition] = ReaderPosition(found[partition].offset, content.truncations, content.has_begun)
             counted[name] = replace(positions, found=found)
         return counted
 
-    def _truncations_at(self, path: str) -> int:
+    def _content_at(self, path: str) -> _Content:
         try:
-            return from_json(_Content, self.files.read_bytes(path).decode(), path, "position", "").truncations
+            return from_json(_Content, self.files.read_bytes(path).decode(), path, "position", "")
         except (LogCorrupt, UnicodeDecodeError):
-            # Too few let a reader start over; with too many he would go on in another log than he has read.
-            return 0
+            # Too few truncations let a reader start over; with too many he would go on in another log than he has read.
+            return _Content()
 
     def write(self, name: str, registration: Registration, partition: int, position: ReaderPosition) -> None:
         """Store a position durably; one that lies before what is stored changes nothing.
@@ -241,7 +246,7 @@ class PositionFiles:
         )
         folder = self._folder(name, registration)
         with reaching(f"the position of reader {name} can't be stored"):
-            content = to_json(_Content(position.truncations)).encode()
+            content = to_json(_Content(position.truncations, position.has_begun)).encode()
             self.files.write_bytes(f"{folder}{file_name}", content)
         self._drop_lower(folder, partition)
 
@@ -370,4 +375,5 @@ class TopicReaders:
 
     def positions(self, readers: Mapping[str, Registration]) -> dict[str, ReaderPositions]:
         """How far some of them have come; raises StorageUnavailable."""
-        return self.files.read(readers, [number for number, state in self.states.items() if state.truncations.count])
+        opened = [n for n, state in self.states.items() if state.truncations.count or state.log_start_offset]
+        return self.files.read(readers, opened)
