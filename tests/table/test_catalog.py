@@ -15,7 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.table.catalogs.catalog import open_catalog
 from tests.table.rest_server import rest_server
-from tests.table.stores import COMPACTED, TOPIC, append_each, create, store_at, store_over, values
+from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, create, store_at, store_over, values
 
 
 def test_a_home_that_does_not_exist_reads_as_empty_and_stays_away(tmp_path: Path) -> None:
@@ -100,6 +100,22 @@ def test_a_rest_catalog_of_the_configuration_that_a_process_begins_with_is_opene
             check=False,
         )
     assert told.stdout == f"{[TOPIC]}\n", told.stderr
+
+
+def test_a_topic_gets_no_folder_that_a_topic_of_another_catalog_has_although_that_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the deletion of the one destroys the other."""
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path / 'lake'}")
+    locations: list[str] = []
+    for name in ("staging", "production"):
+        monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / name}.db")
+        store = store_over(open_catalog(tmp_path))
+        locations.append(store.create_topic(TOPIC, 1, {}).location)
+    assert locations[1].startswith(f"{locations[0]}-")
+    store.delete_topic(TOPIC, NOW_MS)
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'staging'}.db")
+    assert store_over(open_catalog(tmp_path)).describe_topic(TOPIC).location == locations[0]
 
 
 def test_a_configured_catalog_that_makes_no_sense_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

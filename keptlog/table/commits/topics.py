@@ -25,12 +25,13 @@ from keptlog.log.given.given import whole_number
 from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.log.words.counted import counted
-from keptlog.table.catalogs.catalog import metadata_locations, usual_location, views_in
+from keptlog.table.catalogs.catalog import EmbeddedCatalog, metadata_locations, usual_location, views_in
 from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion
 from keptlog.table.commits.loading import topic_names
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.format import CURRENT, FORMAT_VERSION
 from keptlog.table.metadata.logs import config_of, raw_config
+from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.partitions import PARTITIONS, partition_count
 from keptlog.table.metadata.prefixes import CONFIG_PREFIX, DEFAULT_PREFIX
 from keptlog.table.metadata.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
@@ -233,12 +234,17 @@ class TopicCreation:
     def _location(self, catalog: Catalog, files: TableFiles, new_id: Callable[[], str]) -> str | None:
         """Where the table lies; null for the catalog's own choice.
 
-        Never where files of an earlier topic are left: they would be mixed with those of this one.
+        Never where files of an earlier topic are left: they would be mixed with those of this one. Below a warehouse
+        that other catalogs may have, nor where a table's metadata lies: it may be a topic of theirs without records.
+        Of a creation that was killed there is some too, which costs no more than a longer name.
         """
         location = usual_location(catalog, NAMESPACE, self.name)
         if location is None:
             return None
-        left = next(iter(left_behind(location, (each.path for each in files.list(location)))), None)
+        there = [each.path for each in files.list(location)]
+        is_shared = not isinstance(catalog, EmbeddedCatalog)
+        metadata = (path for path in there if is_shared and path.endswith(METADATA_ENDINGS))
+        left = next(iter([*left_behind(location, there), *metadata]), None)
         if left is None:
             return location
         elsewhere = f"{location}-{new_id()}"
