@@ -27,8 +27,10 @@ _TASK_FAILED = re.compile(f"{FAILED}(.*)")
 _PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception): .*)", re.MULTILINE)
 """The last line of a worker's own traceback, when it failed before or after the task."""
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
-_NO_PYTHON = re.compile(r'Cannot run program "([^"]*)"[^\n]*?\berror=(?:2|8|13|20),')
-"""No such file, one of another machine's kind, one that may not be run, or no folder where one must be."""
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]*)"[^\n]*?\berror(?:=|: )(?:2|8|13|20)\b')
+"""No such file, one of another machine's kind, one that may not be run, or no folder where one must be.
+
+Java 17 writes ``error=2, No such file …``, a newer one ``error: 2 (No such file …)``."""
 _OTHER_PYTHON = re.compile(r"\[PYTHON_VERSION_MISMATCH\] (.*?)(?:, PySpark|\. Please|$)", re.MULTILINE)
 _LOST = re.compile(
     r"(ExecutorLostFailure[^\n]*|FetchFailed[^\n]*|MetadataFetchFailed[^\n]*|executor heartbeat timed out[^\n]*"
@@ -36,7 +38,7 @@ _LOST = re.compile(
     r"|stopped SparkContext|INVALID_HANDLE\.SESSION[^\n]*|Answer from Java side is empty"
     r"|Error while sending or receiving"
     # A machine that has no room for one more process now: retry, no memory, too many files (two kinds), a full disk.
-    r"|Cannot run program \"[^\n]*?\berror=(?:11|12|23|24|28),[^\n]*)"
+    r"|Cannot run program \"[^\n]*?\berror(?:=|: )(?:11|12|23|24|28)\b[^\n]*)"
 )
 _JAVA_SAID = re.compile(r"^: (?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
 """The second line of what Py4J tells."""

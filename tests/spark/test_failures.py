@@ -149,6 +149,7 @@ def test_an_executor_that_used_more_memory_than_it_was_given_may_be_the_logs_fau
         "error=23, Too many open files in system",
         "error=24, Too many open files",
         "error=28, No space left on device",
+        "Exec failed, error: 24 (Too many open files)",
     ],
 )
 def test_a_machine_with_no_room_for_one_more_process_is_told_so_and_no_python_is_missed(why: str) -> None:
@@ -160,7 +161,13 @@ def test_a_machine_with_no_room_for_one_more_process_is_told_so_and_no_python_is
 
 
 @pytest.mark.parametrize(
-    "why", ["error=2, No such file or directory", "error=8, Exec format error", "error=13, Permission denied"]
+    "why",
+    [
+        "error=2, No such file or directory",
+        "error=8, Exec format error",
+        "error=13, Permission denied",
+        "Exec failed, error: 2 (No such file or directory)",
+    ],
 )
 def test_a_python_that_is_not_there_or_can_not_be_run_is_to_be_named(why: str) -> None:
     text = f'{_ABORTED}stage 0.0: java.io.IOException: Cannot run program "python9" (in directory "."): {why}'
