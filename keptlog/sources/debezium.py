@@ -103,7 +103,7 @@ class ChangeEvents:
         if key is not None and self.key_fields:
             raise InvalidRecord("the event has a key of its own, which --key-field would put aside: leave that out")
         record = NewRecord(
-            key=self._key_of(change.image) if key is None else key,
+            key=self._key_of(change) if key is None else key,
             value=None if change.is_delete else _image_bytes(change.image),
             timestamp_ms=self._time_of(*change.times, around.get("timestamp"), around.get("ts")),
             headers=_headers(around.get("headers")),
@@ -123,8 +123,14 @@ class ChangeEvents:
     def _old_key(self, change: _Change) -> bytes | None:
         """The key that a row had before an update; null if the event does not tell."""
         row = _parsed(change.earlier)
-        is_told = isinstance(row, dict) and all(name in row for name in self.key_fields)
-        return _json_bytes({name: row[name] for name in self.key_fields}) if is_told else None
+        if not isinstance(row, dict) or not all(name in row for name in self.key_fields) or self._untold(row):
+            return None
+        return _json_bytes({name: row[name] for name in self.key_fields})
+
+    def _untold(self, row: Mapping[str, Any]) -> list[str]:
+        """Columns of the key whose values the database did not tell: a null in their place is none of the row's."""
+        lacking = self.placeholders.lacking({name: row[name] for name in self.key_fields})
+        return [name for name in self.key_fields if row[name] is None or name in lacking]
 
     def _second_delete(self, key: bytes | None, around: Mapping[str, Any]) -> Sequence[NewRecord]:
         """A null value: Debezium's own after a delete, or one that stands alone."""
@@ -144,19 +150,24 @@ class ChangeEvents:
         time_ms = self._time_of(around.get("timestamp"), around.get("ts"))
         return (NewRecord(key, None, time_ms, headers=_headers(around.get("headers"))),)
 
-    def _key_of(self, image: Any) -> bytes | None:
+    def _key_of(self, change: _Change) -> bytes | None:
         """A key of the columns in ``key_fields``, as Debezium would make it."""
         if not self.key_fields:
             raise InvalidRecord(
                 "the event has no key: name the columns of the primary key (--key-field id), or write the keys too, "
                 "for example with kcat -J"
             )
-        row = _parsed(image)
+        row = _parsed(change.image)
         if not isinstance(row, dict):
             raise InvalidRecord(f"the key can't be taken from a row that is {kind_of(row)}: write the keys too")
         missing = [name for name in self.key_fields if name not in row]
         if missing:
             raise InvalidRecord(f"the row has no {missing[0]!r} for the key: it has {', '.join(row)}")
+        if change.is_delete and (untold := self._untold(row)):
+            raise InvalidRecord(
+                f"the event deletes a row without telling its {untold[0]!r}, so nobody knows which key goes: name the "
+                "columns of the primary key (--key-field), or let the database tell whole rows (REPLICA IDENTITY FULL)"
+            )
         return _json_bytes({name: row[name] for name in self.key_fields})
 
     def _time_of(self, *candidates: Any) -> int:

@@ -11,6 +11,7 @@ from keptlog.errors import InvalidRecord
 from keptlog.log.record import NewRecord
 from keptlog.sources.change_tables import TableChoice
 from keptlog.sources.debezium import ChangeEvents
+from keptlog.sources.unavailable import PLACEHOLDER
 
 NOW_MS = 1_700_000_000_000
 ADA = {"id": 1004, "name": "Ada ä", "balance": 1.5}
@@ -193,12 +194,20 @@ def test_what_is_no_change_of_a_row_is_refused_with_what_to_do(line: Any, messag
     assert message in str(caught.value)
 
 
+def test_what_an_update_does_not_tell_of_the_row_before_is_no_other_key() -> None:
+    before = {"id": 7, "email": None}
+    [record] = parsed(event("u", before=before, after=before | {"email": "a@x"}), key_fields=("email",))
+    assert (record.key, record.value is None) == (b'{"email":"a@x"}', False)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         (event("c", after={"name": "n"}), "the row has no 'id' for the key: it has name"),
         (event("d"), "the key can't be taken from a row that is null"),
         (event("c", after="text"), "the key can't be taken from a row that is a string"),
+        (event("d", before={"id": None, "pk": 7}), "the event deletes a row without telling its 'id', so nobody knows"),
+        (event("d", before={"id": PLACEHOLDER}), "(REPLICA IDENTITY FULL)"),
     ],
 )
 def test_a_row_without_the_columns_of_the_key_is_refused(line: Any, message: str) -> None:
