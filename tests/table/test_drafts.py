@@ -117,6 +117,17 @@ def test_half_a_receipt_without_a_journal_is_sealed_as_it_is_once_it_is_older_th
     assert store.purge(TOPIC, clock_ms() + 3 * DAY_MS).unreadable == ()
 
 
+def test_two_drafts_that_are_empty_are_sealed_each(tmp_path: Path, store: LogStore) -> None:
+    """What a full disk leaves; sealed under one id, the second was deleted with nothing that tells of it."""
+    for name in ("one", "other"):
+        folder = Path(store.describe_topic(TOPIC).location.removeprefix("file://")) / "metadata" / "receipts"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.json").write_bytes(b"")
+    store.purge(TOPIC, clock_ms() + 2 * DAY_MS)
+    assert list(folder.glob("*.json")) == []
+    assert len([each for each in sealed(tmp_path / "chain") if each["id"].startswith("unreadable-")]) == 2
+
+
 def test_half_a_receipt_whose_journal_is_still_there_waits_for_it_to_be_written_again(
     tmp_path: Path, store: LogStore
 ) -> None:

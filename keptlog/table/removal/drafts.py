@@ -153,7 +153,7 @@ def seal_drafts(
             if path not in given_up_at_ms:
                 unreadable.append(f"{error}; {_LEFT}")
                 continue
-            drafts[path] = _unreadable_draft(topic, files.read_bytes(path), given_up_at_ms[path])
+            drafts[path] = _unreadable_draft(topic, path, files.read_bytes(path), given_up_at_ms[path])
             unreadable.append(f"{error}; it is sealed as it is, in receipt {drafts[path].id}")
     ids = tuple(draft.id for draft in drafts.values())
     why = why_not_sealed(list(drafts.values()), seal) if ids else ""
@@ -173,9 +173,11 @@ def given_up_drafts(location: str, old: Iterable[str], journals: Iterable[str], 
     return {path: now_ms for path in drafts_among(location, old) if id_of(path) not in coming}
 
 
-def _unreadable_draft(topic: str, content: bytes, at_ms: int) -> Draft:
+def _unreadable_draft(topic: str, path: str, content: bytes, at_ms: int) -> Draft:
+    """By its place and content: it is sealed once, and so is another one that is as empty."""
     text = content.decode("ascii", "backslashreplace")
-    return Draft(f"unreadable-{zlib.crc32(content):08x}", PURGE, at_ms, {"topic": topic, "unreadable": text})
+    checksum = zlib.crc32(content, zlib.crc32(path.encode()))
+    return Draft(f"unreadable-{checksum:08x}", PURGE, at_ms, {"topic": topic, "unreadable": text})
 
 
 def why_not_sealed(drafts: Sequence[Draft], seal: Seal | None) -> str:
