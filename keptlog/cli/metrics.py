@@ -223,9 +223,10 @@ def _logs(overview: Overview) -> Logs:
 
 def _ticks(home: Path) -> list[Tick]:
     try:
-        return [Tick(each.sensors, each.at_ms) for each in last_ticks(home)]
-    except KeptlogError:  # which the look has told of
+        ticks = last_ticks(home)
+    except KeptlogError:  # which the look has told of, as of each that can't be read
         return []
+    return [Tick(each.sensors, each.at_ms) for each in ticks if not isinstance(each, KeptlogError)]
 
 
 def _lags(scan: LagScan) -> dict[TopicPartition, SourceLag]:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from keptlog.errors import LogCorrupt, StorageUnavailable
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.folders import NOT_THERE
 from keptlog.notify.folder import FOLDER
 from keptlog.regular_file import read_file
@@ -45,20 +45,22 @@ def leave_tick(home: Path, mount: str, now_ms: int, interval_ms: int) -> None:
         )
 
 
-def last_ticks(home: Path) -> list[LastTick]:
-    """What was left, one a mount.
+def last_ticks(home: Path) -> list[LastTick | KeptlogError]:
+    """What was left, one a mount; of a mount whose file can't be read or understood the error.
 
     Raises:
-        LogCorrupt: one of them can't be understood, so that nobody knows.
-        StorageUnavailable: they can't be read.
+        StorageUnavailable: the folder can't be read.
     """
     try:
-        return [_last_tick(path, name[1]) for path in _files(home / FOLDER) if (name := _FILE.fullmatch(path.name))]
+        names = [(path, name[1]) for path in _files(home / FOLDER) if (name := _FILE.fullmatch(path.name))]
     except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise StorageUnavailable(
-            f"{error.filename or home / FOLDER} can't be read ({why}): whether sensors tick is not known"
-        ) from None
+        raise _unreadable(home / FOLDER, error) from None
+    return [_last_tick(path, mount) for path, mount in names]
+
+
+def _unreadable(path: Path, error: OSError) -> StorageUnavailable:
+    why = error.strerror or type(error).__name__
+    return StorageUnavailable(f"{error.filename or path} can't be read ({why}): whether sensors tick is not known")
 
 
 def _files(folder: Path) -> list[Path]:
@@ -68,10 +70,14 @@ def _files(folder: Path) -> list[Path]:
         return []
 
 
-def _last_tick(path: Path, mount: str) -> LastTick:
-    content = read_file(path)
+def _last_tick(path: Path, mount: str) -> LastTick | KeptlogError:
     try:
-        told = json.loads(content)
-        return LastTick(f"the cleaning sensors of {mount}", int(told["at_ms"]), int(told["interval_ms"]))
+        told = json.loads(read_file(path))
+        at_ms, interval_ms = told["at_ms"], told["interval_ms"]
+        if type(at_ms) is type(interval_ms) is int:
+            return LastTick(f"the cleaning sensors of {mount}", at_ms, interval_ms)
+    except OSError as error:
+        return _unreadable(path, error)
     except (ValueError, LookupError, TypeError):
-        raise LogCorrupt(f"{path} is damaged: whether sensors tick is not known before the next tick") from None
+        pass
+    return LogCorrupt(f"{path} is damaged: whether sensors tick is not known before the next tick")

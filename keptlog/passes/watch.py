@@ -305,13 +305,17 @@ def check_evidence(home: Path, seen: Overview) -> Evidence:
 
 
 def tick_evidence(home: Path, now_ms: int, limits: Thresholds) -> Evidence:
-    """Whether sensors tick that have ticked before."""
+    """Whether sensors tick that have ticked before. A mount of which nobody knows hides no other one."""
     try:
         ticks = last_ticks(home)
     except KeptlogError as error:
         return unknown_evidence(Matter.SENSORS, str(error))
-    told = [silence_condition(each.sensors, each.at_ms, each.interval_ms, now_ms, limits) for each in ticks]
+    damage = [str(each) for each in ticks if isinstance(each, KeptlogError)]
+    known = [each for each in ticks if not isinstance(each, KeptlogError)]
+    told = [silence_condition(each.sensors, each.at_ms, each.interval_ms, now_ms, limits) for each in known]
     found: list[Condition] = [each for each in told if each]
+    if damage:
+        return unknown_evidence(Matter.SENSORS, "; ".join(damage))._replace(conditions=found)
     return Evidence(found, {Matter.SENSORS: {_NO_TOPIC}})
 
 

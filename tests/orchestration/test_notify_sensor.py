@@ -13,7 +13,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.ingest import lag
 from keptlog.notify.checks import checks_file, leave_checks
-from keptlog.notify.ticks import last_ticks
+from keptlog.notify.ticks import LastTick, last_ticks
 from keptlog.passes.clean import Cleaner
 from keptlog.table.metadata.logs import ObservedTopic
 from keptlog.table.store import LogStore
@@ -271,7 +271,8 @@ def test_every_cleaning_sensor_leaves_its_tick_in_the_home(world: World) -> None
     for sensor in CLEAN_SENSORS:
         world.now_ms += MINUTE_MS
         world.tick(sensor)
-        (left,) = last_ticks(world.path) or []
+        (left,) = last_ticks(world.path)
+        assert isinstance(left, LastTick)
         assert (left.sensors, left.at_ms, left.interval_ms) == (
             "the cleaning sensors of keptlog",
             world.now_ms,
