@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, name_of, told_numbers, verify_chain
 from keptlog.receipts.key_files import public_keys
+from keptlog.receipts.receipt import Head
 from keptlog.table.chain.receipt_verification import newest_put_back, verify_receipts
 from keptlog.table.chain.sealed_receipts import SealedReceipts
 from keptlog.table.removal.journal import id_of
@@ -157,7 +158,8 @@ class Receipts(Generic[Chain]):
         A folder with an earlier export of the same chain gets what came since.
 
         Raises:
-            InvalidConfig: the folder has another receipt of the same name; nothing of that is overwritten.
+            InvalidConfig: the folder has another receipt of the same name, or a head that this chain has lost;
+                nothing of that is overwritten.
             LogCorrupt: at the end, if some can't be read; says which.
         """
         folder = Path(folder)
@@ -165,9 +167,14 @@ class Receipts(Generic[Chain]):
         head = self.chain.head()
         if head is None:
             return 0
+        there = _head_in(folder)
+        if there and there.sequence > head.sequence:
+            raise _lost(folder, there)
         count = 0
         try:
             for receipt in self.chain.receipts():
+                if there and receipt.sequence == there.sequence and receipt.sha256 != there.sha256:
+                    raise _lost(folder, there)
                 if receipt.sequence <= head.sequence:  # others may seal meanwhile
                     _put(folder / name_of(receipt), receipt.to_bytes())
                     count += 1
@@ -185,3 +192,18 @@ def _put(path: Path, content: bytes) -> None:
         raise InvalidConfig(
             f"{path} is there, and is not what this home's chain has: export into another folder, and keep that one"
         )
+
+
+def _head_in(folder: Path) -> Head | None:
+    """The head of an earlier export; null if there is none, or none that can be read, which is written anew."""
+    try:
+        return Head.of((folder / HEAD_FILE).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _lost(folder: Path, there: Head) -> InvalidConfig:
+    return InvalidConfig(
+        f"{folder / HEAD_FILE} tells of receipt {there.sequence}, which this home's chain has lost or has another one "
+        "for: its catalog was put back. Export into another folder, and keep that one: it alone shows what is missing"
+    )

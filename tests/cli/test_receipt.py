@@ -258,6 +258,22 @@ def test_an_export_goes_on_where_an_earlier_one_ended_and_overwrites_nothing(sea
     assert path.read_bytes() == b"{}"
 
 
+@pytest.mark.parametrize("sealed_anew", [0, 1, 2], ids=["shorter", "as long", "longer"])
+def test_an_export_keeps_the_head_of_a_chain_that_was_put_back(sealed: Terminal, sealed_anew: int) -> None:
+    """It is the only witness of what is missing."""
+    home, head = sealed.folder / "home", sealed.folder / "export/head.json"
+    backup = (home / "catalog.db").read_bytes()
+    open_home(home).receipts.chain.append([Draft("lost", "purge", 0, {"topic": "users"})])
+    assert sealed.run("export", "export").returncode == 0
+    newest = head.read_bytes()
+    (home / "catalog.db").write_bytes(backup)
+    for number in range(sealed_anew):
+        open_home(home).receipts.chain.append([Draft(f"anew-{number}", "purge", 0, {"topic": "users"})])
+    said = sealed.run("export", "export")
+    assert (said.returncode, head.read_bytes()) == (2, newest)
+    assert "tells of receipt 4, which this home's chain has lost or has another one for" in said.stderr
+
+
 def test_purges_and_deletions_of_topics_leave_receipts_that_outlive_them(terminal: Terminal) -> None:
     home = open_home(terminal.folder / "home")
     home.create_topic("users", config={"cleanup.policy": "delete", "file.delete.delay.ms": "0"})
