@@ -107,6 +107,17 @@ def test_of_several_keys_all_are_waited_for(world: World) -> None:
     assert sorted(erasure.end_offset_of(0, each) or 0 for each in erasure.key_hashes) == [3, 4]
 
 
+def test_a_request_that_waits_for_its_source_is_not_made_one_to_erase_here_under_its_id(world: World) -> None:
+    """It was told as asked for before, and nobody dropped anything."""
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+    said = "topic users: request r1 was not made to erase here; give this one another id"
+    assert {topic: str(error) for topic, error in world.ask(is_here=True).failed.items()} == {"users": said}
+    assert world.ask(id="r2", is_here=True).failed == {}
+    assert [key for _, key, _ in world.records()] == [OTHER]
+
+
 def test_here_drops_every_record_below_the_log_end_of_the_moment(world: World) -> None:
     world.create()
     world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)

@@ -181,6 +181,10 @@ class TopicErasure:
             raise InvalidConfig(
                 f"topic {self.topic.name}: request {erasure.id} was made for other keys; give this one another id"
             )
+        if self.request.is_here and erasure.way != ErasureWay.HERE:
+            raise InvalidConfig(
+                f"topic {self.topic.name}: request {erasure.id} was not made to erase here; give this one another id"
+            )
 
     def _kept(self) -> list[Hindrance]:
         """Tags and branches that keep what there is now, whatever becomes of it."""
