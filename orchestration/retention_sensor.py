@@ -8,9 +8,9 @@ What a run is retaining already, or waits to, is not asked for again: its key wo
 slower of two runs over one log fails. A run takes so many logs. Those that could not be retained lately come last: a
 large topic whose storage refuses each commit would else take all places of each run.
 
-Runs that failed are part of the key, as Dagster starts a key once: what they left is asked for again at the next tick.
-Kafka does the same at each of its checks. A run that somebody has cancelled is no part of the key: what it left waits
-until the hour is over.
+Dagster starts a key once. So runs that died, or that an outage has stopped, are part of the key: what they left is
+asked for again at the next tick. A run that somebody has cancelled is no part of it, nor is one that could not retain
+a log for what is wrong with it: what these left waits until the hour is over.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from collections import defaultdict
 
 import dagster as dg
 
+from keptlog.dagster.assets.long_tags import tag_text
 from keptlog.dagster.assets.mount import MountCall, Tick
+from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG
 from keptlog.dagster.orchestration.automation import LONGEST_SECONDS, Automation
 from keptlog.dagster.orchestration.in_flight import (
     RETENTION_JOB_NAME,
@@ -105,7 +107,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
             waiting += slow_cleans(own, records, seen.locations)[:_TOLD]
         return dg.SensorResult(skip_reason="; ".join([*waiting, *_unseen(seen)]))
     names = [str(each) for each in topic_partitions]
-    states = [f"{seen.locations[each.topic]}#{_failed_ids(stopped[str(each)])}" for each in topic_partitions]
+    states = [f"{seen.locations[each.topic]}#{_blameless_ids(stopped[str(each)])}" for each in topic_partitions]
     request = dg.RunRequest(
         run_key=run_key(Trigger.RETENTION.value, names, states, seen.now_ms),
         run_config={"ops": {"remove_old_segments": {"config": {"logs": names}}}},
@@ -130,5 +132,7 @@ def _recently_stopped(own: OwnRuns) -> dict[str, list[dg.DagsterRun]]:
     return stopped
 
 
-def _failed_ids(stopped: list[dg.DagsterRun]) -> list[str]:
-    return sorted(run.run_id for run in stopped if run.status is dg.DagsterRunStatus.FAILURE)
+def _blameless_ids(stopped: list[dg.DagsterRun]) -> list[str]:
+    """Of the runs that failed through no fault of a log."""
+    failed = (run for run in stopped if run.status is dg.DagsterRunStatus.FAILURE)
+    return sorted(run.run_id for run in failed if OUTAGE_TAG in run.tags or not tag_text(run.tags, FAILED_TAG))
