@@ -118,6 +118,23 @@ def test_a_topic_gets_no_folder_that_a_topic_of_another_catalog_has_although_tha
     assert store_over(open_catalog(tmp_path)).describe_topic(TOPIC).location == locations[0]
 
 
+def test_the_endpoint_of_the_environment_is_that_of_all_clients_of_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """boto3 takes it from there, and Arrow does not: records would go to the public bucket of the same name."""
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", "s3://lake/keptlog")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    assert open_catalog(tmp_path).properties["s3.endpoint"] == "http://127.0.0.1:1"
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:2")
+    assert open_catalog(tmp_path).properties["s3.endpoint"] == "http://127.0.0.1:2"
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    assert "s3.endpoint" not in open_catalog(tmp_path).properties
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "false")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__S3__ENDPOINT", "http://127.0.0.1:3")
+    assert open_catalog(tmp_path).properties["s3.endpoint"] == "http://127.0.0.1:3"
+
+
 def test_a_configured_catalog_that_makes_no_sense_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "pigeon")
     with pytest.raises(InvalidConfig, match="pigeon"):

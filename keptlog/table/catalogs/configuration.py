@@ -30,6 +30,7 @@ _NO_PORT = re.compile(r"[^/?@:\[\]]+:(?!\d*([/?]|$))[^/?@]*([/?][^@]*)?$")
 _RELATIVE = re.compile(r"(file:(//)?)?(?!/|[A-Za-z][\w+.-]*:)")
 _IN_MEMORY = re.compile(r"sqlite(\+\w+)?://(/(:memory:|file::memory:.*|file:.*[?&]mode=memory.*)?)?(\?.*)?$")
 """A database of SQLite that ends with its process."""
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _WEB = ("http://", "https://")
 _DATABASES = ("sqlite", "postgresql")
 _KINDS = {"http": "rest"} | dict.fromkeys(_DATABASES, "sql")
@@ -82,6 +83,7 @@ def catalog_settings() -> dict[str, Any] | None:
         require_no_password_told(configured)
         _require_lasting(configured)
         _require_whole_warehouse(configured)
+        return _with_endpoint(configured)
     return configured
 
 
@@ -128,6 +130,16 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
             "the password in its uri has an @ in it, so that nobody can tell where it ends: write %40 for @, "
             "%2F for /, %3A for : and %25 for %"
         )
+
+
+def _with_endpoint(properties: dict[str, Any]) -> dict[str, Any]:
+    """The same, with the S3 endpoint of the environment where none is configured: boto3 knows it, and Arrow does not.
+
+    Records would go to another store than the one that is looked at.
+    """
+    is_ignored = os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true"
+    endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
+    return properties if endpoint is None or is_ignored else {"s3.endpoint": endpoint} | properties
 
 
 def _require_lasting(properties: Mapping[str, Any]) -> None:
