@@ -373,3 +373,23 @@ def test_what_was_written_over_a_receipt_in_storage_is_found(tmp_path: Path) -> 
     newest.write_text(json.dumps(content))
     (finding,) = [each for each in check(chain).findings if each.flaw is Flaw.DAMAGED]
     assert newest.name in finding.text
+
+
+def test_two_catalogs_with_one_warehouse_leave_each_other_their_chains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both chains lie in one folder. The first receipt of the second catalog deleted the table of the first."""
+    monkeypatch.setattr(receipt_chain, "KEPT_SNAPSHOTS", 2)
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path / 'lake'}")
+    chains = []
+    for name in ("staging", "production"):
+        monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / name}.db")
+        chains.append(chain_over(open_catalog(tmp_path)))
+    chains[0].append([draft(0)])
+    for number in range(1, 30):
+        chains[1].append([draft(number)])
+    chains[0].append([draft(30)])
+    assert [ids(each) for each in chains] == [["draft-0", "draft-30"], [f"draft-{number}" for number in range(1, 30)]]
+    for each in chains:
+        # Whose the others are nobody can tell: they are named, and none of the own ones is missing.
+        assert {finding.flaw for finding in check(each).findings} == {Flaw.PUT_BACK}

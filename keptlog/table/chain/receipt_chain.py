@@ -23,6 +23,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from pyiceberg.catalog import WAREHOUSE_LOCATION, Catalog, MetastoreCatalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
@@ -58,6 +59,8 @@ from keptlog.table.metadata.change import OPERATION, Change
 from keptlog.table.metadata.format import CURRENT, FORMAT_VERSION
 from keptlog.table.metadata.lineage import COMMIT_ID, summary_of
 from keptlog.table.metadata.manifests import FileChange
+from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import comparable
 from keptlog.table.metadata.schema import GENERAL_PROPERTIES
 from keptlog.table.namespaces import RECEIPTS
@@ -320,15 +323,25 @@ def _old_heads(files: TableFiles, table: Table, oldest_ms: int) -> list[str]:
 
 
 def _old_metadata(metadata: Sequence[StoredFile], table: Table, oldest_ms: int) -> list[str]:
-    """Metadata that nothing refers to."""
+    """Metadata that nothing refers to.
+
+    Another catalog below the same warehouse has its chain in the same folder, and of its files none goes: nobody can
+    tell whose a manifest list is, so there they all stay.
+    """
     needed = _metadata_files(table) | _manifest_lists(table.metadata.snapshots)
-    return [
-        file.path
-        for file in metadata
-        if file.modified_ms < oldest_ms
-        and comparable(file.path) not in needed
-        and _is_of_a_commit(file.path.rpartition("/")[2])
-    ]
+    loose = [each for each in metadata if comparable(each.path) not in needed]
+    uuids = {each.path: _uuid_in(table, each.path) for each in loose if each.path.endswith(METADATA_ENDINGS)}
+    own = table.metadata.table_uuid
+    if any(uuid not in {None, own} for uuid in uuids.values()):
+        loose = [each for each in loose if uuids.get(each.path) == own]
+    old = (each.path for each in loose if each.modified_ms < oldest_ms)
+    return [path for path in old if _is_of_a_commit(path.rpartition("/")[2])]
+
+
+def _uuid_in(table: Table, path: str) -> UUID | None:
+    """Whose metadata a file has; null where that can't be read."""
+    metadata = whole_metadata(table.io, path)
+    return metadata.table_uuid if metadata else None
 
 
 def _is_of_a_commit(name: str) -> bool:
