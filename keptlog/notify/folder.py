@@ -63,7 +63,7 @@ class NotifyFolder:
             require_entry(self.home)
             why = error.strerror or type(error).__name__
             raise StorageUnavailable(
-                f"{error.filename or self.path} can't be read or written ({why}), so it is not known what was told "
+                f"{error.filename or self.path} can't be read or written ({why}), so it is not known what was told, "
                 "and nothing is sent: mend that, or set KEPTLOG_HOME to a folder that can be written"
             ) from None
 

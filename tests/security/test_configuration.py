@@ -20,7 +20,7 @@ from tests.security.test_errors import CATALOG, refusing_server, said_by
 
 SECRET = "planted-secret"  # noqa: S105  # nobody's
 SECRETS = {"the secret": SECRET}
-GOOD = "catalog:\n  keptlog:\n    type: sql\n    uri: sqlite://\n    warehouse: /lake\n"
+GOOD = "catalog:\n  keptlog:\n    type: sql\n    uri: sqlite:///{folder}/catalog.db\n    warehouse: /lake\n"
 NO_YAML = {
     "a tab": (f"catalog:\n  keptlog:\n\turi: postgresql://u:{SECRET}@h/db\n", "line 3 can't be read as YAML"),
     "in braces": (f"catalog: {{keptlog: {{token: {SECRET}}}}}\n", "line 1 can't be read as YAML"),
@@ -188,7 +188,7 @@ def test_a_configuration_file_with_a_secret_that_others_can_read_is_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, mode: int, content: str, warnings: int
 ) -> None:
     file = tmp_path / ".pyiceberg.yaml"
-    file.write_text(content)
+    file.write_text(content.format(folder=tmp_path))
     file.chmod(mode)
 
     with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.WARNING):
