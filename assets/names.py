@@ -31,15 +31,13 @@ class AssetKeys:
     def of(self, topic: str, section: Section) -> dg.AssetKey:
         """One of a topic's assets: as delivered where the translator has no name for it, which costs no other topic."""
         try:
-            key = self.translator.get_asset_key(topic, section)
+            return self.translated(topic, section)
         except Exception:  # noqa: BLE001  # it is the project's own; who loads the definitions says so
-            key = AS_DELIVERED.get_asset_key(topic, section)
-        return key.with_prefix(self.prefix)
+            return AS_DELIVERED.get_asset_key(topic, section).with_prefix(self.prefix)
 
-    def require_named(self, topic: str) -> None:
-        """Raise what the translator raises of this topic."""
-        for section in Section:
-            self.translator.get_asset_key(topic, section)
+    def translated(self, topic: str, section: Section) -> dg.AssetKey:
+        """The same; raises what the translator raises."""
+        return self.translator.get_asset_key(topic, section).with_prefix(self.prefix)
 
     def source(self, topic: str) -> dg.AssetKey:
         """The topic of a broker that a topic here is ingested from; ``topic`` is its name here."""

@@ -96,13 +96,13 @@ def _unfit(mount: Mount, topics: Sequence[AssetTopic]) -> dict[str, str]:
         except dg.DagsterInvalidDefinitionError as error:
             unfit[topic.name] = as_markdown(first_line(error))
             continue
+        sections = [each for each in Section if topic.source or each is not Section.SOURCE]
         try:
-            mount.keys.require_named(topic.name)
+            keys = [mount.keys.translated(topic.name, each) for each in sections]
         except Exception as error:  # noqa: BLE001  # it is the project's own
             unnamed.append(error)
             unfit[topic.name] = f"the translator raises {type(error).__name__} of its name"
             continue
-        keys = {mount.keys.of(topic.name, section) for section in Section}
         other = next((taken[key] for key in keys if key in taken), None)
         if other:
             unfit[topic.name] = f"the translator gives it an asset key of {other}"
