@@ -1,7 +1,7 @@
 """Which dirty sections Dagster was told of, and as what: a tick tells of those that have changed since.
 
-A tick tells a few. So those come first that nobody was told of, or that were told of longest ago, and of these the ones
-whose mark has come or gone: twenty busy logs keep no other one from being told.
+A tick tells a few. First come those whose mark has come or gone, then those that nobody was told of or was told of
+longest ago: twenty busy logs keep no other one from being told.
 
 One home may be mounted twice, each time with assets of its own. So it is remembered mount by mount.
 """
