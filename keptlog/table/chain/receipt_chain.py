@@ -330,12 +330,14 @@ def _old_metadata(metadata: Sequence[StoredFile], table: Table, oldest_ms: int) 
     """
     needed = _metadata_files(table) | _manifest_lists(table.metadata.snapshots)
     loose = [each for each in metadata if comparable(each.path) not in needed]
+    old = [each for each in loose if each.modified_ms < oldest_ms and _is_of_a_commit(each.path.rpartition("/")[2])]
+    if not old:
+        return []
     uuids = {each.path: _uuid_in(table, each.path) for each in loose if each.path.endswith(METADATA_ENDINGS)}
     own = table.metadata.table_uuid
     if any(uuid not in {None, own} for uuid in uuids.values()):
-        loose = [each for each in loose if uuids.get(each.path) == own]
-    old = (each.path for each in loose if each.modified_ms < oldest_ms)
-    return [path for path in old if _is_of_a_commit(path.rpartition("/")[2])]
+        old = [each for each in old if uuids.get(each.path) == own]
+    return [each.path for each in old]
 
 
 def _uuid_in(table: Table, path: str) -> UUID | None:
