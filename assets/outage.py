@@ -15,7 +15,8 @@ from typing import Any
 import dagster as dg
 
 from keptlog.dagster.resources.log_store import LogStoreResource
-from keptlog.errors import CommitStateUnknown, InvalidConfig, KeptlogError, StorageUnavailable, first_line
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
+from keptlog.passes.landing import NO_ANSWER
 
 FAILED_TAG = "keptlog/failed"
 """On a run: the topic-partitions that it could not clean, ingest, or retain; else those that it
@@ -26,8 +27,6 @@ TOLD_BY_TAG = "keptlog/told_by"
 """On a run of which tags tell: its own id, and their names. One that is executed again begins with those of the one
 before."""
 _LONGEST_REASON = 500
-_DOWN = (StorageUnavailable, CommitStateUnknown)
-"""What is raised where catalog or storage do not answer; in the second case something was sent to them."""
 
 Context = dg.OpExecutionContext | dg.AssetExecutionContext
 
@@ -87,7 +86,7 @@ def json_object(text: str | None) -> dict[str, Any]:
 def outage_among(failed: Mapping[str, KeptlogError], *, is_any_done: bool) -> KeptlogError | None:
     """What was down, where nothing was done and nothing else is wrong; null if it is something about single topics."""
     errors = list(failed.values())
-    if is_any_done or not errors or not all(isinstance(error, _DOWN) for error in errors):
+    if is_any_done or not errors or not all(isinstance(error, NO_ANSWER) for error in errors):
         return None
     return errors[0]
 

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from keptlog.errors import CommitStateUnknown, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.words.counted import counted
 
+NO_ANSWER = (StorageUnavailable, CommitStateUnknown)
+"""What is raised where catalog or storage do not answer; in the second case something was sent to them."""
 _logger = logging.getLogger(__name__)
 
 OUTAGES_BORNE = 2
@@ -54,7 +56,7 @@ class Landing:
 
     def _land(self, topic: str) -> None:
         error = self._why_not(topic)
-        if isinstance(error, StorageUnavailable | CommitStateUnknown):
+        if isinstance(error, NO_ANSWER):
             self.blameless.add(topic)
             self.outage = self._outage() if len(self.blameless) == OUTAGES_BORNE else None
         elif not error:
