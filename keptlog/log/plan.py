@@ -57,12 +57,12 @@ def plan_step(
     if trigger is Trigger.TOMBSTONE_EXPIRY:
         return _expiry(assessment, broker)
     step = _compaction(assessment, trigger, broker)
-    if step and step.leaves_tombstones and _is_turn_of_expiry(assessment):
+    if step and step.leaves_tombstones and is_turn_of_expiry(assessment):
         return _expiry(assessment, broker) or step
     return step
 
 
-def _is_turn_of_expiry(assessment: Assessment) -> bool:
+def is_turn_of_expiry(assessment: Assessment) -> bool:
     """Whether tombstones are past their horizon, and the last pass over their log was not an expiry already.
 
     No times are compared: a horizon is the cleaner's, and the timestamp of a record its producer's, of whatever age.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from keptlog.log.active import why_active
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_ENABLED, BrokerConfig
-from keptlog.log.plan import plan_step, why_left_alone, why_off
+from keptlog.log.plan import is_turn_of_expiry, plan_step, why_left_alone, why_off
 from keptlog.log.retention import retention_of
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.words.counted import counted
@@ -83,7 +83,7 @@ def verdict_under(assessment: Assessment, broker: BrokerConfig | None) -> str:
 def verdict_on(assessment: Assessment, broker: BrokerConfig | None = None) -> str:
     """Why a log is cleaned now, or is not, in one line."""
     trigger, verdict = assessment.trigger, _on(assessment, assessment.trigger)
-    if trigger in {Trigger.MAX_COMPACTION_LAG, Trigger.DIRTY_RATIO}:
+    if trigger in {Trigger.MAX_COMPACTION_LAG, Trigger.DIRTY_RATIO} and is_turn_of_expiry(assessment):
         step = plan_step(assessment, broker)
         if step and step.trigger is Trigger.TOMBSTONE_EXPIRY:
             return f"{_on(assessment, step.trigger)}; the next pass is a clean: {verdict.partition(': ')[2]}"
