@@ -218,9 +218,8 @@ class LagScanner:
     store: LogStore
     monotonic_ms: Callable[[], int] = lambda: 0
     _known: dict[str, _Known] = field(default_factory=dict)
-    _failed: dict[str, int] = field(default_factory=dict)
-    """By topic that could not be read, at which look it was tried last."""
-    _looks: int = 0
+    _failed: list[str] = field(default_factory=list)
+    """The topics that could not be read, in the order in which they were tried last."""
     _last: LagScan | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -233,22 +232,20 @@ class LagScanner:
         patience = Patience(self.monotonic_ms, self.monotonic_ms() + READING_MS)
         with self._lock:
             locations = self.store.metadata_locations()
-            self._looks += 1
+            known = {topic: self._known[topic] for topic in locations if self._is_known(topic, locations[topic])}
+            changed = locations.keys() - known.keys()
             # What can't be read now is looked at again, at the same location too: after all others, longest ago first.
-            in_turn = sorted(locations, key=lambda topic: self._failed.get(topic, 0))
-            known = {topic: self._known[topic] for topic in in_turn if self._is_known(topic, locations[topic])}
-            changed = [topic for topic in in_turn if topic not in known]
-            read = side_by_side(lambda topic: self._read(topic, locations[topic]), changed, patience=patience)
+            again = [topic for topic in self._failed if topic in changed]
+            in_turn = [*sorted(changed.difference(again)), *again]
+            read = side_by_side(lambda topic: self._read(topic, locations[topic]), in_turn, patience=patience)
             known |= read
-            self._failed |= dict.fromkeys(_unread(read), self._looks)
+            self._failed = [*(topic for topic in again if topic not in read), *_unread(read)]
             for topic in locations.keys() - known.keys():
                 late = StorageUnavailable(f"topic {topic} was not read: others took {READING_MS // 1000} s")
                 known[topic] = _Known(None, locations[topic], _NO_SOURCE, _Seen(), why_unread=late)
             # Of one that can't be read now what was seen is kept: its position may be the same when it can.
             kept = {topic: each if each.id else self._known.get(topic) for topic, each in known.items()}
             self._known = {topic: each for topic, each in kept.items() if each}
-            unread = _unread(known)
-            self._failed = {topic: look for topic, look in self._failed.items() if topic in unread}
         return Sources(known)
 
     def scan(self, settings: ClientSettings, now_ms: int, sources: Sources | None = None) -> LagScan:
