@@ -30,6 +30,16 @@ class Scene(Story):
     def tag(self, snapshot_id: int, name: str) -> None:
         table_of(self.home, T).manage_snapshots().create_tag(snapshot_id, name).commit()
 
+    def give_up_what_a_tag_keeps(self) -> int:
+        """Adopt a rollback of an append, and purge the line between; gives the append's snapshot, which a tag keeps."""
+        self.send()
+        sent = current_id(self.home, T)
+        self.tag(sent, "before")
+        self.adopt(self.first)
+        self.append(("c", "1"))
+        self.purge(left=2)
+        return sent
+
     def offsets(self) -> list[int]:
         return [record.offset for record in self.real.records()]
 
@@ -69,12 +79,7 @@ def test_so_it_is_after_a_purge_that_has_expired_all_of_it(scene: Scene) -> None
 
 
 def test_so_it_is_where_a_tag_keeps_what_was_given_up_for_longer_than_the_adoption(scene: Scene) -> None:
-    scene.send()
-    sent = current_id(scene.home, T)
-    scene.tag(sent, "before")
-    scene.adopt(scene.first)
-    scene.append(("c", "1"))
-    scene.purge(left=2)
+    scene.give_up_what_a_tag_keeps()
     assert is_sent(scene.send(), 3)
     assert scene.send().is_repeated
     assert scene.offsets() == [0, 2, 3]
@@ -94,12 +99,7 @@ def test_so_it_is_after_a_rollback_to_a_tag_whose_line_a_purge_has_expired(scene
 
 
 def test_what_is_taken_in_again_from_a_tag_whose_line_a_purge_has_expired_has_landed(scene: Scene) -> None:
-    scene.send()
-    sent = current_id(scene.home, T)
-    scene.tag(sent, "before")
-    scene.adopt(scene.first)
-    scene.append(("c", "1"))
-    scene.purge(left=2)
+    sent = scene.give_up_what_a_tag_keeps()
     set_main(scene.home, sent, T)
     scene.repair(adopt=True)
     assert scene.send().is_repeated
