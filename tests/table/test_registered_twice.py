@@ -15,7 +15,7 @@ from keptlog.table.doctor.topic_exam import examined, put_back
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.purge_preview import preview_purge
 from keptlog.table.removal.deletion import Deletion
-from keptlog.table.removal.own_folder import not_own
+from keptlog.table.removal.own_folder import not_own, require_alone
 from keptlog.table.store import LogStore
 from tests.table.foreign import table_of
 from tests.table.stores import NOW_MS, TOPIC, FaultyCatalog, append_each, create, new_id, new_records, store_at, values
@@ -80,6 +80,9 @@ def test_a_topic_whose_deletion_begins_while_it_is_looked_at_is_no_second_table(
     catalog.create_namespace((DELETING,))
     catalog.rename_table((NAMESPACE, TOPIC), (DELETING, TOPIC))
     assert not_own(catalog, table, []) is None
+    server = FaultyCatalog(catalog)
+    server.list_namespaces = catalog.list_namespaces  # type: ignore[method-assign]
+    require_alone(server, table)
 
 
 def test_other_catalogs_in_the_same_database_count(tmp_path: Path, later_ms: int) -> None:

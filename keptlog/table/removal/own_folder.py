@@ -21,7 +21,7 @@ purge asks. Other catalogs are asked for each table, which only a deletion of th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -76,7 +76,7 @@ def require_alone(catalog: Catalog, table: Table) -> None:
     from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415  # who only looks asks no catalog
 
     location = table.location()
-    other = None if isinstance(catalog, SqlCatalog) else table_in(catalog, location, besides=table.name())
+    other = None if isinstance(catalog, SqlCatalog) else table_in(catalog, location, besides=_names_of(table))
     if other:
         raise _shared(other).error(table, "nothing was deleted")
 
@@ -166,8 +166,7 @@ def _registered_too(catalog: Catalog, table: Table) -> str | None:
 
     if not isinstance(catalog, SqlCatalog):
         return None
-    # Its deletion may have begun since it was loaded.
-    own = {(catalog.name, *table.name()), (catalog.name, DELETING, table.name()[-1])}
+    own = {(catalog.name, *name) for name in _names_of(table)}
     for place in places_of_metadata(table):
         is_below = below(place)
         # However a path leads there, the folder is called the same.
@@ -213,15 +212,20 @@ def folders_of(table: Table) -> set[str]:
     return {table.location(), *(path.rpartition("/metadata/")[0] for path in _earlier(table))}
 
 
-def table_in(catalog: Catalog, location: str, besides: tuple[str, ...] = ()) -> str | None:
+def _names_of(table: Table) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a topic's table may be called: its deletion may have begun since it was loaded."""
+    return table.name(), (DELETING, table.name()[-1])
+
+
+def table_in(catalog: Catalog, location: str, besides: Collection[tuple[str, ...]] = ()) -> str | None:
     """A table of the catalog, in whatever namespace, that has its files in a folder; null if none is known to.
 
-    ``besides`` is one that is known to.
+    ``besides`` are the names of one that is known to.
     """
     is_below = below(location)
     for namespace in catalog.list_namespaces():
         for identifier in catalog.list_tables(namespace):
-            if identifier == besides:
+            if identifier in besides:
                 continue
             try:
                 other = catalog.load_table(identifier)
