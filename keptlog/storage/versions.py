@@ -290,6 +290,8 @@ class _Lots:
 def _hashed(batches: Iterator[pa.RecordBatch], length: int | None) -> pa.Table:
     from pyarrow import acero  # noqa: PLC0415  # a fifth of a second, and only workers get here
 
+    # Arrow asks for the batches in a thread for reading, and whoever reads a file for them needs another one.
+    pa.set_io_thread_count(max(2, pa.io_thread_count()))
     schema = _KEYS_AND_OFFSETS.set(0, pa.field("key", pa.binary(length))) if length else _KEYS_AND_OFFSETS
     records = pa.RecordBatchReader.from_batches(schema, (batch.cast(schema) for batch in batches))
     source = acero.Declaration("record_batch_reader_source", acero.RecordBatchReaderSourceNodeOptions(records))
