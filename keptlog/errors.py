@@ -25,6 +25,7 @@ break what is whole. It is no ``InvalidConfig`` either, because no other argumen
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Self
 
@@ -82,6 +83,14 @@ class StalePlan(KeptlogError):
     """Another commit came first; nothing of ours landed and nothing is lost. A fresh plan may be tried at once."""
 
     action = Action.RETRY
+    logs: Mapping[str, StalePlan] | None = None
+    """Of a commit for several logs: those that came too late, with an error each. The others may be sent without them.
+    Null if the error is of all of them."""
+
+    def of_logs(self, logs: Mapping[str, StalePlan]) -> Self:
+        """The same error, of these logs alone."""
+        self.logs = logs
+        return self
 
 
 class InputGone(StalePlan):

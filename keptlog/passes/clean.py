@@ -53,7 +53,7 @@ from keptlog.log.topic_partition import possible_topics
 from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.log.words.counted import counted
 from keptlog.passes.apart import Apart, asking_a_topic
-from keptlog.passes.landing import OUTAGES_BORNE, Landing
+from keptlog.passes.landing import OUTAGES_BORNE, Landing, land_fresh
 from keptlog.passes.marked import Death, Marked
 from keptlog.passes.names import named_logs, require_all
 from keptlog.progress import Progress, silent
@@ -248,10 +248,16 @@ class Cleaner:
                 discard(self.store.files, outcome.staged_paths)
             else:
                 by_topic[outcome.step.topic_partition.topic].append(outcome)
+        stale: dict[str, KeptlogError] = {}
 
         def swap(topic: str) -> None:
             last_passes = {each.step.topic_partition: self._last_pass(each, staged) for each in by_topic[topic]}
-            self.store.swap(topic, by_topic[topic], staged.run_id, last_passes)
+            land_fresh(
+                lambda fresh: self.store.swap(topic, fresh, staged.run_id, last_passes),
+                by_topic[topic],
+                lambda outcome: outcome.step.topic_partition,
+                stale,
+            )
 
         landing = Landing(swap, staged.run_id)
         landing.land_all(sorted(by_topic))
@@ -260,7 +266,7 @@ class Cleaner:
         return replace(
             staged,
             committed=staged.committed + tuple(each.whole for topic in landing.landed for each in by_topic[topic]),
-            failed=staged.failed | failed,
+            failed=staged.failed | failed | stale,
             blameless=staged.blameless.union(*(names[topic] for topic in landing.blameless)),
             outage=staged.outage or landing.outage,
         )

@@ -10,15 +10,18 @@
 
 What has landed before tells nothing: an outage may begin at any time. All other errors are the topic's own, and tell
 nothing of others.
+
+A log that came too late costs only itself: the others of its topic are committed without it (``land_fresh``).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from keptlog.errors import CommitStateUnknown, KeptlogError, StorageUnavailable, first_line
+from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable, first_line
 from keptlog.log.words.counted import counted
 
 NO_ANSWER = (StorageUnavailable, CommitStateUnknown)
@@ -27,6 +30,37 @@ _logger = logging.getLogger(__name__)
 
 OUTAGES_BORNE = 2
 """So many topics may be out of reach before the others wait: each takes half a minute to be given up."""
+
+_T = TypeVar("_T")
+
+
+def land_fresh(
+    commit: Callable[[Sequence[_T]], None],
+    of_logs: list[_T],
+    name_of: Callable[[_T], object],
+    stale: dict[str, KeptlogError],
+) -> None:
+    """Commit together what is to land in several logs of a topic; what came too late for its log is left out.
+
+    It goes from ``of_logs`` into ``stale``, also where the commit of the others fails then: so the same call again
+    sends what was sent before, and finds out whether that has landed.
+
+    Raises:
+        StalePlan: none of them could land.
+        KeptlogError: whatever ``commit`` raises.
+    """
+    while True:
+        try:
+            commit(of_logs)
+        except StalePlan as error:
+            if error.logs is None:
+                raise
+            stale |= error.logs
+            of_logs[:] = [each for each in of_logs if str(name_of(each)) not in error.logs]
+            if not of_logs:
+                raise
+        else:
+            return
 
 
 @dataclass

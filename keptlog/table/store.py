@@ -264,7 +264,8 @@ class LogStore:
         ``last_passes`` is what the run cost, stored with the logs. A clean clears the mark of an earlier failure.
 
         Raises:
-            StalePlan: the log is no longer what the plan was made from; nothing landed, nothing is lost.
+            StalePlan: a log is no longer what the plan was made from; nothing landed, nothing is lost. If the error
+                names ``logs``, the others can be sent again without them.
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
             InvariantViolated: the commit would break an invariant; nothing landed.
         """

@@ -187,9 +187,10 @@ def test_one_stale_log_keeps_the_whole_commit_from_landing(tmp_path: Path) -> No
         store.append(TOPIC, new_records(("a", "1"), ("a", "2"), partition=number), new_id(), NOW_MS)
     both = [rewritten(store, step_for(log)) for log in store.logs(TOPIC)]
     store.swap(TOPIC, [rewritten(store, step_for(store.logs(TOPIC)[1]))], new_id())
-    with pytest.raises(StalePlan, match=f"{TOPIC}-1"):
+    with pytest.raises(StalePlan, match=f"{TOPIC}-1") as told:
         store.swap(TOPIC, both, new_id())
     assert [log.checkpoint for log in store.logs(TOPIC)] == [None, 2]
+    assert list(told.value.logs or ()) == [f"{TOPIC}-1"]
 
 
 def test_the_same_run_again_is_done_already(store: LogStore) -> None:

@@ -6,6 +6,9 @@ was made from. Whoever comes second, a zombie or another cleaner, finds that it 
     plan      [ a ][ b ][ c ]           removes a, b, c, adds d, checkpoint 0 -> 30
     now       [ a ][ x ]                b and c are not live: somebody else has cleaned them
 
+One log of several that is not is told as such (``StalePlan.logs``). Nothing lands, and the others keep what was staged
+of them: whoever sent them sends them again without it.
+
 Appends that came meanwhile lie behind the planned range and disturb nobody: the next round builds on them. Settings
 that were altered meanwhile count as they are now: a topic that is no longer compacted, that has another strategy, or
 whose minimum lag now protects what was cleaned, keeps its segments. So does one that was deleted, and one of which a
@@ -21,8 +24,8 @@ so that it is a compare-and-swap all the same (ADR 10).
 
 Outcomes can be committed again, and by another process: Dagster hands them on. So if they are refused, their files are
 deleted only where they can never land any more, and never did: a segment that they replace is gone, and no snapshot
-refers to them. Of a topic that is gone they are deleted unless its table may have landed them, and have another name
-since (``elsewhere``).
+refers to them. That is asked of each log; a drop lands in all logs or is made anew. Of a topic that is gone they are
+deleted unless its table may have landed them, and have another name since (``elsewhere``).
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
@@ -48,7 +53,13 @@ from keptlog.storage.leftover import discard
 from keptlog.table.changes.mark import tell_cleared
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.elsewhere import may_be_elsewhere, metadata_folder_of
-from keptlog.table.commits.freshness import require_cleanable, require_droppable, require_not_held, require_staged
+from keptlog.table.commits.freshness import (
+    require_cleanable,
+    require_droppable,
+    require_each,
+    require_not_held,
+    require_staged,
+)
 from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.commits.topics import topic_of
 from keptlog.table.io.files import TableFiles
@@ -68,6 +79,7 @@ from keptlog.table.waiting.reaching import one_line
 
 _logger = logging.getLogger(__name__)
 
+_Outcome = TypeVar("_Outcome", bound=StagedOutcome)
 _UNREADABLE: tuple[type[Exception], ...] = (KeptlogError, *OUT_OF_REACH)
 
 
@@ -87,7 +99,8 @@ class Swap:
         """Check and commit.
 
         Raises:
-            StalePlan: the log is no longer what the plan was made from; nothing landed and nothing is lost.
+            StalePlan: a log is no longer what the plan was made from; nothing landed and nothing is lost. Its ``logs``
+                are those, if the others could land without them.
             InvariantViolated: the commit would break an invariant.
         """
         self._require_sound()
@@ -96,17 +109,15 @@ class Swap:
             config = topic_of(table, broker_settings).config
             live = live_files.of(table)
             logs = logs_of(self.topic, table.properties, live, config)
-            for outcome in self.rewritten:
-                _require_fresh(outcome, logs[outcome.step.topic_partition.partition])
+            require_each(self._by_log, partial(_require_fresh, logs), self._landed_in(live))
             self._require_log_afterwards(live)
-            require_staged(files, table, self._staged_paths)
+            self._require_staged(files, table)
             cleaned = [outcome for outcome in self.rewritten if isinstance(outcome, RewriteResult)]
             expiring = [outcome for outcome in cleaned if outcome.counts.expired]
             interval_ms = purge_interval_ms(broker_settings)
             where = table.metadata_location
             held = with_holds(files, logs, table.properties, where, interval_ms) if expiring else logs
-            for outcome in expiring:
-                require_not_held(outcome.step, held[outcome.step.topic_partition.partition])
+            require_each(_by_log(expiring), lambda each: require_not_held(each.step, held[_partition_of(each)]))
             return self._written(table, live, told_of_overruns(table, files, expiring))
 
         try:
@@ -125,14 +136,16 @@ class Swap:
                 self._discard_of_gone_topic(committer, files)
                 return
             live = {file.segment.path for of_partition in live_files.of(table).values() for file in of_partition}
-            replaced = [segment.path for outcome in self.rewritten for segment in outcome.removed]
-            if live.issuperset(replaced):
+            gone = [each for each in self.rewritten if not live.issuperset(segment.path for segment in each.removed)]
+            if not gone:
                 return
             referenced = all_references(table).keys()
         except _UNREADABLE as error:
             _logger.info("what run %s has staged for topic %s is left: %s", self.run_id, self.topic, one_line(error))
             return
-        discard(files, [path for path in self._staged_paths if comparable(path) not in referenced])
+        stale = self.rewritten if any(isinstance(each, DropResult) for each in gone) else gone
+        paths = [path for outcome in stale for path in outcome.staged_paths]
+        discard(files, [path for path in paths if comparable(path) not in referenced])
 
     def _discard_of_gone_topic(self, committer: Committer, files: TableFiles) -> None:
         paths = self._staged_paths
@@ -152,6 +165,10 @@ class Swap:
     @property
     def _topic_id(self) -> str | None:
         return next((outcome.step.topic_id for outcome in self.rewritten), None)
+
+    @property
+    def _by_log(self) -> dict[str, StagedOutcome]:
+        return _by_log(self.rewritten)
 
     @property
     def _staged_paths(self) -> list[str]:
@@ -179,6 +196,28 @@ class Swap:
                     f"{outcome.step.topic_partition}: the commit would remove no segment, so that a second one "
                     "could not be told from it (I1); nothing was committed, please report this"
                 )
+
+    def _landed_in(self, live: Mapping[int, Sequence[LiveFile]]) -> set[str]:
+        """The logs in which what was staged is live: a commit of some of these outcomes has landed, maybe another's.
+
+        One whose outcome is a log without segments is not seen here.
+        """
+        paths = {file.segment.path for files in live.values() for file in files}
+        return {
+            name
+            for name, outcome in self._by_log.items()
+            if outcome.added
+            and all(segment.path in paths for segment in outcome.added)
+            and not any(segment.path in paths for segment in outcome.removed)
+        }
+
+    def _require_staged(self, files: TableFiles, table: Table) -> None:
+        """That all that was staged is there: asked of all at once, and of each log only if something is not."""
+        try:
+            require_staged(files, table, self._staged_paths)
+        except StalePlan:
+            require_each(self._by_log, lambda outcome: require_staged(files, table, outcome.staged_paths))
+            raise
 
     def _require_log_afterwards(self, live: Mapping[int, Sequence[LiveFile]]) -> None:
         """No path is used twice (I2), and no two segments of a log overlap (G2)."""
@@ -249,7 +288,16 @@ class Swap:
         return {name: str(max(before, end_offset))}
 
 
-def _require_fresh(outcome: StagedOutcome, log: Log) -> None:
+def _by_log(outcomes: Sequence[_Outcome]) -> dict[str, _Outcome]:
+    return {str(outcome.step.topic_partition): outcome for outcome in outcomes}
+
+
+def _partition_of(outcome: StagedOutcome) -> int:
+    return outcome.step.topic_partition.partition
+
+
+def _require_fresh(logs: Sequence[Log], outcome: StagedOutcome) -> None:
+    log = logs[_partition_of(outcome)]
     if isinstance(outcome, DropResult):
         require_droppable(outcome.step, log)
         return

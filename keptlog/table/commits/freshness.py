@@ -5,12 +5,14 @@
     now        checkpoint 30, log start 0, live   [ x ][ d ]               somebody was faster: ``StalePlan``
 
 Swap, retain, append and arrival share it. Whoever comes second, a zombie or another cleaner, is told what changed;
-nothing of his landed, nothing is lost, and he may plan again.
+nothing of his landed, nothing is lost, and he may plan again. A commit for several logs is told which of them came too
+late (``require_each``), so that the others need not wait for a new plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeVar
 
 from pyiceberg.table import Table
 
@@ -19,9 +21,34 @@ from keptlog.log.retention import retention_of
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.steps import CleanStep, Compact, Drop, Retain, Step, due_horizon_ms, has_due_tombstone
+from keptlog.log.words.counted import counted
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import comparable_forms
 from keptlog.table.removal.journal import condemned_paths
+
+_T = TypeVar("_T")
+
+
+def require_each(of_logs: Mapping[str, _T], require: Callable[[_T], object], landed: Collection[str] = ()) -> None:
+    """Ask the same of what is to land in several logs, which are named.
+
+    ``landed`` are those in which it has landed before. They are stale as well, but that is told of them only if no
+    other one is: who sends the rest again sends what was sent then, and finds that it has landed.
+
+    Raises:
+        StalePlan: of those logs that do not pass (``StalePlan.logs``).
+    """
+    found: dict[str, StalePlan] = {}
+    for name, of_log in of_logs.items():
+        try:
+            require(of_log)
+        except StalePlan as error:
+            found[name] = error
+    stale = {name: error for name, error in found.items() if name not in landed} or found
+    if stale:
+        first, *others = stale.values()
+        more = f"; {counted(len(others), 'other log')} of the topic can't land either" if others else ""
+        raise StalePlan(f"{first}{more}").of_logs(stale) from first
 
 
 def require_staged(files: TableFiles, table: Table, paths: Iterable[str]) -> None:
