@@ -65,11 +65,12 @@ def watermarks_after(before: pa.Table, new: pa.Table, beaten: pa.ChunkedArray, s
     ``before`` and ``new`` are of ``WATERMARKS_SCHEMA``, ``beaten`` is binary without nulls, all in any order.
     """
     is_in_time = pc.field("expires_ms") > step.now_ms
+    new = new.filter(is_in_time)  # with no retention at all none is new, and none replaces one that was there
     replaced = are_among(before["key"], pa.chunked_array([*beaten.chunks, *new["key"].chunks], pa.binary()))
     left = before.filter(pc.invert(replaced))
     if not isinstance(step, Expire):
         left = left.filter(is_in_time)
-    return in_order_of_keys(pa.concat_tables([left, new.filter(is_in_time)]))
+    return in_order_of_keys(pa.concat_tables([left, new]))
 
 
 def store_watermarks(files: Files, step: CleanStep, new: pa.Table, beaten: pa.ChunkedArray, path: str) -> str | None:

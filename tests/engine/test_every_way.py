@@ -25,7 +25,7 @@ from keptlog.log.offset_map import UNBOUNDED, MapCapacity, MapOverflow
 from keptlog.log.record import Record
 from keptlog.log.result import RewriteResult, verify
 from keptlog.log.steps import CleanStep, Compact
-from keptlog.log.strategy import Strategy
+from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.watermark import Watermark
 from keptlog.storage import keys
 from tests.building import Clean, segment
@@ -245,3 +245,12 @@ def test_of_one_segment_only_those_tombstones_go_whose_readers_had_their_time(
     stamped = segment(0, 1, horizon_ms=early.delete_horizon_ms)
     assert clean(asked.expiry([stamped]), log[:1]).counts.expired == (2 if position == 2 else 1)
     check(log, asked, {}, sizes, is_expiry=is_expiry)
+
+
+@EXAMPLES
+@given(st.sampled_from([Sizes(), SMALL_CUTS]))
+def test_a_tombstone_that_leaves_no_watermark_takes_none_along_when_it_expires(sizes: Sizes) -> None:
+    tombstone = Record(0, b"a", None, 3, delete_horizon_ms=NOW_MS - 2)
+    log = [[tombstone], [Record(1, b"b", b"1", 1)]]
+    asked = Clean(1, 2, now_ms=NOW_MS, strategy=Strategy(StrategyKind.TIMESTAMP), watermark_retention_ms=0)
+    check(log, asked, {b"a": (1, NOW_MS + 1)}, sizes, is_expiry=True)
