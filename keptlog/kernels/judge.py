@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from keptlog.kernels.inputs import Between, OpenInputs
 from keptlog.kernels.judged_offsets import JudgedOffsets
 from keptlog.kernels.key_ranges import KeyRange, may_hold
-from keptlog.kernels.offset_map import OffsetMap, fits_one_lookup, grouped_for_lookup
+from keptlog.kernels.offset_map import RECORD_BYTES, OffsetMap, fits_one_lookup, grouped_for_lookup, weight_of
 from keptlog.kernels.ways import ChunkJudgement, Latest, Way, due_tombstones, judged_chunk
 from keptlog.log.result import Counts, Overrun
 from keptlog.log.segment import Segment
@@ -61,7 +61,7 @@ class Judgement:
     """The same for the tombstones that go by their horizon, where they leave watermarks; null if there are none."""
     read: dict[int, list[pa.Table]]
     """By the index of a segment the columns that were read to judge it, a table a row group, without columns where
-    nothing was; empty if a segment run has more records than one lookup takes."""
+    nothing was; empty if a segment run has more records, or longer keys, than one lookup takes."""
     counts: Counts
     winners_found: int
     overrun: tuple[Overrun, ...] = ()
@@ -98,14 +98,16 @@ def judge(inputs: OpenInputs, segments: Sequence[Segment], latest: Latest) -> Ju
     for index, segment in enumerate(segments):
         by_way[way_to_judge(step, segment, latest)].append(index)
     unread = by_way.pop(Way.UNREAD, [])
-    map_keys = len(latest) if isinstance(latest, OffsetMap) else 0
-    # What was read is only handed on where it is little: all of it is held until the segment run is rewritten.
+    map_weight = latest.weight if isinstance(latest, OffsetMap) else 0
+    # What was read is only handed on where it is little: all of it is held until the segment run is rewritten. How long
+    # the keys are is known when they are read.
     to_read = sum(segments[index].record_count for indexes in by_way.values() for index in indexes)
-    collected = _Collected(step, segments, is_held=fits_one_lookup(to_read, map_keys))
+    is_held = fits_one_lookup(to_read * RECORD_BYTES, map_weight)
+    collected = _Collected(step, segments, map_weight, is_held=is_held)
     unmet = _unmet(inputs, segments, by_way[Way.BY_KEY], latest)
     for way, indexes in by_way.items():
         row_groups = _row_groups(inputs, [(index, segments[index]) for index in indexes], way, unmet)
-        for chunk in grouped_for_lookup(row_groups, lambda row_group: row_group.columns.num_rows, map_keys):
+        for chunk in grouped_for_lookup(row_groups, lambda row_group: row_group.columns, map_weight):
             columns = pa.concat_tables((each.columns for each in chunk), promote_options="default")
             due = [due_tombstones(each.columns, step, segments[each.segment]) for each in chunk]
             mask = pa.chunked_array([part for mask in due for part in mask.chunks], pa.bool_())
@@ -152,9 +154,10 @@ def _unmet(
 class _Collected:
     """What is known of each segment of a segment run, while chunk after chunk is judged."""
 
-    def __init__(self, step: CleanStep, segments: Sequence[Segment], *, is_held: bool) -> None:
+    def __init__(self, step: CleanStep, segments: Sequence[Segment], map_weight: int, *, is_held: bool) -> None:
         self._segments = len(segments)
-        self._is_held = is_held
+        self._map_weight = map_weight
+        self._is_held, self._held_weight = is_held, 0
         self._leave_watermarks = {
             index
             for index, segment in enumerate(segments)
@@ -179,8 +182,7 @@ class _Collected:
         for each in chunk:
             index, number, rows = each.segment, each.number, each.columns.num_rows
             self._survives[index][number] = judged.survives.slice(position, rows)
-            if self._is_held:
-                self._read[index][number] = each.columns
+            self._hold(index, number, each.columns)
             if index in self._leave_watermarks:
                 self._expired[index][number] = judged.expired.slice(position, rows)
             if index in self._are_overrun:
@@ -196,8 +198,18 @@ class _Collected:
         index, number = row_group
         if index in self._survives:
             self._survives[index][number] = pa.chunked_array([pa.repeat(pa.scalar(value=True), records)])
-            if self._is_held:
-                self._read[index][number] = _NOTHING_READ
+            self._hold(index, number, _NOTHING_READ)
+
+    def _hold(self, index: int, number: int, columns: pa.Table) -> None:
+        """Keep what was read of a row group; of none any more once all that is kept is more than one lookup takes."""
+        if not self._is_held:
+            return
+        self._held_weight += weight_of(columns)
+        self._is_held = fits_one_lookup(self._held_weight, self._map_weight)
+        if self._is_held:
+            self._read[index][number] = columns
+        else:
+            self._read.clear()
 
     def _add_overrun(self, index: int, offsets: pa.ChunkedArray) -> None:
         """Count tombstones of one segment, at rising offsets, that go although a reader is behind them."""

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from keptlog.kernels.inputs import Between, read_keys
 from keptlog.kernels.judged_offsets import JUDGED_SCHEMA, Standing
-from keptlog.kernels.offset_map import next_joined
+from keptlog.kernels.offset_map import next_joined, weight_of
 from keptlog.kernels.watermarks import read_watermarks
 from keptlog.log.segment import Segment
 from keptlog.log.steps import Compact
@@ -118,7 +118,7 @@ def settle(batches: Iterable[pa.RecordBatch], first_offsets: Sequence[int], step
     columns = ["key", "offset", *(["version"] if step.strategy.has_versions else []), "is_mapped"]
     undecided = KEYS.empty_table().select(columns)
     tables = (pa.Table.from_batches([batch]) for batch in batches)
-    while records := next_joined(tables, undecided.num_rows):
+    while records := next_joined(tables, weight_of(undecided)):
         yield from _settled(records.filter(pc.field("is_malformed")), _MALFORMED, first_offsets)
         yield from _settled(records.filter(pc.field("key").is_null()), Standing.UNKEYED, first_offsets)
         keyed = records.filter(pc.field("key").is_valid()).select(columns)

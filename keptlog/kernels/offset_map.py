@@ -37,14 +37,18 @@ from keptlog.log.segment import Segment
 from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy
 from keptlog.storage.files import Files
-from keptlog.storage.keys import are_among, grouped_by_key, rows_of
+from keptlog.storage.keys import are_among, grouped_by_key, key_bytes, rows_of
 from keptlog.storage.versions import latest_by_offset, latest_of_each_key
 
+RECORD_BYTES = 40
+"""About what a record costs in a lookup or a fold; records with longer keys cost their keys. So the numbers of records
+below stand for bytes.
+"""
 FOLD_RECORDS = 1_000_000
 """Records that wait before they are folded into the map; more cost memory, fewer cost time."""
 LOOKUP_RECORDS, MOST_LOOKUP_RECORDS = 3_000_000, 8_000_000
-"""Records looked up at once, about 40 bytes each; up to the second number, as many as the map has keys. A lookup hashes
-the whole map anew, so it is large where that is.
+"""Records looked up at once; up to the second number, as many as the map has keys. A lookup hashes the whole map anew,
+so it is large where that is.
 """
 
 _T = TypeVar("_T")
@@ -61,6 +65,11 @@ class OffsetMap:
 
     def __len__(self) -> int:
         return int(self.latest.num_rows)
+
+    @cached_property
+    def weight(self) -> int:
+        """As ``weight_of`` its keys."""
+        return weight_of(self.latest)
 
     @property
     def winners(self) -> int:
@@ -133,7 +142,7 @@ def map_dirty(files: Files, step: Compact, segments: Sequence[Segment], max_keys
         return DirtyMap(OffsetMap(latest_by_offset(tables)), step.end_offset, 0)
     latest, malformed = OffsetMap.empty(step.strategy).latest, 0
     previous_offset = step.first_dirty_offset - 1
-    while records := next_joined(tables, latest.num_rows):
+    while records := next_joined(tables, weight_of(latest)):
         folded = latest_of_each_key([latest, _without_malformed(records)])
         row = _row_after_full(latest, records, max_keys) if folded.num_rows >= max_keys else None
         if row is not None:
@@ -148,21 +157,30 @@ def map_dirty(files: Files, step: Compact, segments: Sequence[Segment], max_keys
     return DirtyMap(OffsetMap(latest), step.end_offset, malformed)
 
 
-def fits_one_lookup(records: int, map_keys: int) -> bool:
-    """Whether so many records are looked up at once in a map of so many keys."""
-    return records <= max(LOOKUP_RECORDS, min(map_keys, MOST_LOOKUP_RECORDS))
+def weight_of(records: pa.Table) -> int:
+    """How many bytes these records count for in a lookup or a fold; without their keys, where these are not read."""
+    keys = key_bytes(records["key"]) if "key" in records.column_names else 0
+    return max(int(records.num_rows) * RECORD_BYTES, keys)
 
 
-def grouped_for_lookup(pieces: Iterable[_T], records_of: Callable[[_T], int], map_keys: int) -> Iterator[list[_T]]:
+def fits_one_lookup(weight: int, map_weight: int) -> bool:
+    """Whether records of this weight are looked up at once in a map of that weight."""
+    return weight <= max(LOOKUP_RECORDS * RECORD_BYTES, min(map_weight, MOST_LOOKUP_RECORDS * RECORD_BYTES))
+
+
+def grouped_for_lookup(
+    pieces: Iterable[_T], records_of: Callable[[_T], pa.Table], map_weight: int
+) -> Iterator[list[_T]]:
     """The pieces in their order, as many in a group as are looked up at once, and at least one."""
     group: list[_T] = []
-    records = 0
+    weight = 0
     for piece in pieces:
-        if group and not fits_one_lookup(records + records_of(piece), map_keys):
+        weight_of_piece = weight_of(records_of(piece))
+        if group and not fits_one_lookup(weight + weight_of_piece, map_weight):
             yield group
-            group, records = [], 0
+            group, weight = [], 0
         group.append(piece)
-        records += records_of(piece)
+        weight += weight_of_piece
     if group:
         yield group
 
@@ -210,23 +228,23 @@ def latest_of_parts(parts: Iterator[pa.Table]) -> pa.Table:
     latest = next(parts)
     if "version" not in latest.column_names:
         return latest_by_offset(parts)
-    while records := next_joined(parts, latest.num_rows):
+    while records := next_joined(parts, weight_of(latest)):
         latest = latest_of_each_key([latest, records])
     return latest
 
 
-def next_joined(tables: Iterator[pa.Table], map_rows: int) -> pa.Table | None:
-    """The next of the tables together, as many as pay for one look at a map of this size; null after the last.
+def next_joined(tables: Iterator[pa.Table], map_weight: int) -> pa.Table | None:
+    """The next of the tables together, as many as pay for one look at a map of this weight; null after the last.
 
     A fold costs as much as the map is large, so what waits for it grows with the map.
     """
     waiting: list[pa.Table] = []
-    waiting_rows = 0
+    weight = 0
     for table in tables:
         if table.num_rows:
             waiting.append(table)
-            waiting_rows += table.num_rows
-        if waiting_rows >= max(FOLD_RECORDS, map_rows):
+            weight += weight_of(table)
+        if weight >= max(FOLD_RECORDS * RECORD_BYTES, map_weight):
             break
     return pa.concat_tables(waiting) if waiting else None
 

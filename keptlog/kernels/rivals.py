@@ -20,8 +20,8 @@ start has no say: it is no rival. A key whose watermark wins has no latest recor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,10 +142,11 @@ def compare(files: Files, step: Compact, segments: Sequence[Segment], offset_map
             by_offset.append(segment)
         elif (len(offset_map) or segment.unkeyed_count) and segment.base_offset < step.end_offset:
             by_key.append(segment)
-    groups = grouped_for_lookup(by_key, lambda segment: segment.record_count, len(offset_map))
+    row_groups = _row_groups(files, step, by_key, ["key", "offset"])
+    groups = grouped_for_lookup(row_groups, lambda row_group: row_group.columns, offset_map.weight)
     parts = [_by_key(files, step, group, offset_map) for group in groups]
     if by_offset:
-        offsets = _read(files, step, by_offset, ["offset"])["offset"]
+        offsets = _joined(_row_groups(files, step, by_offset, ["offset"]))["offset"]
         is_latest = offset_map.has_offsets(offsets)
         latest = _all_judged(offsets.filter(is_latest).to_numpy(), Standing.LATEST)
         superseded = _all_judged(offsets.filter(pc.invert(is_latest)).to_numpy(), Standing.SUPERSEDED)
@@ -164,15 +165,26 @@ def compare_watermarks(watermarks: pa.Table, offset_map: OffsetMap) -> Compariso
     return Comparison(JUDGED_SCHEMA.empty_table(), rivals, marks)
 
 
-def _by_key(files: Files, step: Compact, segments: Sequence[Segment], offset_map: OffsetMap) -> Comparison:
-    """Compare segments whose keys have to be looked up: clean ones, mixed ones, and those with unkeyed records.
+@dataclass(frozen=True, slots=True)
+class _RowGroup:
+    """What was read of one to compare it, and in which row of its segment it begins."""
 
-    The segments come in offset order, so positions in ``records`` and offsets rise together.
+    segment: Segment
+    first_row: int
+    columns: pa.Table
+
+
+def _by_key(files: Files, step: Compact, row_groups: Sequence[_RowGroup], offset_map: OffsetMap) -> Comparison:
+    """Compare row groups whose keys have to be looked up: of clean or mixed segments, or of those with unkeyed records.
+
+    They are neighbours and come in offset order, so positions in ``records`` and offsets rise together.
     """
-    records = _read(files, step, segments, ["key", "offset"])
+    segments = list(dict.fromkeys(row_group.segment for row_group in row_groups))
+    records = _joined(row_groups)
     all_offsets = records["offset"].to_numpy()
     is_inside = all_offsets < step.end_offset
     found = _lookup(records["key"], all_offsets, is_inside, offset_map)
+    found = replace(found, positions=found.positions + row_groups[0].first_row)
     rivals = _rivals_among(files, step, segments, found, offset_map)
     is_latest = found.offsets == found.latest_dirty
     is_superseded = ~is_latest
@@ -267,14 +279,20 @@ def _versions_at(
     return pa.chunked_array(chunks, pa.int64())
 
 
-def _read(files: Files, step: Compact, segments: Sequence[Segment], columns: Sequence[str]) -> pa.Table:
-    """These columns of all records of the segments, in their order."""
-    tables = []
+def _row_groups(
+    files: Files, step: Compact, segments: Iterable[Segment], columns: Sequence[str]
+) -> Iterator[_RowGroup]:
+    """These columns of the row groups of the segments, in their order."""
     for segment in segments:
+        first_row = 0
         with open_input(files, step, segment) as opened:
-            row_groups = range(len(opened.row_groups))
-            tables += [opened.read(row_group, columns).select(columns) for row_group in row_groups]
-    return pa.concat_tables(table.replace_schema_metadata(None) for table in tables)
+            for number, rows in enumerate(opened.row_groups):
+                yield _RowGroup(segment, first_row, opened.read(number, columns).select(columns))
+                first_row += rows
+
+
+def _joined(row_groups: Iterable[_RowGroup]) -> pa.Table:
+    return pa.concat_tables(each.columns.replace_schema_metadata(None) for each in row_groups)
 
 
 def _all_judged(offsets: Any, judged: Standing) -> pa.Table:
