@@ -75,7 +75,7 @@ class RecordDrop:
         if path is None:
             return None, 0
         try:
-            marks, strategy = read_any_watermarks(self.files, path)
+            marks, strategy = read_any_watermarks(self.files, path, self.step.topic_partition.topic)
         except FileNotFoundError as error:
             what = f"file {path} with its watermarks"
             raise input_gone(self.step.topic_partition, what, "records were to be dropped") from error

@@ -34,7 +34,7 @@ def read_watermarks(files: Files, step: CleanStep) -> pa.Table:
         InputGone: the file is gone.
     """
     try:
-        return read_watermark_file(files, step.watermarks_path, step.strategy)
+        return read_watermark_file(files, step.watermarks_path, step.strategy, step.topic_partition.topic)
     except FileNotFoundError as error:
         what = f"file {step.watermarks_path} with its watermarks"
         raise input_gone(step.topic_partition, what, "this clean was planned") from error

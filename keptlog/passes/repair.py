@@ -14,6 +14,7 @@ checks of ``verify``, and the columns of files that others have written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from keptlog.passes.check import CheckResult
 from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
+from keptlog.storage.watermark_file import read_any_watermarks
 from keptlog.table.changes.notes import NotesRepair
 from keptlog.table.doctor.topic_exam import examined
 from keptlog.table.metadata.logs import has_readers
@@ -147,18 +149,21 @@ class Repairer:
     def damage(self, topic: str) -> tuple[str, ...]:
         """What is wrong with a topic that no other program has changed, as far as a look tells that reads no record.
 
+        Files of watermarks are read: the table has no size of them, and an adoption gives up those that are damaged.
+
         Raises:
             LogCorrupt: it can't be read; says which file is damaged or gone.
             StorageUnavailable: something can't be looked at now.
         """
         seen = examined(self.store, topic)
+        watermarks = self._damaged_watermarks(seen.logs)
         runs = seen.damaged_runs if isinstance(seen.damaged_runs, tuple) else (seen.damaged_runs,)
         erasures = seen.erasures if isinstance(seen.erasures, KeptlogError) else None
         beside = (seen.unusable_property, erasures, *runs, seen.damaged_reader)
         outage = next((error for error in beside if isinstance(error, StorageUnavailable)), None)
         if outage:
             raise outage
-        return (*map(str, seen.wrong_files), *(str(error) for error in beside if error))
+        return (*map(str, seen.wrong_files), *watermarks, *(str(error) for error in beside if error))
 
     def repair(self, proposal: RepairProposal, run_id: str, *, now_ms: int) -> dict[str, list[CheckResult]]:
         """Do it, and check the logs as they are then: topic-partition to one result a check.
@@ -172,6 +177,19 @@ class Repairer:
             str(log.topic_partition): verify_log(self.store, log, now_ms)
             for log in self.store.logs(proposal.plan.topic)
         }
+
+    def _damaged_watermarks(self, logs: Sequence[Log]) -> list[str]:
+        """What is wrong with the files of watermarks that are there: the table keeps no size of them."""
+        found = []
+        for log in logs:
+            name, path = log.topic_partition, log.watermarks_path
+            try:
+                with reaching(f"{name}: its watermarks can't be read"), suppress(FileNotFoundError):
+                    if path:
+                        read_any_watermarks(self.store.files, path, name.topic)
+            except LogCorrupt as error:
+                found.append(f"{name}: {error}")
+        return found
 
     def _foreign_segments(self, plan: RepairPlan) -> dict[TopicPartition, tuple[Segment, ...]]:
         if plan.acknowledged is None:

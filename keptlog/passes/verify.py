@@ -121,7 +121,7 @@ def verify_log(store: LogStore | UnopenedStore, log: Log, now_ms: int, *, every_
             break
     if log.watermarks_path:
         with _looking(store, log, log.watermarks_path, findings, ("G1",)):
-            read_watermark_file(files, log.watermarks_path, log.config.strategy)
+            read_watermark_file(files, log.watermarks_path, log.config.strategy, log.topic_partition.topic)
     if not findings.problems["G1"] and not findings.unseen["G1"]:
         _judge_keys(store, log, assessment, findings)
     delay_ms = assessment.max_compaction_delay_ms

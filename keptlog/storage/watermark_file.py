@@ -30,8 +30,8 @@ _STRATEGY = b"compaction.strategy"
 _CHECKSUM = b"crc32"
 
 
-def read_watermark_file(files: Files, path: str | None, strategy: Strategy) -> pa.Table:
-    """The watermarks of this strategy, of ``WATERMARKS_SCHEMA``; none without a file.
+def read_watermark_file(files: Files, path: str | None, strategy: Strategy, topic: str) -> pa.Table:
+    """The watermarks of this strategy, of ``WATERMARKS_SCHEMA``; none without a file. ``topic`` is whose they are.
 
     Raises:
         FileNotFoundError: the file is gone.
@@ -40,7 +40,7 @@ def read_watermark_file(files: Files, path: str | None, strategy: Strategy) -> p
     """
     if not strategy.has_versions or path is None:
         return WATERMARKS_SCHEMA.empty_table()
-    with _telling_the_way():
+    with _telling_the_way(topic):
         table = _stored(files, path)
         metadata = table.schema.metadata or {}
         is_made_by_it = metadata.get(_STRATEGY) == str(strategy).encode()
@@ -50,24 +50,26 @@ def read_watermark_file(files: Files, path: str | None, strategy: Strategy) -> p
         return watermarks if is_made_by_it else watermarks.slice(0, 0)
 
 
-def read_any_watermarks(files: Files, path: str) -> tuple[pa.Table, str]:
-    """The watermarks of a file, of ``WATERMARKS_SCHEMA``, and the strategy that made them, be it still in use or not.
+def read_any_watermarks(files: Files, path: str, topic: str) -> tuple[pa.Table, str]:
+    """The watermarks of a file of this topic, and the strategy that made them, be it still in use or not.
+
+    They are of ``WATERMARKS_SCHEMA``.
 
     Raises:
         FileNotFoundError, LogCorrupt, OSError: as ``read_watermark_file`` does.
     """
-    with _telling_the_way():
+    with _telling_the_way(topic):
         table = _stored(files, path)
         return _checked(table, path), (table.schema.metadata or {}).get(_STRATEGY, b"").decode()
 
 
 @contextmanager
-def _telling_the_way() -> Iterator[None]:
+def _telling_the_way(topic: str) -> Iterator[None]:
     """What helps too where the file can't be put back."""
     try:
         yield
     except LogCorrupt as error:
-        raise LogCorrupt(f"{error}, {give_up_watermarks('TOPIC')}") from error
+        raise LogCorrupt(f"{error}, {give_up_watermarks(topic)}") from error
 
 
 def _stored(files: Files, path: str) -> pa.Table:

@@ -158,7 +158,7 @@ def test_a_clean_of_a_log_whose_watermarks_are_damaged_says_so(cleaner: Cleaner,
 
     assert isinstance(error, LogCorrupt)
     assert str(path) in str(error)
-    assert "or give up its watermarks: keptlog repair TOPIC --adopt (" in str(error)
+    assert "or give up its watermarks: keptlog repair w --adopt (" in str(error)
 
 
 @pytest.mark.parametrize("kept_bytes", [-30, 0])
@@ -169,6 +169,10 @@ def test_watermarks_that_are_damaged_can_be_given_up(
     path = local(store.logs("w")[0].watermarks_path)
     path.write_bytes(path.read_bytes()[:kept_bytes])
     repairer = Repairer(store)
+    assert repairer.propose("w", now_ms=NOW_MS) is None
+    [damage] = repairer.damage("w")
+    assert damage.startswith(f"w-0: {store.logs('w')[0].watermarks_path} ")
+    assert "or give up its watermarks: keptlog repair w --adopt (" in damage
 
     proposal = repairer.propose("w", is_adoption=True, now_ms=NOW_MS)
     assert proposal

@@ -55,7 +55,7 @@ class Forgetting:
     @property
     def remembered(self) -> list[str]:
         path = self.twin.log.watermarks_path
-        keys = read_any_watermarks(self.store.files, path)[0]["key"].to_pylist() if path else []
+        keys = read_any_watermarks(self.store.files, path, "t")[0]["key"].to_pylist() if path else []
         return [key.decode() for key in keys]
 
     @property

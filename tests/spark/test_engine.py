@@ -314,7 +314,7 @@ def test_keys_beyond_the_map_are_shuffled_and_the_same_log_is_left(engine: Engin
     marks = [each.watermarks_path for each in (at_once, outcome) if each.watermarks_path]
     assert len(marks) == 2 * strategy.has_versions
     assert engine.paths(".arrow") == set(marks)
-    tables = [read_any_watermarks(engine.files, path)[0] for path in marks]
+    tables = [read_any_watermarks(engine.files, path, TOPIC)[0] for path in marks]
     assert tables[:1] == tables[1:]
     assert all(each.num_rows for each in tables)
 

@@ -194,12 +194,12 @@ def test_no_bit_of_a_watermark_file_flips_unseen(tmp_path: Path, count: int) -> 
     path, right = tmp_path / "marks.arrow", marks(count)
     write_watermark_file(FILES, str(path), BY_TIMESTAMP, right)
     content = path.read_bytes()
-    assert read_watermark_file(FILES, str(path), BY_TIMESTAMP).equals(right, check_metadata=True)
+    assert read_watermark_file(FILES, str(path), BY_TIMESTAMP, "users").equals(right, check_metadata=True)
     wrong, told = [], [str(path)]
     for bit in random.Random(23).sample(range(len(content) * 8), FLIPS):
         path.write_bytes(flipped(content, bit))
         try:
-            if not read_watermark_file(FILES, str(path), BY_TIMESTAMP).equals(right, check_metadata=True):
+            if not read_watermark_file(FILES, str(path), BY_TIMESTAMP, "users").equals(right, check_metadata=True):
                 wrong.append(bit)
         except LogCorrupt as error:
             told.append(str(error))
@@ -213,15 +213,15 @@ def test_a_watermark_file_that_was_cut_short_is_corrupt_and_named(tmp_path: Path
     content = path.read_bytes()
     for size_bytes in (0, 5, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:size_bytes])
-        with pytest.raises(LogCorrupt, match=f"{path} .* put the file back"):
-            read_watermark_file(FILES, str(path), BY_TIMESTAMP)
+        with pytest.raises(LogCorrupt, match=rf"{path} .* put the file back .*: keptlog repair users --adopt"):
+            read_watermark_file(FILES, str(path), BY_TIMESTAMP, "users")
 
 
 def test_watermarks_are_summed_whatever_chunks_and_slices_they_come_in(tmp_path: Path) -> None:
     path, whole = tmp_path / "marks.arrow", marks(40)
     in_pieces = pa.concat_tables([marks(40).slice(0, 7), marks(40).slice(7, 0), marks(40).slice(7)])
     write_watermark_file(FILES, str(path), BY_TIMESTAMP, in_pieces)
-    assert read_watermark_file(FILES, str(path), BY_TIMESTAMP).equals(whole)
+    assert read_watermark_file(FILES, str(path), BY_TIMESTAMP, "users").equals(whole)
 
 
 def test_nobody_but_the_segment_reader_opens_a_segment() -> None:

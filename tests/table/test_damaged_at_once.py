@@ -101,4 +101,4 @@ def test_one_page_in_place_of_watermarks_is_no_damage(store: CountedS3, files: T
     path, watermarks = "s3://lake/users/data/marks.parquet", pa.table([keys, [1], [2]], WATERMARKS_SCHEMA)
     write_watermark_file(files, path, Strategy(StrategyKind.TIMESTAMP), watermarks)
     pages(store, 2, 2)
-    assert read_any_watermarks(files, path)[0].equals(watermarks)
+    assert read_any_watermarks(files, path, "users")[0].equals(watermarks)

@@ -179,7 +179,7 @@ def test_watermarks_are_read_beside_other_columns_and_metadata(store: LogStore) 
     newer = newer.replace_schema_metadata(written.schema.metadata | {b"colour": b"blue"})
     write_ipc(store, path, newer)
 
-    assert read_watermark_file(store.files, path, BY_TIMESTAMP).equals(marks, check_metadata=True)
+    assert read_watermark_file(store.files, path, BY_TIMESTAMP, TOPIC).equals(marks, check_metadata=True)
 
 
 @pytest.mark.parametrize("change", ["a column less", "a column of another type"])
@@ -190,7 +190,7 @@ def test_watermarks_of_other_columns_are_refused_with_their_file(store: LogStore
     write_ipc(store, path, other.replace_schema_metadata({b"compaction.strategy": str(BY_TIMESTAMP).encode()}))
 
     with pytest.raises(LogCorrupt, match=r"watermarks\.arrow has the columns key string, .* put the file back from"):
-        read_watermark_file(store.files, path, BY_TIMESTAMP)
+        read_watermark_file(store.files, path, BY_TIMESTAMP, TOPIC)
 
 
 def write_ipc(store: LogStore, path: str, table: pa.Table) -> None:

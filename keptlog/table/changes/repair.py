@@ -287,7 +287,7 @@ class Repair:
         if not path:
             return False
         try:
-            read_any_watermarks(self.files, path)
+            read_any_watermarks(self.files, path, self.topic)
         except (FileNotFoundError, LogCorrupt):
             return True
         return False

@@ -89,7 +89,7 @@ class WatermarkExpiry:
     def _ends(self, path: str) -> _Ends | None:
         """When the watermarks of a file end; null if it has none, or can't be read."""
         try:
-            ends_ms = read_any_watermarks(self.files, path)[0]["expires_ms"]
+            ends_ms = read_any_watermarks(self.files, path, self.topic)[0]["expires_ms"]
         except (LogCorrupt, FileNotFoundError) as error:
             _logger.warning("topic %s: the watermarks at %s are left: %s", self.topic, path, one_line(error))
             return None
@@ -123,7 +123,7 @@ class WatermarkExpiry:
     def _left_of(self, path: str) -> str:
         """The file with what is left of one, written if need be; empty if nothing is."""
         if path not in self._written:
-            marks, strategy = read_any_watermarks(self.files, path)
+            marks, strategy = read_any_watermarks(self.files, path, self.topic)
             left = marks.filter(pc.field("expires_ms") > self.now_ms)
             if not left.num_rows:
                 return ""

@@ -103,7 +103,8 @@ class Reader:
     def _watermarks(self, log: Log) -> pa.Table:
         """Those of the log, as if they were records."""
         with self._telling_lost(log.watermarks_path, f"{log.topic_partition}: its watermarks"):
-            watermarks = read_watermark_file(self.files, log.watermarks_path, log.config.strategy)
+            topic = log.topic_partition.topic
+            watermarks = read_watermark_file(self.files, log.watermarks_path, log.config.strategy, topic)
         offsets = pa.repeat(pa.scalar(NO_OFFSET, pa.int64()), watermarks.num_rows)
         return watermarks.append_column("offset", offsets)
 
