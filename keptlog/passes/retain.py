@@ -3,16 +3,17 @@
     named logs --plan--> which segments are too old, too many, or below the log start --commit--> gone, log start moved
                           data; changes nothing                                          one catalog commit a topic
 
-Nothing is read or rewritten, so it needs no engine. A topic whose commit fails costs only its own logs, and an
-uncleanable log is retained like any other. A log that is being cleaned waits: its clean would lose the race, and with
-it the work.
+Nothing is read or rewritten, so it needs no engine. A topic whose commit fails costs only its own logs, and a log that
+changed since it was planned costs only itself. An uncleanable log is retained like any other. A log that is being
+cleaned waits: its clean would lose the race, and with it the work.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
@@ -21,6 +22,7 @@ from keptlog.log.given.given import whole_number
 from keptlog.log.plan import RetentionPlan, make_retention_plan, why_off
 from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
+from keptlog.passes.landing import land_fresh
 
 if TYPE_CHECKING:
     from keptlog.passes.names import NamedLogs
@@ -89,9 +91,14 @@ class Retainer:
         committed: list[Retain] = []
         failed = dict(named.unreadable)
         for topic, steps in sorted(by_topic.items()):
+            stale: dict[str, KeptlogError] = {}
             try:
-                self.store.retain(topic, steps, run_id)
+                land_fresh(partial(self._commit, topic, run_id), steps, lambda step: step.topic_partition, stale)
                 committed += steps
             except KeptlogError as error:
                 failed |= {str(step.topic_partition): error for step in steps}
+            failed |= stale
         return RetentionResult(run_id, plan, tuple(committed), failed)
+
+    def _commit(self, topic: str, run_id: str, steps: Sequence[Retain]) -> None:
+        self.store.retain(topic, steps, run_id)

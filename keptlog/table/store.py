@@ -264,8 +264,7 @@ class LogStore:
         ``last_passes`` is what the run cost, stored with the logs. A clean clears the mark of an earlier failure.
 
         Raises:
-            StalePlan: a log is no longer what the plan was made from; nothing landed, nothing is lost. If the error
-                names ``logs``, the others can be sent again without them.
+            StalePlan: a log (its ``logs``) is no longer what the plan was made from; nothing landed, nothing is lost.
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
             InvariantViolated: the commit would break an invariant; nothing landed.
         """
@@ -277,7 +276,7 @@ class LogStore:
         """Carry out what retention has planned for the logs of a topic, in one commit.
 
         Raises:
-            StalePlan: a log, or its settings, are no longer what the plan was made from; nothing landed.
+            StalePlan: of a log (its ``logs``) or its settings, which are not as they were planned from; nothing landed.
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
         """
         self.clock_guard.require_plausible(topic, (step.now_ms for step in steps))

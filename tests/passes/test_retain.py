@@ -9,10 +9,12 @@ import pytest
 from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.home import new_id
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.record import NewRecord
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import BEING_CLEANED, Retainer, RetentionResult
 from keptlog.table.store import LogStore
-from tests.passes.conftest import NOW_MS
+from tests.passes.conftest import DAY_MS, NOW_MS
 
 
 @pytest.fixture
@@ -39,6 +41,20 @@ def test_retention_of_one_topic_fails_alone(retainer: Retainer, monkeypatch: pyt
     result = retainer.retain(named_logs(retainer.store), new_id(), now_ms=NOW_MS)
     assert retained(result) == ["b-0"]
     assert list(result.failed) == ["a-0"]
+
+
+def test_a_log_that_changed_since_it_was_looked_at_costs_only_itself(store: LogStore) -> None:
+    store.create_topic("d", 3, {"cleanup.policy": "delete"})
+    for partition in range(3):
+        store.append("d", [NewRecord(b"k", b"1", NOW_MS - 8 * DAY_MS, partition)], new_id(), NOW_MS)
+    named = named_logs(store, ["d"])
+    store.delete_records(TopicPartition("d", 1), 1, new_id())
+    result = Retainer(store).retain(named, new_id(), now_ms=NOW_MS)
+    assert retained(result) == ["d-0", "d-2"]
+    assert [log.log_start_offset for log in store.logs("d")] == [1, 1, 1]
+    with pytest.raises(StalePlan, match=r"^d-1: the log changed since it was planned"):
+        raise result.failed["d-1"]
+    assert len(result.failed) == 1
 
 
 def test_a_topic_that_cannot_be_read_costs_only_itself(

@@ -27,7 +27,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.table.changes.mark import tell_cleared
 from keptlog.table.commits.commit import Committer, Land
-from keptlog.table.commits.freshness import require_old
+from keptlog.table.commits.freshness import require_each, require_old
 from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.commits.topics import require_partition, topic_of
 from keptlog.table.metadata.change import Change, commit_id_of, log_change
@@ -76,7 +76,8 @@ class SegmentRemoval:
         """Check and commit.
 
         Raises:
-            StalePlan: a log or its settings are no longer what the plan was made from; nothing landed.
+            StalePlan: a log or its settings are no longer what the plan was made from; nothing landed. Its ``logs`` are
+                those, if the others could land without them.
             InvariantViolated: a step would remove nothing, or is of another topic.
         """
         for step in self.steps:
@@ -91,11 +92,11 @@ class SegmentRemoval:
         def prepare(table: Table) -> Land:
             live = live_files.of(table)
             logs = logs_of(self.topic, table.properties, live, topic_of(table, broker_settings).config)
+            by_log = {str(step.topic_partition): step for step in self.steps}
+            require_each(by_log, lambda step: require_old(step, logs[step.topic_partition.partition]))
             moved: dict[str, str] = {}
             for step in self.steps:
-                log = logs[step.topic_partition.partition]
-                require_old(step, log)
-                moved |= _moved(log, step.new_log_start_offset, step.segments)
+                moved |= _moved(logs[step.topic_partition.partition], step.new_log_start_offset, step.segments)
             removed = {segment.path for step in self.steps for segment in step.segments}
             summary = change.summary("retain")
             return _landing(self.topic, FileChange(summary, moved, (), live_at(live, removed), live), table)
