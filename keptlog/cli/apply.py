@@ -26,7 +26,7 @@ from keptlog.cli.output import (
     require_topics_here,
     tell_wrong,
 )
-from keptlog.cli.purged import deletion_numbers, print_deletion
+from keptlog.cli.purged import deletion_numbers, print_deletion, tell_open_erasures
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import open_home
 from keptlog.log.words.counted import counted
@@ -72,6 +72,8 @@ def apply(  # noqa: PLR0913
         _refuse(plan, as_json=as_json)
     if not as_json:
         _print_plan(plan)
+    if dry_run or not yes:
+        tell_open_erasures(applier.store, plan.deletions)
     if dry_run:
         if as_json:
             print_json(_plan_numbers(plan) | {"not_tried": list(plan.not_tried)}, plan.failed)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from keptlog.cli.output import print_json, tell_wrong
-from keptlog.log.words.counted import counted
+from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.harmless import harmless
+from keptlog.table.metadata.state import read_open_erasures
 
 if TYPE_CHECKING:
     from keptlog.passes.purge import PurgePreviews
     from keptlog.table.purging.purge_receipt import PurgeReceipt
-    from keptlog.table.removal.deletion import TopicDeletion
     from keptlog.table.removal.drafts import Sealing
+    from keptlog.table.removal.journal import EndedErasure
     from keptlog.table.removal.removal import NotDeleted
+    from keptlog.table.removal.topic_deletion import TopicDeletion
+    from keptlog.table.store import LogStore
+
+_SHOWN = 10
+_AGAIN = "ask for their keys again if a topic gets these records again"
 
 
 def tell_previews(previews: PurgePreviews, *, is_answer: bool, as_json: bool) -> None:
@@ -78,6 +85,7 @@ def deletion_numbers(deletion: TopicDeletion) -> dict[str, object]:
         "deleted_files": len(deletion.deleted_files),
         "not_deleted": [asdict(file) for file in deletion.not_deleted],
         "is_over": deletion.is_over and not deletion.not_deleted,
+        "ended_erasures": None if deletion.ended is None else [each.request for each in deletion.ended],
     } | _receipts(deletion.receipts, deletion.sealing)
 
 
@@ -85,8 +93,31 @@ def print_deletion(deletion: TopicDeletion) -> None:
     """The same for people."""
     begun = "deleted" if deletion.is_over else "not wholly deleted"
     click.echo(f"{begun} {deletion.topic}: {counted(len(deletion.deleted_files), 'file')}")
-    for line in (*_not_deleted(deletion.not_deleted), *_sealing(deletion.sealing)):
+    for line in (*_ended(deletion.ended), *_not_deleted(deletion.not_deleted), *_sealing(deletion.sealing)):
         click.echo(harmless(f"{deletion.topic}: {line}"))
+
+
+def tell_open_erasures(store: LogStore, topics: Iterable[str]) -> None:
+    """What ends with topics that are about to be deleted, on stderr, before somebody is asked."""
+    for name in topics:
+        try:
+            count = read_open_erasures(name, store.load_table(name).properties).count
+        except UnknownTopic:  # its deletion was begun, and they ended with that
+            continue
+        except KeptlogError as error:
+            tell_wrong(f"{name}: open erasures would end with it, and nobody can tell whether there are any: {error}")
+            continue
+        if count:
+            click.echo(harmless(f"{name}: {counted(count, 'open erasure')} would end with it; {_AGAIN}"), err=True)
+
+
+def _ended(erasures: Sequence[EndedErasure] | None) -> list[str]:
+    if erasures is None:
+        return [f"its erasures could not be read: open ones have ended with it, and no receipt names them; {_AGAIN}"]
+    if not erasures:
+        return []
+    ids = some_of([each.request for each in erasures], _SHOWN)
+    return [f"{counted(len(erasures), 'open erasure')} ended with it: {ids}; {_AGAIN}"]
 
 
 def _receipts(written: Iterable[str], sealing: Sealing) -> dict[str, object]:

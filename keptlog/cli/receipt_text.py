@@ -65,6 +65,9 @@ def lines_of(receipt: Receipt, *, is_checked: bool) -> Iterator[str]:
     if receipt.kind == "erasure":
         yield from _erasure(content)
         told = _TOLD | _TOLD_OF_ERASURES
+    if receipt.kind == "topic-delete" and "erasures" in content:
+        yield from _ended(content["erasures"])
+        told = _TOLD | {"erasures"}
     for name, value in content.items():
         if name not in told:
             yield from _named(name, value, "  ")
@@ -96,6 +99,28 @@ _WHY = {
     "orphan": "left by runs that failed or were killed",
     "topic-delete": "the topic was deleted",
 }
+
+
+def _ended(erasures: Any) -> Iterator[str]:
+    """The open erasures of a topic that was deleted."""
+    if erasures is None:
+        yield "  its erasures could not be read: which of them were open is not known"
+    open_ones = _objects(erasures)
+    if open_ones:
+        yield f"  {counted(len(open_ones), 'open erasure')} ended with it:"
+        yield from _some([_ended_one(each) for each in open_ones])
+
+
+def _ended_one(erasure: Mapping[str, Any]) -> str:
+    requested, deadline = ("-" if at is None else iso_time(at) for at in map(erasure.get, _TIMES))
+    keys = counted(len(erasure.get("key_hashes") or ()), "key")
+    told = (
+        f"{erasure.get('request')} of {keys}, asked for {requested}, deadline {deadline}, then {erasure.get('state')}"
+    )
+    return f"{told}, reason: {erasure['reason']}" if erasure.get("reason") else told
+
+
+_TIMES = ("requested_ms", "deadline_ms")
 
 
 def _left(content: Mapping[str, Any]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from keptlog.cli.output import (
     print_table,
     require_topics_here,
 )
-from keptlog.cli.purged import deletion_numbers, print_deletion
+from keptlog.cli.purged import deletion_numbers, print_deletion, tell_open_erasures
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.home import open_home
@@ -234,13 +234,15 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
     """Delete TOPIC with all its records, for good; or finish a deletion that was interrupted.
 
     A receipt says what was deleted. It outlives the topic, and so do the receipts of its purges. Files that can't be
-    deleted are named: the topic is gone all the same, and the same command, or the next purge, tries again.
+    deleted are named: the topic is gone all the same, and the same command, or the next purge, tries again. Erasures
+    that are open end with the topic, and the receipt names them.
     """
     store = home_with(name).store
     from keptlog.table.commits.loading import id_to_delete  # noqa: PLC0415  # the help of all commands opens no catalog
 
     topic_id = id_to_delete(store.committer.catalog, name)
     if not yes:
+        tell_open_erasures(store, [name])
         require_consent(f"delete topic {name} and all its records for good?")
     deletion = store.delete_topic(name, clock_ms(), topic_id)
     failed = {name: deletion.unfinished} if deletion.unfinished else {}

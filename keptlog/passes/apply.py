@@ -38,7 +38,7 @@ from keptlog.table.waiting.side_by_side import side_by_side
 from keptlog.topics_file.reading import TopicEntry, TopicsFile
 
 if TYPE_CHECKING:
-    from keptlog.table.removal.deletion import TopicDeletion
+    from keptlog.table.removal.topic_deletion import TopicDeletion
     from keptlog.table.store import LogStore
 
 _OTHERS_ASKED = 2

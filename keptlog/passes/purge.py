@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from keptlog.table.purge_preview import PurgePreview
     from keptlog.table.purging.purge_memory import PurgeMemory
     from keptlog.table.purging.purge_receipt import PurgeReceipt
-    from keptlog.table.removal.deletion import TopicDeletion
+    from keptlog.table.removal.topic_deletion import TopicDeletion
     from keptlog.table.store import LogStore
 
 _TODO = "see to it that they can be, and purge again"

@@ -19,7 +19,7 @@ from keptlog.table.metadata.change import Change
 from keptlog.table.metadata.logs import Locations, ObservedTopic
 from keptlog.table.metadata.runs import LandedChange
 from keptlog.table.namespaces import NAMESPACE
-from keptlog.table.removal.deletion import TopicDeletion
+from keptlog.table.removal.topic_deletion import TopicDeletion
 from keptlog.table.store import LogStore
 from keptlog.table.waiting.side_by_side import Patience
 

@@ -54,8 +54,9 @@ from keptlog.table.reading.cache import TopicCache
 from keptlog.table.reading.lost import lost_file
 from keptlog.table.reading.read import Reader
 from keptlog.table.reading.readers import observed_with_holds, with_holds
-from keptlog.table.removal.deletion import Deletion, TopicDeletion, being_deleted
+from keptlog.table.removal.deletion import Deletion, being_deleted
 from keptlog.table.removal.drafts import Seal
+from keptlog.table.removal.topic_deletion import TopicDeletion
 from keptlog.table.table_look import TableLook
 from keptlog.table.waiting.reaching import reaching
 from keptlog.table.waiting.side_by_side import Patience

@@ -14,7 +14,8 @@ from keptlog.log.record import NewRecord
 from keptlog.passes import apply
 from keptlog.table.commits.loading import id_to_delete
 from keptlog.table.namespaces import DELETING, NAMESPACE
-from keptlog.table.removal.deletion import Deletion, TopicDeletion
+from keptlog.table.removal.deletion import Deletion
+from keptlog.table.removal.topic_deletion import TopicDeletion
 from keptlog.table.store import LogStore
 from tests.cli.conftest import Run
 from tests.passes.applying import applier, file

@@ -97,6 +97,8 @@ class DeletionForm(TypedDict):
     is_over: bool
     receipts: list[str]
     receipts_waiting: list[str]
+    ended_erasures: list[str] | None
+    """Open erasures that have ended with the topic, by id; null if they could not be read. A receipt tells them."""
 
 
 class DeletedTopicForm(DeletionForm):

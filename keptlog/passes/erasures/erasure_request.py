@@ -178,4 +178,6 @@ def refuse_unknown_ids(ids: Iterable[str], found: ErasureList) -> None:
     known = {row.id for row in found.rows}
     for each in ids:
         if each not in known:
-            raise InvalidConfig(f"there is no erasure {each!r}: see keptlog erasure list")
+            raise InvalidConfig(
+                f"there is no erasure {each!r}: see keptlog erasure list; receipts have those that ended"
+            )

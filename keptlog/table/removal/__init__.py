@@ -6,6 +6,7 @@ what lies there           ``topic_storage``, ``own_folder``, ``metadata_elsewher
 who else knows of it      ``ahead`` (a copy of a lake, or one put back)
 what goes                 ``expiry`` (snapshots); written down before: ``journal``, ``named_files``
 how it goes, and is told  ``removal``, ``drafts`` (receipts that are not sealed yet)
-a whole topic             ``deletion``; its table, or what is wrong with that: ``topic_table``
+a whole topic             ``deletion``, ``topic_deletion`` (what became of it), ``ended_erasures`` (what ends with it);
+                          its table, or what is wrong with that: ``topic_table``
 erasures                  ``erasure_register``, ``erasure_look``; where a key lies: ``search``, ``summary_bounds``
 """

@@ -16,6 +16,8 @@ stays in the second one until its files are gone, because afterwards nobody woul
 topic of this name is created, which could get the same folder. A kill just before the last step leaves one file of
 metadata, without a record in it.
 
+Erasures that are open end with their topic. The first journal has them, and so has the receipt (``ended_erasures``).
+
 Journals are carried out as a purge carries out its own (``removal``). Those that purges have left are settled too:
 what they had deleted already is in their receipts, what is still there in that of the deletion. A run that knew the
 topic may stage files for a while, so it is listed again until nothing new is there. What can't be deleted is named, and
@@ -34,8 +36,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -43,7 +46,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 
-from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable
+from keptlog.errors import CommitStateUnknown, StalePlan, StorageUnavailable
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
@@ -61,10 +64,12 @@ from keptlog.table.removal.drafts import (
     seal_drafts,
     write_draft,
 )
+from keptlog.table.removal.ended_erasures import ended_erasures
 from keptlog.table.removal.hidden import hidden_below
 from keptlog.table.removal.journal import (
     DELETION,
     DeletedFile,
+    EndedErasure,
     Journal,
     id_of,
     journal_folder,
@@ -74,55 +79,16 @@ from keptlog.table.removal.journal import (
 )
 from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_alone, require_own_folder
-from keptlog.table.removal.removal import NotDeleted, Removal, not_deleted_error
+from keptlog.table.removal.removal import NotDeleted, Removal
+from keptlog.table.removal.topic_deletion import TopicDeletion
 from keptlog.table.removal.topic_storage import drafts_among, lost_links_below
 from keptlog.table.removal.topic_table import deleting
 from keptlog.table.waiting.reach import OUT_OF_REACH, is_sure
 from keptlog.table.waiting.reaching import one_line, reaching
 
+_logger = logging.getLogger(__name__)
+
 _MOST_ROUNDS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class TopicDeletion:
-    """What a deletion of a topic did, with what an earlier one, killed on its way, had left to do."""
-
-    topic: str
-    deleted_files: tuple[DeletedFile, ...] = ()
-    not_deleted: tuple[NotDeleted, ...] = ()
-    """What is still there; the topic is gone for readers and writers all the same."""
-    receipts: tuple[str, ...] = ()
-    """The ids of the receipts that tell it."""
-    sealing: Sealing = field(default_factory=Sealing)
-    """What became of the receipts that lay in the topic's folder."""
-    is_over: bool = True
-    """Whether nothing is left to do."""
-
-    @property
-    def unfinished(self) -> KeptlogError | None:
-        """Why it is not over, and what to do; null if it is."""
-        todo = f"keptlog topic delete {self.topic}, or the next purge, finishes it"
-        if self.not_deleted and self.is_over:
-            return not_deleted_error(
-                self.topic, self.not_deleted, "nothing else is left of the topic: delete it by hand"
-            )
-        if self.not_deleted:
-            return not_deleted_error(self.topic, self.not_deleted, f"see to it that they can be: {todo}")
-        if self.is_over:
-            return None
-        why = self.sealing.why or "its folder is still being written to"
-        return StorageUnavailable(f"topic {self.topic}: its files are deleted, its receipts not sealed ({why}): {todo}")
-
-    def after(self, earlier: TopicDeletion) -> TopicDeletion:
-        """Both in one: an earlier topic of this name was finished first."""
-        return TopicDeletion(
-            self.topic,
-            earlier.deleted_files + self.deleted_files,
-            self.not_deleted,
-            earlier.receipts + self.receipts,
-            self.sealing,
-            self.is_over,
-        )
 
 
 def being_deleted(catalog: Catalog) -> list[str]:
@@ -210,7 +176,8 @@ class Deletion:
             )
         removal = Removal(self.files, table.location())
         gone = (DeletedFile(last, 0),) if removal.delete_file(last) else ()
-        return TopicDeletion(self.name, done.deleted_files + gone, removal.refused, done.receipts, done.sealing)
+        deleted = done.deleted_files + gone
+        return replace(done, deleted_files=deleted, not_deleted=removal.refused)
 
     def _take_out(self) -> None:
         self._meant()
@@ -275,6 +242,7 @@ class _Emptying:
     """Whether somebody else has finished the deletion, so that the folder may be that of a new topic."""
     _gone: dict[str, DeletedFile] = field(default_factory=dict)
     _receipts: dict[str, None] = field(default_factory=dict)
+    _ended: dict[EndedErasure, None] | None = field(default_factory=dict)
     _sealing: Sealing = field(default_factory=Sealing)
 
     def empty(self) -> TopicDeletion:
@@ -294,6 +262,7 @@ class _Emptying:
         files, location = self.deletion.files, self.table.location()
         # Read before it is listed: whoever has deleted manifests meanwhile has left his journal before, or all is gone.
         references, unread = self._references
+        erasures, why_untold = self._erasures
         listed = list(files.list(location))
         # Looked at again once it was listed: as long as it stands there, no topic of its name gets the folder. If
         # another call has finished the deletion, a new topic may have got it, and be what was listed.
@@ -326,7 +295,12 @@ class _Emptying:
             path = self._path_of_journal(new)
             # An earlier journal says it, and may have deleted manifests.
             is_first = not (self._receipts or any(map(_is_deletion, removal.journals.values())))
-            removal.journals[path] = Journal(tuple(snapshots), (), named, DELETION, unread if is_first else ())
+            first = (unread, erasures) if is_first else ((), ())
+            if is_first and why_untold:
+                _logger.warning(
+                    "topic %s: no receipt tells which erasures end with it: %s", self.deletion.name, why_untold
+                )
+            removal.journals[path] = Journal(tuple(snapshots), (), named, DELETION, *first)
             write_journal(files, path, removal.journals[path])
         is_waiting = bool(drafts and self.deletion.seal)
         if removal.journals or is_waiting:
@@ -352,6 +326,11 @@ class _Emptying:
         """What the manifests tell of the segments, and what of them can't be read: a topic is deleted without."""
         return readable_references(self.table)
 
+    @cached_property
+    def _erasures(self) -> tuple[tuple[EndedErasure, ...] | None, str]:
+        """The open ones, which end with the topic; null if they can't be read, and why."""
+        return ended_erasures(self.deletion.files, self.table)
+
     def _carry_out(self, removal: Removal) -> None:
         doomed = removal.own(_is_deletion, ())
         removal.delete(doomed.values())
@@ -369,6 +348,8 @@ class _Emptying:
 
         done = removal.settle(doomed, leave_receipt)
         self._gone |= {file.path: file for journal in done.values() for file in journal.segments + journal.metadata}
+        for journal in done.values():
+            self._tell_ended(journal.erasures)
         found = drafts_among(removal.location, [*drafts, *listed])
         given_up_at_ms = dict.fromkeys(found, self.deletion.done_ms(self.deletion.now_ms))
         self._sealing = seal_drafts(removal.files, self.deletion.name, found, self.deletion.seal, given_up_at_ms)
@@ -377,7 +358,8 @@ class _Emptying:
         more: dict[str, Any] = {"not_deleted": [asdict(file) for file in removal.not_deleted], "held_files": None}
         if _is_deletion(gone):
             held: list[object] | None = None if gone.not_looked_at else []
-            more |= {"held_files": held, "deleted_after_sealing": [self.table.metadata_location]}
+            ended = None if gone.erasures is None else [asdict(each) for each in gone.erasures]
+            more |= {"erasures": ended, "held_files": held, "deleted_after_sealing": [self.table.metadata_location]}
         more["not_looked_at"] = [*gone.not_looked_at, *removal.hidden.not_looked_at, *removal.hidden.unread]
         content = content_of(self.deletion.name, str(self.table.metadata.table_uuid), gone, **more)
         kind = DELETION if _is_deletion(gone) else PURGE
@@ -387,9 +369,16 @@ class _Emptying:
         self._receipts[draft_id] = None
         return f"{receipt_folder(location)}{draft_id}.json"
 
+    def _tell_ended(self, erasures: tuple[EndedErasure, ...] | None) -> None:
+        if erasures is None:
+            self._ended = None
+        elif self._ended is not None:
+            self._ended |= dict.fromkeys(erasures)
+
     def _so_far(self, left: tuple[NotDeleted, ...], *, is_over: bool) -> TopicDeletion:
         gone, receipts = tuple(self._gone.values()), tuple(self._receipts)
-        return TopicDeletion(self.deletion.name, gone, left, receipts, self._sealing, is_over)
+        ended = None if self._ended is None else tuple(self._ended)
+        return TopicDeletion(self.deletion.name, gone, left, receipts, self._sealing, is_over, ended)
 
 
 def _is_deletion(journal: Journal) -> bool:

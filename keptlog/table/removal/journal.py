@@ -49,6 +49,21 @@ class DeletedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedErasure:
+    """An open erasure that ends because its topic is deleted; the names are those of the receipt of an erasure."""
+
+    request: str
+    way: str
+    reason: str
+    state: str
+    """How far it was."""
+    requested_ms: int
+    deadline_ms: int | None
+    secret_fingerprint: str
+    key_hashes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Journal:
     """What is to be deleted.
 
@@ -62,6 +77,8 @@ class Journal:
     kind: str = EXPIRY
     not_looked_at: tuple[str, ...] = ()
     """What could not be read when it was made, a line each: files that only that names are not among these."""
+    erasures: tuple[EndedErasure, ...] | None = ()
+    """Of a topic's deletion: what ends with it, in the first of its journals; null if that can't be read."""
 
     @property
     def paths(self) -> list[str]:

@@ -232,7 +232,7 @@ class Removal:
     def _write_following(self, path: str, left: Journal) -> None:
         while path in self.journals:
             path = f"{path.removesuffix('.json')}-1.json"
-        self.journals[path] = replace(left, snapshots=())
+        self.journals[path] = replace(left, snapshots=(), erasures=())
         write_journal(self.files, path, self.journals[path])
 
     def _drop(self, path: str) -> bool:

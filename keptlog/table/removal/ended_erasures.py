@@ -1,0 +1,50 @@
+"""The open erasures of a topic that is being deleted: they end with it, and the receipt of the deletion tells them.
+
+Their register lies in the topic's folder, and goes with all else there. Whoever has to answer for a request would find
+no trace of it. So it is read before anything goes, and stands in the journal, which outlives a kill.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keptlog.errors import LogCorrupt
+from keptlog.log.erasures.erasure import Erasure
+from keptlog.table.io.files import TableFiles
+from keptlog.table.removal.erasure_register import read_erasures
+from keptlog.table.removal.journal import EndedErasure
+from keptlog.table.waiting.reach import OUT_OF_REACH, FailureKind, failure_of
+from keptlog.table.waiting.reaching import one_line
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+
+def ended_erasures(files: TableFiles, table: Table) -> tuple[tuple[EndedErasure, ...] | None, str]:
+    """The open erasures of a topic, oldest first; null if they can't be read, and why: it is deleted without.
+
+    Raises:
+        OSError: the storage does not answer. Nothing was deleted yet, so the same call again may still read them.
+    """
+    try:
+        remembered = read_erasures(files, table)
+    except LogCorrupt as error:
+        return None, one_line(error)
+    except OUT_OF_REACH as error:
+        if failure_of(error) is not FailureKind.REFUSED:
+            raise
+        return None, one_line(error)
+    return tuple(map(_ended, (each for each in remembered if each.is_open))), ""
+
+
+def _ended(erasure: Erasure) -> EndedErasure:
+    return EndedErasure(
+        erasure.id,
+        erasure.way,
+        erasure.reason,
+        erasure.state.value,
+        erasure.requested_ms,
+        erasure.deadline_ms,
+        erasure.fingerprint,
+        erasure.key_hashes,
+    )

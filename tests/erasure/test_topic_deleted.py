@@ -1,0 +1,192 @@
+"""Open erasures end with their topic, and the receipt of its deletion names them: someone has to answer for each."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keptlog.receipts.receipt import Receipt
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.io.files import TableFiles
+from keptlog.table.removal.deletion import Deletion
+from keptlog.table.removal.removal import Removal
+from keptlog.table.removal.topic_deletion import TopicDeletion
+from tests.cli.conftest import Run, home, keptlog, lines
+from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
+from tests.table.foreign import set_properties
+from tests.table.receipt_chains import chain_at
+
+__all__ = ["home", "keptlog", "lines"]
+
+
+def told(world: World) -> list[dict[str, Any] | None]:
+    """The erasures that the receipts of deletions name."""
+    receipts: list[Receipt] = [each for each in chain_at(world.home).receipts() if each.kind == "topic-delete"]
+    found: list[dict[str, Any] | None] = []
+    for each in receipts:
+        found += each.content["erasures"] if each.content["erasures"] is not None else [None]
+    return found
+
+
+def ids(world: World) -> list[str]:
+    return [each["request"] for each in told(world) if each]
+
+
+def delete(world: World) -> TopicDeletion:
+    return world.store.delete_topic("users", world.now_ms)
+
+
+@pytest.fixture
+def asked(world: World) -> World:
+    """A topic with two open requests, and one that was verified."""
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask()
+    world.to_deleted()
+    assert world.verified().erasure.state == "verified"
+    world.append((KEY, b"again"))
+    world.ask(id="r2", deadline_ms=world.now_ms + 30 * DAY_MS, reason="ticket 7")
+    world.ask(OTHER, id="r3")
+    return world
+
+
+def test_the_receipt_names_those_that_are_open_with_all_that_the_topic_knew_of_them(asked: World) -> None:
+    erasure = asked.erasure(erasure_id="r2")
+    done = delete(asked)
+    assert done.unfinished is None
+    assert [each.request for each in done.ended or ()] == ["r2", "r3"]
+    assert ids(asked) == ["r2", "r3"]
+    assert told(asked)[0] == {
+        "request": "r2",
+        "way": "tombstone",
+        "reason": "ticket 7",
+        "state": "tombstoned",
+        "requested_ms": erasure.requested_ms,
+        "deadline_ms": erasure.deadline_ms,
+        "secret_fingerprint": erasure.fingerprint,
+        "key_hashes": list(erasure.key_hashes),
+    }
+
+
+def test_a_topic_without_an_open_one_has_none_in_its_receipt(world: World) -> None:
+    world.create()
+    world.append((KEY, VALUE))
+    assert delete(world).ended == ()
+    assert told(world) == []
+
+
+def test_a_deletion_that_was_killed_when_the_register_was_gone_still_names_them(
+    asked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(Exception):
+        pass
+
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    monkeypatch.setattr(Removal, "look_again", killed)
+    with pytest.raises(Killed):
+        delete(asked)
+    monkeypatch.undo()
+    assert asked.register_files == []
+    assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
+    assert ids(asked) == ["r2", "r3"]
+
+
+def test_each_is_in_one_receipt_where_a_file_stays_until_the_next_try(
+    asked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse = TableFiles.delete
+
+    def kept(files: TableFiles, path: str) -> None:
+        if path.endswith(".parquet"):
+            raise PermissionError(13, "kept", path)
+        refuse(files, path)
+
+    monkeypatch.setattr(TableFiles, "delete", kept)
+    assert not delete(asked).is_over
+    monkeypatch.undo()
+    assert delete(asked).unfinished is None
+    assert ids(asked) == ["r2", "r3"]
+
+
+def test_a_register_that_can_not_be_read_keeps_nobody_from_deleting_and_is_not_told_as_none(asked: World) -> None:
+    for each in asked.register_files:
+        each.write_bytes(b"{")
+    done = delete(asked)
+    assert (done.unfinished, done.ended) == (None, None)
+    assert told(asked) == [None]
+
+
+def test_a_storage_that_does_not_answer_is_waited_for_while_the_register_may_still_be_read(
+    asked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = TableFiles.read_bytes
+
+    def silent(files: TableFiles, path: str) -> bytes:
+        if "/erasures/" in path:
+            raise TimeoutError("no answer")
+        return read(files, path)
+
+    monkeypatch.setattr(TableFiles, "read_bytes", silent)
+    with pytest.raises(Exception, match="no answer"):
+        delete(asked)
+    monkeypatch.undo()
+    assert asked.files_with(b"PAR1")
+    delete(asked)
+    assert ids(asked) == ["r2", "r3"]
+
+
+def test_a_purge_that_finishes_the_deletion_names_them(asked: World) -> None:
+    catalog = open_catalog(asked.home)
+    store = asked.store
+    Deletion(catalog, store.files, "users", asked.now_ms)._require_own_folder()
+    catalog.create_namespace(("keptlog_deleting",))
+    catalog.rename_table(("keptlog", "users"), ("keptlog_deleting", "users"))
+    assert store.deletion("users", asked.now_ms).finish().is_over
+    assert ids(asked) == ["r2", "r3"]
+
+
+@pytest.fixture
+def users(keptlog: Run, lines: Any) -> Run:
+    """The command, and a topic with an open request."""
+    keptlog("topic", "create", "users", "--config", "cleanup.policy=compact")
+    keptlog("append", "users", "--file", lines({"key": "a", "value": "1"}))
+    assert keptlog("erase", "users", "--key", "a", "--by", "30d", "--run-id", "q1", "--yes").code == 0
+    return keptlog
+
+
+def test_the_question_and_the_answer_of_the_command_name_them(users: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    asked = users("topic", "delete", "users")
+    assert (asked.code, "users: 1 open erasure would end with it; ask for their keys" in asked.err) == (130, True)
+    done = users("topic", "delete", "users", "--yes")
+    assert (done.code, "users: 1 open erasure ended with it: q1; ask for their keys" in done.out) == (0, True)
+    shown = users("receipt", "show", "1").out
+    assert "1 open erasure ended with it:\n    q1 of 1 key, asked for 20" in shown
+    assert "receipts have those that ended" in users("erasure", "show", "q1").err
+
+
+def test_the_answer_in_json_names_them(users: Run) -> None:
+    assert users("topic", "delete", "users", "--yes", "--json").json["ended_erasures"] == ["q1"]
+
+
+def test_a_topics_file_that_deletes_the_topic_is_told_of_them(users: Run, tmp_path: Path) -> None:
+    (tmp_path / "topics.yaml").write_text("topics: {}\n")
+    apply = ("topic", "apply", str(tmp_path / "topics.yaml"), "--delete", "users")
+    assert "users: 1 open erasure would end with it" in users(*apply, "--dry-run").err
+    assert "users: 1 open erasure ended with it: q1" in users(*apply, "--yes").out
+
+
+def test_who_can_not_be_told_whether_there_are_any_is_told_that(
+    users: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_properties(home, {"log.erasures.open": "{"}, "users")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    asked = users("topic", "delete", "users")
+    assert "users: open erasures would end with it, and nobody can tell whether there are any: " in asked.err
+    assert asked.code == 0
+    assert "ended with it: q1" in asked.out
