@@ -130,9 +130,9 @@ class ReceiptChain(SealedReceipts):
         """The files of the chain as a table says; only what came since the last look is listed."""
         end = ChainEnd.of(table.properties)
         folder = chain_folder(table)
-        if self._known is None or self._known.folder != folder or not self._known.end.may_become(end):
+        if self._known is None or self._known.folder != folder or not self._known.went_on_to(end):
             self._known = ReceiptFiles(self.files, folder)
-        self._known.look(end)
+            self._known.look(end)
         return self._known
 
     def _make_table(self) -> None:

@@ -65,10 +65,6 @@ class ChainEnd:
             )
         return cls(int(length), sha256, properties.get(HEAD_FILE))
 
-    def may_become(self, later: ChainEnd) -> bool:
-        """Whether the chain may have gone on to there; not if somebody has put it back."""
-        return self == later or self.length < later.length
-
 
 def all_folders(location: str) -> str:
     """Where the files of all chains at a location lie; ends with a slash."""
@@ -141,6 +137,17 @@ class ReceiptFiles:
     """By id."""
     _settled: set[int] = field(default_factory=set)
     """Numbers of which there were several files, and it is known by now which are the chain's."""
+
+    def went_on_to(self, end: ChainEnd) -> bool:
+        """Look up to there, and tell whether the chain goes on from here to it; if not, it was put back: list it anew.
+
+        One that was put back may be longer by now. Then the receipt behind the end of here names another hash.
+        """
+        known = self.end
+        if known == end or known.length >= end.length:
+            return known == end
+        self.look(end)
+        return not known.length or self._previous_sha256(known.length + 1) == known.sha256
 
     def look(self, end: ChainEnd) -> None:
         """Take in what the chain has got since the last look; ``end`` is not before that."""

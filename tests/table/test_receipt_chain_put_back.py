@@ -1,0 +1,41 @@
+"""A program that keeps its home open notices that the chain was put back, however long it is by now."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.table.receipt_chains import chain_at, draft, ids, require_sound
+
+
+@pytest.mark.parametrize("sealed_since", [[], ["a"], ["a", "b"], ["a", "b", "c"]], ids=len)
+def test_what_the_chain_has_lost_is_sealed_again_and_told_under_its_true_number(
+    tmp_path: Path, sealed_since: list[str]
+) -> None:
+    home = tmp_path / "home"
+    long_lived = chain_at(home)
+    long_lived.append([draft(1), draft(2)])
+    shutil.copy(home / "catalog.db", tmp_path / "backup.db")
+    long_lived.append([draft("erasure")])
+    (tmp_path / "backup.db").replace(home / "catalog.db")
+    for each in sealed_since:
+        chain_at(home).append([draft(each)])
+    (receipt,) = long_lived.append([draft("erasure")])
+    number = 3 + len(sealed_since)
+    assert (receipt.id, receipt.sequence) == ("draft-erasure", number)
+    assert ids(chain_at(home))[number - 1] == "draft-erasure"
+    require_sound(chain_at(home))
+
+
+def test_a_chain_that_others_went_on_with_is_not_listed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long_lived = chain_at(tmp_path)
+    long_lived.append([draft(1), draft(2)])
+    chain_at(tmp_path).append([draft("a"), draft("b")])
+    table = long_lived.table()
+    assert table
+    known = long_lived.known(table)
+    long_lived.append([draft(3)])
+    assert long_lived._known is known
+    assert [each.sequence for each in long_lived.append([draft("a"), draft(3)])] == [3, 5]
