@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from keptlog.errors import KeptlogError
 from keptlog.log.erasures.erasure import Erasure, ErasureWay, GoneSince
 from keptlog.log.holder import Held, HolderKind, Holdings
 from keptlog.log.words.counted import some_of
@@ -43,11 +44,17 @@ _LEFT = frozenset(
 )
 _WRITTEN_ANEW = frozenset({HolderKind.JOURNAL})
 """What is in them may be older than they are."""
+_HERE = "erase --here with another id"
+_ANEW = "erase with another id"
 _AGAIN: Mapping[str, str] = {
-    ErasureWay.SOURCE: "erase --here with another id, or ",
-    ErasureWay.TOMBSTONE: "erase with another id, or ",
+    ErasureWay.SOURCE: _HERE,
+    ErasureWay.HERE: _HERE,
+    ErasureWay.TOMBSTONE: _ANEW,
+    ErasureWay.RETENTION: _ANEW,
 }
-"""What may be asked for again, where a value has no newer record."""
+"""How the keys are asked for again."""
+_TAKEN_BY_A_CLEAN = frozenset({ErasureWay.SOURCE, ErasureWay.TOMBSTONE})
+"""Where that takes a value too that has no newer record."""
 _SHOWN = 3
 
 
@@ -115,7 +122,7 @@ class KeptRecords:
         return [f"not looked at: {each}" for each in self.holdings.unread]
 
     def of_file(self, path: str, erasure: Erasure, *, has_records: bool) -> str | None:
-        """Who keeps a file, or a version of one, in a line; null for what is live, and has nothing deleted in it.
+        """Who keeps a file, or a version of one, in a line; null if nobody does, or nobody knows of it.
 
         A value below the log start, whose tombstone lay there too, is superseded by nothing that a clean looks at.
         Of a file of which it is not known that it ``has_records`` of the erasure, that is not said: to put it back, or
@@ -125,12 +132,27 @@ class KeptRecords:
         held = [each for each in self.holdings.held if each.path in paths]
         lines = self._lines(held, 0)
         if has_records and any(each.kind is HolderKind.LIVE_SEGMENT and each.path == path for each in held):
-            again = _AGAIN.get(erasure.way, "")
+            again = f"{_AGAIN[erasure.way]}, or " if erasure.way in _TAKEN_BY_A_CLEAN else ""
             lines.append(
                 "no clean takes them before a newer record of their key comes: "
                 f"{again}delete all records of that segment (keptlog delete-records)"
             )
+        elif has_records and path in self._live:
+            # A clean has passed it, and so it was put there since.
+            lines.append(
+                "they are live again, by an adoption or another program: "
+                f"{_AGAIN.get(erasure.way, _ANEW)}, and both requests end once that one has removed them"
+            )
         return "; ".join(lines) or None
+
+    @cached_property
+    def _live(self) -> frozenset[str]:
+        """The segments of the current snapshot, also one that another program has committed; none if it is unusable."""
+        try:
+            logs = self.store.reader(self.topic).logs
+        except KeptlogError:
+            return frozenset()
+        return frozenset(segment.path for log in logs for segment in log.segments)
 
     def _lines(self, held: Iterable[Held], shown: int = _SHOWN) -> list[str]:
         held = list(held)
