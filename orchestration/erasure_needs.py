@@ -58,6 +58,12 @@ class TopicNeed:
     def deadline_ms(self) -> int | None:
         return self.needy.earliest_deadline_ms
 
+    @property
+    def settled_ms(self) -> int:
+        """Since when no other erasure has come to have it, and the earliest deadline is past."""
+        newest_ms = self.needy.newest_since_ms
+        return max(self.possible_ms if newest_ms is None else newest_ms, self.deadline_ms or 0)
+
     def told(self, now_ms: int) -> str:
         """What is waited for, and until when."""
         what = f"{self.topic}: {counted(self.needy.count, 'erasure')} waiting for {_IN_WORDS[self.need]}"

@@ -5,6 +5,9 @@ a run is working on is left alone, and so is what was asked for a few minutes ag
 and the erasure says what. The shorter pauses after an outage are for
 what was stopped when it was asked for last (``outages``). Runs are the only memory of it; their tags say when they were
 asked for.
+
+A verification reads all of a topic. One that keeps finding what only a person can take away is asked for with pauses
+that grow up to a day, unless a deadline is still ahead, or another erasure has come to wait for it.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from keptlog.dagster.orchestration.in_flight import (
 from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
+from keptlog.log.erasures.erasure_schedule import VERIFIED_WITHIN_MS
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from keptlog.log.given.past import is_past
 from keptlog.log.words.counted import some_of
@@ -51,6 +55,8 @@ _RUNS = 200
 """So many runs are looked back at."""
 AGAIN_MS = {CLEAN_JOB: 600_000, PURGE_JOB_NAME: 600_000, VERIFY_ERASURES_JOB_NAME: 3_600_000}
 """After this time the same is asked for again."""
+_LONGEST_PAUSE_MS = VERIFIED_WITHIN_MS
+"""Of verifications that were all in vain."""
 _JOB_OF = {ErasureNeed.PURGE: PURGE_JOB_NAME, ErasureNeed.VERIFICATION: VERIFY_ERASURES_JOB_NAME}
 _DOING = {CLEAN_JOB: "cleaned", PURGE_JOB_NAME: "purged", VERIFY_ERASURES_JOB_NAME: "looked through"}
 
@@ -72,6 +78,8 @@ class _Wanted:
     name: str
     topic: str
     since_ms: int
+    settled_ms: int
+    """From when on another try finds the same erasures as the one before, and has no deadline to keep."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,8 @@ class _Asked:
 
     run_id: str
     at_ms: int
+    has_searched: bool
+    """Whether it is a verification that is over, and has looked through the topic."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +121,8 @@ class _Job:
             elif self.queued.includes_name(each.name, each.topic):
                 asked.reasons.append(f"{each.name} waits to be {_DOING[self.name]}, its run is queued")
             elif seen.now_ms < again_ms:
-                asked.reasons.append(
-                    f"{each.name} was to be {_DOING[self.name]} already, again at {iso_time(again_ms)}"
-                )
+                told = f"{each.name} was to be {_DOING[self.name]} already, again at {iso_time(again_ms)}"
+                asked.reasons.append(f"{told}{self._how_sooner(each, seen.now_ms)}")
             else:
                 names.append(each.name)
                 # Whatever a clock says: the run after one that was asked for already has another key.
@@ -126,22 +135,39 @@ class _Job:
 
     def _again_ms(self, wanted: _Wanted, now_ms: int) -> int:
         """When it may be asked for again; 0 for at once."""
-        past = [each for each in self.asked.get(wanted.name, ()) if is_past(each.at_ms, now_ms)]
+        past = self._past(wanted, now_ms)
         last = max(past, key=attrgetter("at_ms"), default=None)
         if last is None or last.run_id in self.outages.runs(wanted.name):
             return self.outages.retry_at_ms(wanted.name, wanted.topic)
-        return last.at_ms + AGAIN_MS[self.name] if last.at_ms >= wanted.since_ms else 0
+        if last.at_ms < wanted.since_ms:
+            return 0
+        doubled = max(self._in_vain(wanted, now_ms) - 1, 0)
+        return last.at_ms + min(AGAIN_MS[self.name] << doubled, _LONGEST_PAUSE_MS)
+
+    def _past(self, wanted: _Wanted, now_ms: int) -> list[_Asked]:
+        return [each for each in self.asked.get(wanted.name, ()) if is_past(each.at_ms, now_ms)]
+
+    def _in_vain(self, wanted: _Wanted, now_ms: int) -> int:
+        """How often the same erasures were looked for already, and something has kept them open."""
+        return sum(each.has_searched and each.at_ms >= wanted.settled_ms for each in self._past(wanted, now_ms))
+
+    def _how_sooner(self, wanted: _Wanted, now_ms: int) -> str:
+        count = self._in_vain(wanted, now_ms)
+        if count < 2:  # the pause has not grown yet
+            return ""
+        return f" ({count} times in vain: take away what its erasures name, and launch {self.mount.name(self.name)})"
 
 
 def requests_for(own: OwnRuns, needs: Sequence[TopicNeed], seen: Overview) -> ErasureRuns:
     """Ask for what is needed now, most urgent first."""
     wanted: dict[str, dict[str, _Wanted]] = defaultdict(dict)
     for need in needs:
+        since = need.possible_ms, need.settled_ms
         if need.need in _JOB_OF:
-            wanted[_JOB_OF[need.need]].setdefault(need.topic, _Wanted(need.topic, need.topic, need.possible_ms))
+            wanted[_JOB_OF[need.need]].setdefault(need.topic, _Wanted(need.topic, need.topic, *since))
         for each in need.logs:
             name = str(each.log.topic_partition)
-            wanted[CLEAN_JOB].setdefault(name, _Wanted(name, need.topic, need.possible_ms))
+            wanted[CLEAN_JOB].setdefault(name, _Wanted(name, need.topic, *since))
     asked_before, records = (_asked_before(own), own.records(*UNDER_WAY)) if wanted else ({}, ())
     asked = ErasureRuns()
     begun, queued = begun_and_first(records)
@@ -247,7 +273,8 @@ def _asked_before(own: OwnRuns) -> Mapping[str, Mapping[str, Sequence[_Asked]]]:
         of_job = [run for run in runs if own.is_of(run, job_name)]
         for run in of_job:
             for name in _named(run, job_name):
-                found[job_name][name].append(_Asked(run.run_id, _asked_ms(run)))
+                has_searched = job_name == VERIFY_ERASURES_JOB_NAME and has_looked_at(run, name)
+                found[job_name][name].append(_Asked(run.run_id, _asked_ms(run), has_searched))
     return found
 
 

@@ -30,7 +30,11 @@ def users(world: World) -> str:
 
 def deleted(world: World) -> None:
     """An erasure of which only the verification is left, due at once."""
-    ask(world, by_ms=HOUR_MS)
+    deleted_too(world, "r1")
+
+
+def deleted_too(world: World, request_id: str, by_ms: int = HOUR_MS) -> None:
+    ask(world, by_ms=by_ms, request_id=request_id)
     for wait_ms in (2 * HOUR_MS, LOOK_AGAIN_MS + HOUR_MS):
         world.now_ms += wait_ms
         passes(world).clean()
@@ -264,3 +268,68 @@ def test_a_clean_that_counts_as_dead_is_not_asked_for_again_as_one_that_an_outag
         world.instance.report_run_failed(run)
     world.now_ms = time.time_ns() // 1_000_000 + 6 * MINUTE_MS
     assert "users-0 was to be cleaned already, again at" in world.skips(erasure_sensor)
+
+
+def searched_in_vain(world: World, request: dg.RunRequest) -> None:
+    """Let the run that was asked for end as one does that has found a record."""
+    assert (request.job_name, asked_for(request)) == (VERIFY_ERASURES_JOB_NAME, ["users"])
+    tags = dict(request.tags) | {FAILED_TAG: ""}
+    run = world.instance.create_run_for_job(
+        verify_erasures, run_config=request.run_config, tags=tags, status=dg.DagsterRunStatus.STARTED
+    )
+    fail(world.instance, run)
+
+
+def test_a_verification_that_something_keeps_open_reads_the_whole_topic_less_and_less_often(
+    world: World, users: str
+) -> None:
+    deleted(world)
+    for hours in (1, 2, 4, 8, 16, 24, 24):
+        (request,) = world.requests(erasure_sensor)
+        searched_in_vain(world, request)
+        world.now_ms += hours * HOUR_MS - 1
+        assert world.requests(erasure_sensor) == []
+        told = world.skips(erasure_sensor)
+        assert "users was to be looked through already, again at" in told
+        assert ("times in vain: take away what its erasures name, and launch verify_erasures" in told) == (hours > 1)
+        world.now_ms += 1
+    assert len(world.requests(erasure_sensor)) == 1
+
+
+def test_one_whose_run_died_before_it_had_searched_is_asked_for_each_hour(world: World, users: str) -> None:
+    deleted(world)
+    for _ in range(4):
+        (request,) = world.requests(erasure_sensor)
+        failed(world, request, by_outage=False)
+        world.now_ms += HOUR_MS
+
+
+def test_what_was_looked_for_before_the_deadline_lets_nobody_wait_for_long_behind_it(world: World, users: str) -> None:
+    asked_ms = world.now_ms
+    deleted_too(world, "r1", by_ms=4 * HOUR_MS)
+    world.now_ms = asked_ms + 4 * HOUR_MS - 10 * MINUTE_MS
+    for hours in (1, 1, 2):
+        (request,) = world.requests(erasure_sensor)
+        searched_in_vain(world, request)
+        world.now_ms += hours * HOUR_MS - 1
+        assert world.requests(erasure_sensor) == []
+        world.now_ms += 1
+
+
+def test_another_erasure_that_comes_to_wait_for_it_does_not_wait_for_long(world: World, users: str) -> None:
+    deleted(world)
+    for hours in (1, 2, 4, 8):
+        (request,) = world.requests(erasure_sensor)
+        searched_in_vain(world, request)
+        world.now_ms += hours * HOUR_MS
+    (request,) = world.requests(erasure_sensor)
+    searched_in_vain(world, request)
+    world.now_ms += HOUR_MS
+    assert world.requests(erasure_sensor) == []
+
+    deleted_too(world, "r2")
+
+    (request,) = world.requests(erasure_sensor)
+    searched_in_vain(world, request)
+    world.now_ms += HOUR_MS
+    assert len(world.requests(erasure_sensor)) == 1

@@ -50,6 +50,8 @@ class NeedyErasures:
     """Since when the one that has it longest has it; for a purge, when the records left the log."""
     partitions: tuple[int, ...] = ()
     """Where there are tombstones; empty for all, or for too many to be named."""
+    newest_since_ms: int | None = None
+    """Of those that wait for a verification: since when the last one does. Who is kept open may wait for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,7 @@ def _together(need: ErasureNeed, erasures: list[Erasure]) -> NeedyErasures:
         min(deadlines, default=None),
         min(_since_ms(each) for each in erasures),
         tuple(sorted(partitions)) if len(partitions) <= _PARTITIONS else (),
+        max(_since_ms(each) for each in erasures) if need is ErasureNeed.VERIFICATION else None,
     )
 
 
