@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.storage.files import StoredFile
 from keptlog.table.doctor.topic_exam import examined
 from keptlog.table.io.files import TableFiles
+from keptlog.table.removal import ahead
 from tests.table.killed import sealing_store
 from tests.table.purges import paths_of_values
 from tests.table.stores import NOW_MS, TOPIC, append_each, create, store_at, values
@@ -62,5 +64,60 @@ def test_what_was_committed_while_the_files_were_listed_is_no_sign_of_another_ho
 
     store = sealing_store(tmp_path)
     monkeypatch.setattr(TableFiles, "list", list_late)
+    assert store.delete_topic(TOPIC, NOW_MS).unfinished is None
+    assert files_below(tmp_path) == []
+
+
+def one_ahead(home: Path) -> Path:
+    """A catalog that is one commit older than the storage; gives that commit's metadata file."""
+    store = create(home)
+    append_each(store, [("a", "1")])
+    backup = keep_catalog(home)
+    append_each(store, [("a", "2")])
+    metadata = store.load_table(TOPIC).metadata_location
+    shutil.copy(home / "catalog.db", home / "newer.db")
+    shutil.copy(backup, home / "catalog.db")
+    return Path(metadata.removeprefix("file://"))
+
+
+def test_one_commit_that_this_catalog_does_not_know_keeps_the_topic_for_it_can_be_another_homes(tmp_path: Path) -> None:
+    metadata = one_ahead(tmp_path)
+    with pytest.raises(StalePlan, match=rf"{metadata.name} is one commit ahead of this catalog.* Nothing was deleted"):
+        store_at(tmp_path).delete_topic(TOPIC, NOW_MS)
+    assert (store_at(tmp_path).topics(), store_at(tmp_path).being_deleted()) == ([TOPIC], [])
+    shutil.copy(tmp_path / "newer.db", tmp_path / "catalog.db")
+    assert [value for *_, value in values(store_at(tmp_path))] == [b"1", b"2"]
+
+
+def test_it_is_deleted_once_the_file_that_the_error_names_is_moved_aside(tmp_path: Path) -> None:
+    metadata = one_ahead(tmp_path)
+    shutil.move(metadata, tmp_path)
+    assert sealing_store(tmp_path).delete_topic(TOPIC, NOW_MS).unfinished is None
+    assert files_below(tmp_path) == []
+
+
+def test_an_attempt_that_can_not_have_landed_keeps_nothing(tmp_path: Path) -> None:
+    """Its segment was discarded, as that of a refused commit is."""
+    one_ahead(tmp_path)
+    newest = max((tmp_path / "warehouse").rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    newest.unlink()
+    assert sealing_store(tmp_path).delete_topic(TOPIC, NOW_MS).unfinished is None
+    assert files_below(tmp_path) == []
+
+
+def test_a_commit_that_lands_while_it_is_looked_at_is_no_sign_of_another_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_ahead(tmp_path)
+    whole_attempts = ahead._whole_attempts
+
+    def landing(*given: Any) -> list[str]:
+        monkeypatch.undo()
+        found = whole_attempts(*given)
+        (tmp_path / "newer.db").replace(tmp_path / "catalog.db")
+        return found
+
+    store = sealing_store(tmp_path)
+    monkeypatch.setattr(ahead, "_whole_attempts", landing)
     assert store.delete_topic(TOPIC, NOW_MS).unfinished is None
     assert files_below(tmp_path) == []

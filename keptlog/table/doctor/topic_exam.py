@@ -27,7 +27,7 @@ from keptlog.table.metadata.runs import damaged as damaged_runs
 from keptlog.table.metadata.state import damaged_notes, remembers_erasures
 from keptlog.table.metadata.usable_properties import require_usable_for_snapshots, require_usable_properties
 from keptlog.table.reading.readers import registrations
-from keptlog.table.removal.ahead import landed_since, told_apart, why_put_back, why_refused
+from keptlog.table.removal.ahead import landed_since, told_apart, unknown_metadata, why_put_back, why_refused
 from keptlog.table.removal.erasure_register import read_erasures
 from keptlog.table.removal.own_folder import not_own
 from keptlog.table.removal.topic_storage import drafts_among
@@ -90,7 +90,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             # A clean and a purge may have come between the two: what counts is what the table names now.
             wrong = _compared(store, logs := store.logs(topic), stored)
         paths = [each.path for each in stored]
-        _, elsewhere = told_apart(table, paths, Manifests(topic, table.io))
+        spared, elsewhere = told_apart(table, paths, Manifests(topic, table.io))
         return TopicExam(
             topic,
             tuple(logs),
@@ -100,7 +100,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             _drafts(location, stored),
             _erasures(store, topic) if remembers_erasures(topic, table.properties) else (),
             why_refused(table, elsewhere) if elsewhere else None,
-            tuple(elsewhere),
+            tuple(unknown_metadata(spared, elsewhere)),
             _damaged_runs(store, table, paths),
             _not_own(store, table, paths),
             _damaged_reader(topic, table),

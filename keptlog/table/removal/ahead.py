@@ -20,7 +20,8 @@ own past that nobody deleted is never one. Once the snapshots of that time are e
 A home that was restored from a backup looks the same, if others wrote while that was made. Nobody can tell it from a
 copy but whoever restored it. He moves aside the metadata files that are refused; what they refer to is orphaned then.
 
-A deletion of the topic asks the same: it would take all files of whoever goes on.
+A deletion of the topic asks the same: it would take all files of whoever goes on. It can spare nothing, so one ahead
+is refused too, if all that it refers to is there. Who knows that a process died with it moves that file aside.
 
 Files of a topic of the same name that was deleted before this one was created bear another table's id, and don't count.
 Neither does a copy that ``rewrite_table_path`` has made ready: ``own_folder`` tells of that.
@@ -29,13 +30,20 @@ Neither does a copy that ``rewrite_table_path`` has made ready: ``own_folder`` t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan
 from keptlog.table.io.files import READ_ONLY
 from keptlog.table.metadata.metadata_reading import whole_metadata
-from keptlog.table.metadata.references import Manifests, References, comparable, comparable_forms, references_of
+from keptlog.table.metadata.references import (
+    Manifests,
+    References,
+    below,
+    comparable,
+    comparable_forms,
+    references_of,
+)
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.own_folder import staged_copy
 
@@ -43,6 +51,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
 
+_LOOKS = 5
+"""Before a topic to which others commit all the time is believed to be this catalog's: each look has seen a new one."""
 _METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
 
 
@@ -58,20 +68,60 @@ def spared_references(table: Table, stored: Iterable[str], manifests: Manifests)
     return spared
 
 
-def require_newest(table: Table, stored: Iterable[str]) -> None:
-    """Refuse to delete a topic with which another home goes on.
+def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table | None]) -> None:
+    """Refuse to delete a topic with which another home goes on, or may; ``load`` gives its table as it is now.
 
     Raises:
         InvalidConfig: the home is a copy, or was moved.
         LogCorrupt: the storage knows more than the catalog.
+        StalePlan: somebody may have committed what this catalog does not know, or is about to.
     """
     if why := table.catalog.properties.get(READ_ONLY):
         raise InvalidConfig(why)
-    _, elsewhere = told_apart(table, stored, Manifests(table.name()[-1], table.io))
-    if elsewhere:
-        alone = f"catalog.drop_table(({NAMESPACE!r}, NAME))"
-        forget = f"take the topic out of this catalog and leave the files, as PyIceberg's {alone} does"
-        raise LogCorrupt(why_refused(table, elsewhere, forget))
+    paths = list(stored)
+    alone = f"catalog.drop_table(({NAMESPACE!r}, NAME))"
+    forget = f"take the topic out of this catalog and leave the files, as PyIceberg's {alone} does"
+    for _ in range(_LOOKS):
+        manifests = Manifests(table.name()[-1], table.io)
+        spared, elsewhere = told_apart(table, paths, manifests)
+        if elsewhere:
+            raise LogCorrupt(why_refused(table, elsewhere, forget))
+        ahead = _whole_attempts(table, spared, paths, manifests)
+        if not ahead:
+            return
+        now = load()
+        if now is None:
+            return
+        if now.metadata_location == table.metadata_location:
+            raise StalePlan(_why_one_ahead(table, ahead, forget))
+        table = now  # it landed here meanwhile, or another commit did
+
+
+def _whole_attempts(table: Table, spared: References, stored: Collection[str], manifests: Manifests) -> list[str]:
+    """The metadata files one ahead of the catalog that may have landed elsewhere, for all that they refer to is there.
+
+    What it refers to outside of the folder nobody has listed.
+    """
+    there, is_below = set(comparable_forms(stored).values()), below(table.location())
+    attempts = [path for path in spared.metadata_bytes if _number(path) is not None]
+    return sorted(
+        path
+        for path in attempts
+        if (needed := _needed(table, path, manifests)) and all(each in there for each in filter(is_below, needed))
+    )
+
+
+def _needed(table: Table, attempt: str, manifests: Manifests) -> set[str]:
+    """What an attempt's new snapshots need, and itself, in comparable form; empty if some of it can't be read."""
+    metadata = whole_metadata(table.io, attempt)
+    if metadata is None:
+        return set()
+    known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+    new = [each for each in metadata.snapshots if each.snapshot_id not in known]
+    try:
+        return references_of(new, manifests).keys() | {comparable(attempt)}
+    except LogCorrupt:
+        return set()
 
 
 def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tuple[References, list[str]]:
@@ -106,6 +156,15 @@ def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tup
     return spared, sorted(elsewhere)
 
 
+def unknown_metadata(spared: References, elsewhere: Collection[str]) -> list[str]:
+    """The metadata files that a restored home moves aside; none if nothing has landed in another catalog, sorted.
+
+    What is one ahead belongs to them: others were built behind it.
+    """
+    attempts = [path for path in spared.metadata_bytes if _number(path) is not None]
+    return sorted({*elsewhere, *attempts}) if elsewhere else []
+
+
 def why_refused(table: Table, elsewhere: Sequence[str], leave: str = "purge with that one") -> str:
     """Why nothing is deleted, and what to do; ``leave`` is what to do if another home goes on."""
     return (
@@ -113,6 +172,16 @@ def why_refused(table: Table, elsewhere: Sequence[str], leave: str = "purge with
         f"in its history, which ends with {table.metadata_location.rpartition('/')[2]}. Nothing was deleted. Either "
         f"another home goes on with this storage: {leave}. Or this home was restored from a backup, and no "
         "other goes on: move these metadata files out of the topic's folder; keptlog doctor names them"
+    )
+
+
+def _why_one_ahead(table: Table, ahead: Sequence[str], leave: str) -> str:
+    return (
+        f"topic {table.name()[-1]}: {ahead[-1]}{_more(ahead)} is one commit ahead of this catalog, whose history ends "
+        f"with {table.metadata_location.rpartition('/')[2]}. Nothing was deleted. Either a commit is under way: delete "
+        f"it again once that has ended. Or another home goes on with this storage: {leave}. Or a process died "
+        "before its commit landed, and no other home goes on: move this file out of the topic's folder, and delete it "
+        "again"
     )
 
 

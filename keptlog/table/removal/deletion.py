@@ -39,7 +39,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from pyiceberg.catalog import Catalog
@@ -117,7 +117,8 @@ class Deletion:
 
         Raises:
             UnknownTopic: there is nothing to delete.
-            StalePlan: the topic that was meant is gone, and a later one has its name, which stays.
+            StalePlan: the topic that was meant is gone, and a later one has its name, which stays; or the storage has
+                a commit that nobody can tell from one of another home.
             LogCorrupt: its metadata is damaged, its folder not its own, or the storage knows more than the catalog.
             StorageUnavailable: catalog or storage can't be reached; the same call again goes on.
             CommitStateUnknown: the catalog gave no answer; the same call again goes on, or finds no such topic.
@@ -220,7 +221,8 @@ class Deletion:
         if table := loaded_if_there(self.catalog, NAMESPACE, self.name):
             self.require_own_folder(table, listed)
             require_alone(self.catalog, table)
-            require_newest(table, [file.path for file in listed])
+            now = partial(loaded_if_there, self.catalog, NAMESPACE, self.name)
+            require_newest(table, [file.path for file in listed], now)
 
     def require_own_folder(self, table: Table, listed: Iterable[StoredFile]) -> None:
         """Raises LogCorrupt if the topic's folder is not its alone."""
