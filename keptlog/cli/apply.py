@@ -36,6 +36,7 @@ from keptlog.topics_file.writing import as_data, as_yaml
 
 if TYPE_CHECKING:
     from keptlog.passes.apply import Applied, PlannedChange, TopicsPlan
+    from keptlog.table.store import LogStore
 
 _STDIN = "-"
 _LISTED = 10
@@ -80,7 +81,7 @@ def apply(  # noqa: PLR0913
         _tell_failed(plan.failed, plan.not_tried)
         sys.exit(EXIT_FAILED if exit_code and plan.has_differences else 0)
     if plan.deletions and not yes and not plan.is_outage:
-        _confirm(plan, is_stdin_taken=file == _STDIN)
+        _confirm(plan, applier.store, is_stdin_taken=file == _STDIN)
     applied = applier.carry_out(plan, clock_ms(), lambda line: None if as_json else click.echo(line))
     _report(applied, as_json=as_json)
 
@@ -124,11 +125,13 @@ def _refuse(plan: TopicsPlan, *, as_json: bool) -> NoReturn:
     sys.exit(EXIT_BAD_INPUT)
 
 
-def _confirm(plan: TopicsPlan, *, is_stdin_taken: bool) -> None:
+def _confirm(plan: TopicsPlan, store: LogStore, *, is_stdin_taken: bool) -> None:
     if is_stdin_taken:
         raise InvalidConfig("standard input holds the file, so nobody can be asked: give --yes to delete topics")
+    from keptlog.table.catalogs.shared_warehouse import for_whom  # noqa: PLC0415  # the help opens no catalog
+
     names = ", ".join(plan.deletions)
-    require_consent(f"delete {names} and all their records for good?")
+    require_consent(f"delete {names} and all their records for good{for_whom(store.committer.catalog)}?")
 
 
 def _print_plan(plan: TopicsPlan) -> None:

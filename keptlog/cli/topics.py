@@ -238,12 +238,14 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
     that are open end with the topic, and the receipt names them.
     """
     store = home_with(name).store
-    from keptlog.table.commits.loading import id_to_delete  # noqa: PLC0415  # the help of all commands opens no catalog
+    # The help of all commands opens no catalog.
+    from keptlog.table.catalogs.shared_warehouse import for_whom  # noqa: PLC0415
+    from keptlog.table.commits.loading import id_to_delete  # noqa: PLC0415
 
     topic_id = id_to_delete(store.committer.catalog, name)
     if not yes:
         tell_open_erasures(store, [name])
-        require_consent(f"delete topic {name} and all its records for good?")
+        require_consent(f"delete topic {name} and all its records for good{for_whom(store.committer.catalog)}?")
     deletion = store.delete_topic(name, clock_ms(), topic_id)
     failed = {name: deletion.unfinished} if deletion.unfinished else {}
     if as_json:

@@ -25,8 +25,9 @@ from keptlog.log.given.given import whole_number
 from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.log.words.counted import counted
-from keptlog.table.catalogs.catalog import EmbeddedCatalog, metadata_locations, usual_location, views_in
+from keptlog.table.catalogs.catalog import metadata_locations, usual_location, views_in
 from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion
+from keptlog.table.catalogs.shared_warehouse import may_be_shared
 from keptlog.table.commits.loading import topic_names
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.format import CURRENT, FORMAT_VERSION
@@ -242,7 +243,7 @@ class TopicCreation:
         if location is None:
             return None
         there = [each.path for each in files.list(location)]
-        is_shared = not isinstance(catalog, EmbeddedCatalog)
+        is_shared = may_be_shared(catalog)
         metadata = (path for path in there if is_shared and path.endswith(METADATA_ENDINGS))
         left = next(iter([*left_behind(location, there), *metadata]), None)
         if left is None:

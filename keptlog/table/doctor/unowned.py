@@ -10,6 +10,9 @@ catalog is put back to a time before the topic was made; or a run staged files a
     warehouse/keptlog/sold      a table of another namespace does           unowned, and that table's: it was renamed
     warehouse/keptlog/cust      no table, and other files                   **unowned**
 
+Where the warehouse is one that another catalog may have too, it may also be that one's topic, and live. What is advised
+says so first: whoever registers its table here and deletes it deletes it there.
+
 It is looked for where the catalog has a rule for where tables lie. A REST catalog chooses by itself, and only its
 server can tell what else is there. Of a home that is a copy nothing is said: its catalog names the original's files.
 """
@@ -23,6 +26,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.words.counted import counted, some_of
+from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.units import size
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
@@ -55,6 +59,10 @@ class UnownedFolder:
     """A table of another namespace whose files these are: another program has renamed the topic's."""
     unread: tuple[str, ...] = ()
     """Namespaces and tables that can't be looked at: it may be one of them."""
+    is_shared: bool = False
+    """Whether it may be a topic of another catalog below the same warehouse."""
+    last_written_ms: int = 0
+    """When the newest of its files was written."""
 
     @property
     def name(self) -> str:
@@ -70,10 +78,10 @@ class UnownedFolder:
                 f"catalog.rename_table({self.table!r}, ({NAMESPACE!r}, {self.name!r})); else its files are that table's"
             )
         if self.last_metadata is None:
-            return "delete the folder, if nobody needs it"
+            return f"{self._first}delete the folder, if nobody needs it"
         first = f"see first that it is not that of {some_of(self.unread, _NAMED)}, which can't be read; then "
         return (first if self.unread else "") + (
-            f"put the topic back, with PyIceberg's catalog.register_table(({NAMESPACE!r}, NAME), "
+            f"{self._first}put the topic back, with PyIceberg's catalog.register_table(({NAMESPACE!r}, NAME), "
             f"{self.last_metadata!r}); if it is to go, keptlog topic delete NAME then deletes it, with a receipt"
         )
 
@@ -83,7 +91,22 @@ class UnownedFolder:
                 f"{self.path}: the table {self.table} lies in this folder, and is no topic there: no purge comes there"
             )
         what = f"{counted(self.files, 'file')} ({size(self.bytes)})"
+        if self.is_shared:
+            whose = "no topic of this catalog"
+            return f"{self.path}: {whose} lies in this folder, and {what} do: no purge of this catalog will delete them"
         return f"{self.path}: no topic lies in this folder any more, and {what} do: no purge will delete them"
+
+    @property
+    def _first(self) -> str:
+        """What is to be known before anything is done; empty where nobody else can have the folder."""
+        if not self.is_shared:
+            return ""
+        return (
+            f"its newest file is of {iso_time(self.last_written_ms)}. If another catalog has it, leave it: what is "
+            "deleted here is gone there. Then give the topics of this catalog another folder, with PyIceberg's "
+            f"catalog.update_namespace_properties({NAMESPACE!r}, updates={{'location': FOLDER}}). Only if no other "
+            "catalog has it: "
+        )
 
     @property
     def error(self) -> UnknownTopic:
@@ -133,6 +156,7 @@ def _with_tables(catalog: Catalog, found: Sequence[UnownedFolder]) -> list[Unown
     """The same, with the tables of other namespaces that lie in them: all are asked for once, if it matters."""
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415  # as above
 
+    from keptlog.table.catalogs.shared_warehouse import may_be_shared  # noqa: PLC0415  # as above
     from keptlog.table.removal.own_folder import places_of  # noqa: PLC0415  # as above
 
     names: list[tuple[str, ...]] = []
@@ -161,7 +185,8 @@ def _with_tables(catalog: Catalog, found: Sequence[UnownedFolder]) -> list[Unown
         is_below = below(folder.path)
         return next((".".join(name) for name, forms in loaded.items() if any(map(is_below, forms or ()))), None)
 
-    return [replace(each, table=whose(each), unread=tuple(unread)) for each in found]
+    is_shared = may_be_shared(catalog)
+    return [replace(each, table=whose(each), unread=tuple(unread), is_shared=is_shared) for each in found]
 
 
 def _found(files: TableFiles, tables: _Tables) -> list[UnownedFolder]:
@@ -198,7 +223,8 @@ def _unowned(path: str, stored: Collection[StoredFile]) -> UnownedFolder | None:
     metadata = [each for each in stored if each.path.endswith(METADATA_ENDINGS)]
     newest = max(metadata, key=_version, default=None)
     total = sum(each.size_bytes for each in stored)
-    return UnownedFolder(path, len(stored), total, newest.path if newest else None)
+    written_ms = max(each.modified_ms for each in stored)
+    return UnownedFolder(path, len(stored), total, newest.path if newest else None, last_written_ms=written_ms)
 
 
 def _version(metadata: StoredFile) -> tuple[int, int, str]:
