@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from pyiceberg.catalog import load_catalog
@@ -167,6 +168,31 @@ def test_a_database_that_ends_with_its_process_is_refused(
 def test_a_catalog_in_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "in-memory")
     with pytest.raises(InvalidConfig, match="in the memory of a process"):
+        open_catalog(tmp_path)
+
+
+@pytest.mark.parametrize(("kind", "told"), [("dynamodb", "DynamoDB"), ("BigQuery", "BigQuery")])
+def test_a_kind_of_catalog_that_commits_nothing_is_refused_before_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, told: str
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", kind)
+    with pytest.raises(InvalidConfig, match=f"client for {told} can't commit, so no topic there could take a record"):
+        open_catalog(tmp_path)
+
+
+def test_pyiceberg_can_still_not_commit_to_dynamodb() -> None:
+    """Once it can, it is to be asked by the doctor, and no longer refused."""
+    from pyiceberg.catalog.dynamodb import DynamoDbCatalog  # noqa: PLC0415  # only where boto3 is there
+
+    with pytest.raises(NotImplementedError):
+        DynamoDbCatalog.commit_table(MagicMock(), MagicMock(), (), ())
+
+
+def test_the_class_of_a_catalog_that_commits_nothing_is_refused_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__PY_CATALOG_IMPL", "pyiceberg.catalog.dynamodb.DynamoDbCatalog")
+    with pytest.raises(InvalidConfig, match="client for DynamoDB can't commit"):
         open_catalog(tmp_path)
 
 

@@ -30,6 +30,13 @@ _NO_PORT = re.compile(r"[^/?@:\[\]]+:(?!\d*([/?]|$))[^/?@]*([/?][^@]*)?$")
 _RELATIVE = re.compile(r"(file:(//)?)?(?!/|[A-Za-z][\w+.-]*:)")
 _IN_MEMORY = re.compile(r"sqlite(\+\w+)?://(/(:memory:|file::memory:.*|file:.*[?&]mode=memory.*)?)?(\?.*)?$")
 """A database of SQLite that ends with its process."""
+_WITHOUT_COMMITS = {
+    "dynamodb": "DynamoDB",
+    "pyiceberg.catalog.dynamodb.DynamoDbCatalog": "DynamoDB",
+    "bigquery": "BigQuery",
+    "pyiceberg.catalog.bigquery_metastore.BigQueryMetastoreCatalog": "BigQuery",
+}
+"""What PyIceberg creates, lists and drops tables in, and has no commits for. To open one makes a table there."""
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _WEB = ("http://", "https://")
 _DATABASES = ("sqlite", "postgresql")
@@ -65,8 +72,8 @@ def catalog_settings() -> dict[str, Any] | None:
     """What is configured for keptlog's catalog; null if nothing is. A secret that others can read is a warning.
 
     Raises:
-        InvalidConfig: it is no list of settings, one of them would be told, it would end with this process, its
-            warehouse is a relative path, or its files would be without checksums.
+        InvalidConfig: it is no list of settings, one of them would be told, it would end with this process, nothing
+            can be committed to it, its warehouse is a relative path, or its files would be without checksums.
     """
     from pyiceberg.utils.config import Config  # noqa: PLC0415  # as above
 
@@ -143,7 +150,13 @@ def _with_endpoint(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _require_lasting(properties: Mapping[str, Any]) -> None:
-    """What a command creates is to be there for the next one, with the checksums by which damage is told."""
+    """What a command creates is to be there for the next one, to take records, with the checksums that tell damage."""
+    without_commits = _WITHOUT_COMMITS.get(kind_of(properties) or str(properties.get("py-catalog-impl")))
+    if without_commits:
+        raise _refused(
+            f"PyIceberg's client for {without_commits} can't commit, so no topic there could take a record: use "
+            "another catalog, such as a database, a REST catalog or Glue"
+        )
     if kind_of(properties) == "in-memory" or _IN_MEMORY.match(str(properties.get("uri", ""))):
         raise _refused(
             "it is kept in the memory of a process, and each command is one of its own: give the uri of a database "
