@@ -37,6 +37,10 @@ _REFUSALS = {
     "AccessDenied": ("access is denied", _ALLOW),
     "AllAccessDisabled": ("access is denied", _ALLOW),
     "AccountProblem": ("the store has locked the account", "ask whoever runs the store"),
+    "NoNameInPath": (
+        "a bucket or folder in this path has no name",
+        "take the double / out of the catalog's warehouse, or of the location of the table",
+    ),
     "NoSuchBucket": (_NO_BUCKET, "create it, or correct the warehouse of the catalog"),
     "InvalidBucketName": ("that is no name of a bucket", "correct the warehouse of the catalog"),
     "AuthorizationHeaderMalformed": (_ELSEWHERE, _REGION),

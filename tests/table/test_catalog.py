@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -150,6 +151,35 @@ def test_a_warehouse_that_depends_on_the_working_directory_is_refused(
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", warehouse)
     with pytest.raises(InvalidConfig, match=f"warehouse {warehouse} is another folder in each working directory: give"):
         open_catalog(tmp_path)
+
+
+@pytest.mark.parametrize("warehouse", ["s3://lake/w#4", "s3://lake/w?x=1", "gs://lake/#/w"])
+def test_a_warehouse_that_others_take_for_a_shorter_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", warehouse)
+    with pytest.raises(InvalidConfig, match=rf"its warehouse {re.escape(warehouse)} has a # or a \? in it\. Readers"):
+        open_catalog(tmp_path)
+
+
+@pytest.mark.parametrize("warehouse", ["s3://lake//w", "s3://lake/a//b", "s3:///w", "abfss://lake//w/"])
+def test_a_warehouse_with_a_folder_that_has_no_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", warehouse)
+    with pytest.raises(InvalidConfig, match=f"its warehouse {warehouse} has a bucket or a folder without a name"):
+        open_catalog(tmp_path)
+
+
+@pytest.mark.parametrize("warehouse", ["s3://lake/w/", "s3://lake//", "hdfs:///w", "file:///{}/a#b?"])
+def test_a_warehouse_that_every_client_finds_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", warehouse.format(tmp_path))
+    assert open_catalog(tmp_path).list_namespaces() == []
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ _USER_IN_ADDRESS = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
 _NO_PORT = re.compile(r"[^/?@:\[\]]+:(?!\d*([/?]|$))[^/?@]*([/?][^@]*)?$")
 """An address without a user, and what it has in the place of a port; SQLAlchemy tells that."""
 _RELATIVE = re.compile(r"(file:(//)?)?(?!/|[A-Za-z][\w+.-]*:)")
+_NAMELESS = re.compile(r"(?!hdfs|viewfs)[A-Za-z][\w+.-]*://(/|[^/]*/(.*/)?/)")
+"""An address in which a bucket or a folder has no name. Slashes at its end are none of it."""
 _IN_MEMORY = re.compile(r"sqlite(\+\w+)?://(/(:memory:|file::memory:.*|file:.*[?&]mode=memory.*)?)?(\?.*)?$")
 """A database of SQLite that ends with its process."""
 _WITHOUT_COMMITS = {
@@ -176,6 +178,18 @@ def _require_whole_warehouse(properties: Mapping[str, Any]) -> None:
         raise _refused(
             f"its warehouse {warehouse} is another folder in each working directory: give the whole path. Topics that "
             "are below it already are found only where commands were run until now"
+        )
+    if "://" not in warehouse or warehouse.startswith("file:") or kind_of(properties) == "rest":
+        return
+    if "#" in warehouse or "?" in warehouse:
+        raise _refused(
+            f"its warehouse {warehouse} has a # or a ? in it. Readers by PyIceberg and others take that for the end of "
+            "the path: give a prefix without"
+        )
+    if _NAMELESS.match(warehouse.rstrip("/")):
+        raise _refused(
+            f"its warehouse {warehouse} has a bucket or a folder without a name, which not every client of a store "
+            "takes: take the double / out. It may stand for a variable that is empty"
         )
 
 
