@@ -47,11 +47,11 @@ def write_certificate(folder: Path) -> Path:
 
 
 @contextmanager
-def tls_before(port: int, certificate: Path) -> Iterator[int]:
-    """A port of 127.0.0.1 that speaks TLS, and hands what it hears to another one."""
+def tls_before(port: int, certificate: Path, protocol: str = "h2") -> Iterator[int]:
+    """A port of 127.0.0.1 that speaks TLS, with what stands behind it, and hands what it hears to another one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, certificate.with_name("key.pem"))
-    context.set_alpn_protocols(["h2"])
+    context.set_alpn_protocols([protocol])
     loop = asyncio.new_event_loop()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -3,10 +3,13 @@
 1. It tries a request again more often: three attempts, Arrow's own choice, are too few for a busy store.
 2. A file that is small enough is one PUT, sent when it is closed, and not an upload of three requests. What is wrong
    with the bucket then shows at the end, which is as good: nobody refers to a file before it is closed.
+3. Where the store's certificate is of an authority of one's own, it knows that by the variable that boto3 knows. Arrow
+   reads another one, so metadata would land, and no segment.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +21,9 @@ from typing_extensions import override
 ATTEMPTS = 6
 """With pauses of up to 1, 2, 4, 8 and 16 s between them, half of that on average: an outage is told after 16 s."""
 
+_CA_BUNDLE, _CA_FILE = "AWS_CA_BUNDLE", "tls_ca_file_path"
+"""boto3's variable, and Arrow's argument."""
+
 
 def patient(filesystem: pafs.FileSystem, properties: Mapping[str, Any]) -> pafs.FileSystem:
     """The same client, if it is one for S3, but for that; what the properties say of retries is not changed."""
@@ -28,7 +34,14 @@ def patient(filesystem: pafs.FileSystem, properties: Mapping[str, Any]) -> pafs.
     chosen = properties.get(S3_RETRY_STRATEGY_IMPL)
     retries = _import_retry_strategy(chosen) if chosen else None
     retries = retries or pafs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
+    made_of |= _own_authority(made_of)
     return pafs.S3FileSystem(**made_of | {"allow_delayed_open": True, "retry_strategy": retries})
+
+
+def _own_authority(made_of: Mapping[str, Any]) -> dict[str, str]:
+    """The file of whoever signs the certificate; empty where none is named, and for an Arrow that takes none."""
+    named = os.environ.get(_CA_BUNDLE)
+    return {_CA_FILE: named} if named and not made_of.get(_CA_FILE, named) else {}
 
 
 class PatientFileIO(PyArrowFileIO):

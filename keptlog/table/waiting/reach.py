@@ -76,13 +76,17 @@ _JAVA_S_UNSUPPORTED = {"UnsupportedOperationException", "NotImplementedException
 _READ_ONLY = DiskRefusal("can't be written to", "let this user write there, or mount it for writing")
 """SQLite tells no right that is missing from a disk that is read-only."""
 _ALLOW = "see to its permissions and credentials"
+_UNTRUSTED = (
+    "its certificate is not trusted: let this machine trust who signed it, and name the file of that authority in "
+    "REQUESTS_CA_BUNDLE for a catalog, in AWS_CA_BUNDLE for a store; Spark's executors need the latter too"
+)
 _OF_TLS = {
-    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted: let this machine trust who signed it, and name the "
-    "file of that authority in REQUESTS_CA_BUNDLE for a catalog, in AWS_CA_BUNDLE for a store",
+    "CERTIFICATE_VERIFY_FAILED": _UNTRUSTED,
+    "curlCode: 60": _UNTRUSTED,
     "WRONG_VERSION_NUMBER": "it speaks no TLS at this port: correct the port, or write http:// if it is to be reached "
     "without TLS",
 }
-"""OpenSSL's words, which every client quotes, and what to do."""
+"""OpenSSL's words, which every client but Arrow's quotes, and that one's number; and what to do."""
 
 
 class FailureKind(Enum):
