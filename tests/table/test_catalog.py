@@ -226,6 +226,25 @@ def test_the_class_of_a_catalog_that_commits_nothing_is_refused_too(
         open_catalog(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("kind", "setting", "value"),
+    [
+        ("rest", "WAREHOUSE", "arn:aws:s3tables:eu-central-1:123456789012:bucket/lake"),
+        ("rest", "WAREHOUSE", "arn:aws-cn:s3tables:cn-north-1:123456789012:bucket/lake"),
+        ("rest", "WAREHOUSE", "123456789012:s3tablescatalog/lake"),
+        ("glue", "GLUE__ID", "123456789012:s3tablescatalog/lake"),
+    ],
+)
+def test_a_catalog_in_which_nobody_can_delete_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, setting: str, value: str
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", kind)
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", "https://s3tables.eu-central-1.amazonaws.com/iceberg")
+    monkeypatch.setenv(f"PYICEBERG_CATALOG__KEPTLOG__{setting}", value)
+    with pytest.raises(InvalidConfig, match="S3 Tables let no program list or delete files, so no purge there could"):
+        open_catalog(tmp_path)
+
+
 def test_a_file_io_that_writes_no_checksums_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path}")

@@ -32,6 +32,8 @@ _NAMELESS = re.compile(r"(?!hdfs|viewfs)[A-Za-z][\w+.-]*://(/|[^/]*/(.*/)?/)")
 """An address in which a bucket or a folder has no name. Slashes at its end are none of it."""
 _IN_MEMORY = re.compile(r"sqlite(\+\w+)?://(/(:memory:|file::memory:.*|file:.*[?&]mode=memory.*)?)?(\?.*)?$")
 """A database of SQLite that ends with its process."""
+_WITHOUT_DELETES = re.compile(r"arn:[\w-]*:s3tables:|(\d+:)?s3tablescatalog/")
+"""How settings name a table bucket: to its own catalog, and to Glue's. In it no program may list or delete objects."""
 _WITHOUT_COMMITS = {
     "dynamodb": "DynamoDB",
     "pyiceberg.catalog.dynamodb.DynamoDbCatalog": "DynamoDB",
@@ -75,7 +77,7 @@ def catalog_settings() -> dict[str, Any] | None:
 
     Raises:
         InvalidConfig: it is no list of settings, one of them would be told, it would end with this process, nothing
-            can be committed to it, its warehouse is a relative path, or its files would be without checksums.
+            can be committed to it or deleted there, its warehouse is none, or its files would be without checksums.
     """
     from pyiceberg.utils.config import Config  # noqa: PLC0415  # as above
 
@@ -158,6 +160,11 @@ def _require_lasting(properties: Mapping[str, Any]) -> None:
         raise _refused(
             f"PyIceberg's client for {without_commits} can't commit, so no topic there could take a record: use "
             "another catalog, such as a database, a REST catalog or Glue"
+        )
+    if any(_WITHOUT_DELETES.match(str(properties.get(name, ""))) for name in ("warehouse", "glue.id")):
+        raise _refused(
+            "S3 Tables let no program list or delete files, so no purge there could take away what was replaced, and "
+            "no erasure could be proved: use another catalog, with files in an ordinary bucket"
         )
     if kind_of(properties) == "in-memory" or _IN_MEMORY.match(str(properties.get("uri", ""))):
         raise _refused(
