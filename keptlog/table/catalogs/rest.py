@@ -32,6 +32,7 @@ from urllib3.exceptions import ReadTimeoutError
 from keptlog.table.catalogs.echo import without_what_was_sent
 from keptlog.table.catalogs.foreign_answers import ForeignAnswer, parsing, require_catalogs_own
 from keptlog.table.io.vending import Vended, credentials_in, remember
+from keptlog.table.metadata.plain_location import lying_plainly, table_lying_plainly
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.side_by_side import AT_ONCE
 from keptlog.table.waiting.whole_answers import POOLS
@@ -198,10 +199,10 @@ class PatientRestCatalog(RestCatalog):
         except ValidationError as error:
             # It may have landed: what was staged for it must not be deleted.
             raise ForeignAnswer("what came for a commit is no answer of an Iceberg catalog") from error
-        return answer
+        return answer.model_copy(update={"metadata": lying_plainly(answer.metadata)})
 
     def _response_to_table(self, identifier_tuple: tuple[str, ...], table_response: TableResponse) -> Table:
-        table = super()._response_to_table(identifier_tuple, table_response)
+        table = table_lying_plainly(super()._response_to_table(identifier_tuple, table_response))
         credentials = credentials_in(table.io.properties, self.properties)
         remember(self.vended, table.location(), credentials)
         return table

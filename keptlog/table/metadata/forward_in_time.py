@@ -8,7 +8,8 @@ Iceberg's Java library refuses to open a table whose logs of snapshots or of met
 that one slow clock would lock Spark and Trino out until twenty more commits have come. Catalogs that keep only where
 the metadata lies have it made here, in this process; those behind REST make their own.
 
-Sequence numbers don't go back either: a snapshot built before another one came and was taken back is a lost race.
+Sequence numbers don't go back either: a snapshot built before another one came and was taken back is a lost race. And
+where a table lies is said without a slash at its end (``plain_location``).
 """
 
 from __future__ import annotations
@@ -25,12 +26,18 @@ from pyiceberg.typedef import Identifier
 from typing_extensions import override
 
 from keptlog.table.metadata.newest_change import newest_change_ms
+from keptlog.table.metadata.plain_location import lying_plainly, table_lying_plainly
 
 
 class ForwardInTime(MetastoreCatalog):
     """Stands before a catalog's class. ``now_ms`` is the clock of its commits, by default PyIceberg's own."""
 
     now_ms: Callable[[], int] | None = None
+
+    @override
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """A table as it is now."""
+        return table_lying_plainly(super().load_table(identifier))  # type: ignore[safe-super]  # it stands before one that has it
 
     @override
     def _update_and_stage_table(
@@ -48,6 +55,7 @@ class ForwardInTime(MetastoreCatalog):
         at_ms = max(self.now_ms() if self.now_ms else max(shown_ms, default=0), newest_change_ms(current))
         updates = tuple(_at(at_ms, update) for update in updates)
         staged = super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
+        staged.metadata = lying_plainly(staged.metadata)
         if not shown_ms and not self.now_ms:
             at_ms = max(at_ms, staged.metadata.last_updated_ms)
         if staged.metadata.metadata_log != current.metadata_log:  # otherwise nothing changes, and nothing is committed

@@ -26,6 +26,7 @@ from keptlog.table.io.avro import records_in
 from keptlog.table.io.files import local_path
 from keptlog.table.io.metadata_checksums import has_checksum, without_checksum
 from keptlog.table.metadata.format import format_of
+from keptlog.table.metadata.plain_location import plain_location
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO, InputFile
@@ -256,7 +257,7 @@ def _metadata(stored: Mapping[str, Any]) -> _Metadata:
     current = stored.get("current-snapshot-id")
     return _Metadata(
         table_uuid=_text(stored["table-uuid"]),
-        location=_text(stored["location"]),
+        location=plain_location(_text(stored["location"])),
         properties={_text(name): _text(value) for name, value in stored.get("properties", {}).items()},
         last_updated_ms=_number(stored["last-updated-ms"]),
         last_sequence_number=_number(stored["last-sequence-number"]),
