@@ -137,6 +137,59 @@ def test_the_endpoint_of_the_environment_is_that_of_all_clients_of_the_store(
     assert open_catalog(tmp_path).properties["s3.endpoint"] == "http://127.0.0.1:3"
 
 
+_PROFILES = """
+[default]
+endpoint_url = http://127.0.0.1:4
+[profile lake]
+endpoint_url = http://127.0.0.1:5
+services = here
+[services here]
+s3 =
+  endpoint_url = http://127.0.0.1:6
+[profile ignoring]
+endpoint_url = http://127.0.0.1:7
+ignore_configured_endpoint_urls = true
+[profile without]
+region = eu-central-1
+"""
+
+
+@pytest.mark.parametrize(
+    ("profile", "endpoint"),
+    [
+        (None, "http://127.0.0.1:4"),
+        ("lake", "http://127.0.0.1:6"),
+        ("ignoring", None),
+        ("without", None),
+        ("unknown", None),
+    ],
+)
+def test_the_endpoint_of_the_profile_is_that_of_all_clients_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str | None, endpoint: str | None
+) -> None:
+    (tmp_path / "config").write_text(_PROFILES)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    if profile:
+        monkeypatch.setenv("AWS_PROFILE", profile)
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", "s3://lake/keptlog")
+    assert open_catalog(tmp_path).properties.get("s3.endpoint") == endpoint
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    assert open_catalog(tmp_path).properties["s3.endpoint"] == "http://127.0.0.1:1"
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__S3__ENDPOINT", "http://127.0.0.1:3")
+    assert open_catalog(tmp_path).properties["s3.endpoint"] == "http://127.0.0.1:3"
+
+
+def test_a_profile_s_file_that_is_none_stops_no_catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config").write_bytes(b"endpoint_url \xff\n[[[")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", "s3://lake/keptlog")
+    assert "s3.endpoint" not in open_catalog(tmp_path).properties
+    (tmp_path / "config").write_bytes(b"endpoint_url\n[[[")
+    assert "s3.endpoint" not in open_catalog(tmp_path).properties
+
+
 def test_a_configured_catalog_that_makes_no_sense_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "pigeon")
     with pytest.raises(InvalidConfig, match="pigeon"):

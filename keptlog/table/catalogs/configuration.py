@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from keptlog.errors import InvalidConfig
+from keptlog.table.io.aws_profile import endpoint_of_profile
 from keptlog.table.namespaces import CATALOG_NAME
 from keptlog.whole_file import warn_of_readers
 
@@ -144,13 +145,17 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
 
 
 def _with_endpoint(properties: dict[str, Any]) -> dict[str, Any]:
-    """The same, with the S3 endpoint of the environment where none is configured: boto3 knows it, and Arrow does not.
+    """The same, with the S3 endpoint of the environment, or of its profile: boto3 knows it, and Arrow does not.
 
     Records would go to another store than the one that is looked at.
     """
     is_ignored = os.environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() == "true"
     endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
-    return properties if endpoint is None or is_ignored else {"s3.endpoint": endpoint} | properties
+    if is_ignored or "s3.endpoint" in properties:
+        return properties
+    if endpoint is None and kind_of(properties) != "rest":  # a server may have one, which a setting would go before
+        endpoint = endpoint_of_profile()
+    return {"s3.endpoint": endpoint} | properties if endpoint else properties
 
 
 def _require_lasting(properties: Mapping[str, Any]) -> None:
