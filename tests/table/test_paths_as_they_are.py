@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from keptlog.errors import InvalidConfig
 from keptlog.storage.refusal import StoreRefused
 from keptlog.table.doctor.catalog_probe import Answer, Probe, probed
 from keptlog.table.doctor.scratch import Scratch
-from keptlog.table.io.remote_files import _parts, create_remote, list_remote, open_remote
+from keptlog.table.io.addresses import parts_of
+from keptlog.table.io.file_io import DurableFileIO
+from keptlog.table.io.remote_files import create_remote, list_remote, open_remote
 from tests.table.buckets import ABucket
 
 
@@ -47,6 +50,31 @@ def test_a_catalog_is_not_called_broken_because_a_path_is_refused(bucket: ABucke
 
 
 @pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("s4://lake/a", "the client for s4:// can't be made (ValueError: Unrecognized filesystem type in URI: s4)"),
+        ("abfss://lake/a", "the client for abfss:// can't be made (TypeError: "),
+    ],
+)
+def test_a_store_that_no_client_can_be_made_for_is_bad_settings_and_no_crash(path: str, told: str) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        create_remote((), path)
+    assert str(caught.value).startswith(told)
+    assert str(caught.value).endswith(": correct the warehouse of the catalog, or its settings for that store")
+    with pytest.raises(InvalidConfig):
+        DurableFileIO().new_output(path)
+
+
+def test_metadata_is_found_under_such_a_name_too(bucket: ABucket) -> None:
+    location = f"s3://{bucket.name}/w#4/metadata/0.metadata.json"
+    io = DurableFileIO(dict(bucket.properties))
+    with io.new_output(location).create() as sink:
+        sink.write(b"{}")
+    written = io.new_input(location)
+    assert (written.exists(), len(written) >= 2, bucket.files.exists(location)) == (True, True, True)
+
+
+@pytest.mark.parametrize(
     ("path", "parts"),
     [
         ("s3://lake/a/b#c", ("s3", "lake", "lake/a/b#c")),
@@ -56,4 +84,4 @@ def test_a_catalog_is_not_called_broken_because_a_path_is_refused(bucket: ABucke
     ],
 )
 def test_a_server_s_name_is_part_of_the_path_where_it_is_a_bucket(path: str, parts: tuple[str, str, str]) -> None:
-    assert _parts(path) == parts
+    assert parts_of(path) == parts

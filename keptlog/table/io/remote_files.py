@@ -6,9 +6,6 @@ and all of it where the store is another one, PyIceberg's filesystem of Arrow do
 Where boto3 is missing Arrow reads, and writes what is looked at before its commit. It takes a page with status 200 for
 an empty list, a file that exists, a file that was written and a deletion that was done. So whatever follows from these
 is refused there.
-
-A path is taken as it is, by both clients alike: PyIceberg takes it for a URL, in which a ``#`` or a ``?`` ends it, so
-that all segments below would be one object. What Arrow takes for no path is refused in words.
 """
 
 from __future__ import annotations
@@ -21,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.storage.files import SMALL_BYTES, StoredFile
 from keptlog.storage.refusal import StoreRefused, refused_listing, refused_upload
+from keptlog.table.io.addresses import parts_of
 from keptlog.table.io.vending import for_path
 
 if TYPE_CHECKING:
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
     from keptlog.table.io.files import Properties
 
 S3 = ("s3://", "s3a://", "s3n://")
-_OF_HADOOP = ("hdfs", "viewfs")
-"""Their authority is a server, and no part of the path."""
 _OF_STORAGE = ("s3.", "client.", "gcs.", "adls.", "hdfs.", "hf.", "DEFAULT_", "keptlog.")
 """Begin the names of the properties that PyIceberg's filesystems read, and of our own."""
 _NS_PER_MS = 1_000_000
@@ -192,23 +188,8 @@ def _trusted_reads(path: str, done: str) -> ModuleType | None:
 
 def _filesystem_of(properties: Properties, path: str) -> tuple[pafs.FileSystem, str]:
     properties = client_properties(properties, path) if path.startswith(S3) else _of_storage(properties, path)
-    scheme, authority, inner = _parts(path)
+    scheme, authority, inner = parts_of(path)
     return _filesystem(properties, scheme, authority), inner
-
-
-def _parts(path: str) -> tuple[str, str, str]:
-    """Scheme, authority, and the path as Arrow's client of that store wants it.
-
-    Raises:
-        StoreRefused: a folder on the way has no name.
-    """
-    scheme, _, rest = path.partition("://")
-    authority, slash, below = rest.partition("/")
-    if scheme in _OF_HADOOP:
-        return scheme, authority, slash + below
-    if not authority or "//" in slash + below:
-        raise StoreRefused(f"{path} can't be reached", "NoNameInPath")
-    return scheme, authority, rest
 
 
 def _of_storage(properties: Properties, path: str) -> Properties:

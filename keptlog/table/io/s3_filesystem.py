@@ -16,7 +16,13 @@ from typing import Any
 import pyarrow.fs as pafs
 from pyiceberg.io import S3_RETRY_STRATEGY_IMPL
 from pyiceberg.io.pyarrow import PyArrowFileIO, _import_retry_strategy
+from pyiceberg.typedef import EMPTY_DICT, Properties
 from typing_extensions import override
+
+from keptlog.errors import InvalidConfig
+from keptlog.table.io.addresses import parts_of
+from keptlog.table.io.files import local_path
+from keptlog.table.waiting.reaching import one_line
 
 ATTEMPTS = 6
 """With pauses of up to 1, 2, 4, 8 and 16 s between them, half of that on average: an outage is told after 16 s."""
@@ -45,7 +51,33 @@ def _own_authority(made_of: Mapping[str, Any]) -> dict[str, str]:
 
 
 class PatientFileIO(PyArrowFileIO):
-    """PyIceberg's file access, with that client."""
+    """PyIceberg's file access, with that client, and paths as they are."""
+
+    @override
+    @staticmethod
+    def parse_location(location: str, properties: Properties = EMPTY_DICT) -> tuple[str, str, str]:
+        """Scheme, authority and path; those of a disk are PyIceberg's business.
+
+        Raises:
+            StoreRefused: a folder on the way has no name.
+        """
+        is_local = local_path(location) is not None
+        return PyArrowFileIO.parse_location(location, properties) if is_local else parts_of(location)
+
+    @override
+    def _initialize_fs(self, scheme: str, netloc: str | None = None) -> pafs.FileSystem:
+        """The client for a kind of store.
+
+        Raises:
+            InvalidConfig: nobody knows one, or it can't be made with these settings.
+        """
+        try:
+            return super()._initialize_fs(scheme, netloc)
+        except (ValueError, TypeError, LookupError, ModuleNotFoundError) as error:
+            raise InvalidConfig(
+                f"the client for {scheme}:// can't be made ({one_line(error)}): correct the warehouse of the catalog, "
+                "or its settings for that store"
+            ) from error
 
     @override
     def _initialize_s3_fs(self, netloc: str | None) -> pafs.FileSystem:
