@@ -91,9 +91,12 @@ def sealed(draft: Draft, sequence: int, previous_sha256: str | None, key: Signin
         previous_sha256=previous_sha256,
         key_id=key.public.key_id,
         keptlog_version=version,
-        content={"not_covered": NOT_COVERED} | dict(draft.content),
+        content={"not_covered": list(NOT_COVERED)} | dict(draft.content),
     )
-    return Receipt.of(replace(receipt, signature=key.sign(receipt.signed_bytes)).to_bytes())
+    signed = replace(receipt, signature=key.sign(receipt.signed_bytes))
+    read = Receipt.of(signed.to_bytes())
+    # Many drafts may share a long list, such as that of all files of a topic: it is not copied for each.
+    return signed if signed == read else read
 
 
 def signed_head(newest: Receipt, key: SigningKey) -> Head:

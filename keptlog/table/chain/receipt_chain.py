@@ -171,6 +171,7 @@ class _Attempt:
     table_id: str
     snapshot_id: int | None
     paths: list[str] = field(default_factory=list)
+    receipts: Sequence[Receipt] = ()
     properties: dict[str, str] = field(default_factory=dict)
     """Of the table, once it has landed."""
 
@@ -205,10 +206,24 @@ class _Sealing:
             self.chain.committer.commit(change, lambda table: self._prepare(table, summary))
         table = load_topic_table(self.chain.committer.catalog, CHAIN, RECEIPTS)
         listed = self.chain.known(table)
-        receipts = [_of_id(listed, draft.id) for draft in self.drafts]
+        receipts = self._sealed(listed)
         self._drop_lost(table)
         _tidy(self.chain.files, table)
         return receipts
+
+    def _sealed(self, listed: ReceiptFiles) -> list[Receipt]:
+        """What the chain has of the drafts, each read again.
+
+        Of those that were written here the one is given that shares its content with others: a thousand erasures that
+        one search has proved have the list of all files in each.
+        """
+        own = {(each.sequence, each.id): each for attempt in self._attempts for each in attempt.receipts}
+        found: list[Receipt] = []
+        for draft in self.drafts:
+            read = _of_id(listed, draft.id)
+            written = own.get((read.sequence, read.id))
+            found.append(written if written == read else read)
+        return found
 
     def _prepare(self, table: Table, summary: dict[str, str]) -> Land | None:
         listed = self.chain.known(table)
@@ -230,13 +245,13 @@ class _Sealing:
         receipts = self._chained(listed.end, drafts)
         newest = receipts[-1]
         head_file = head_name(newest.sequence, name)
-        contents = {receipt_path(listed.folder, receipt, name): receipt.to_bytes() for receipt in receipts}
-        contents[listed.folder + head_file] = signed_head(newest, self.key).to_bytes()
-        attempt.paths = list(contents)
+        by_path = {receipt_path(listed.folder, receipt, name): receipt for receipt in receipts}
+        attempt.paths, attempt.receipts = [*by_path, listed.folder + head_file], receipts
         try:
             with self.chain.files.durable_at_end() as files:
-                for path, content in contents.items():
-                    files.write_bytes(path, content)
+                for path, receipt in by_path.items():
+                    files.write_bytes(path, receipt.to_bytes())
+                files.write_bytes(listed.folder + head_file, signed_head(newest, self.key).to_bytes())
         except BaseException:
             discard(self.chain.files, attempt.paths)
             raise
