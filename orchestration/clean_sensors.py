@@ -16,6 +16,7 @@ to expect, and the clean ones that Dagster was never told of (``first_looks``, `
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 
 import dagster as dg
 
@@ -30,7 +31,7 @@ from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_reques
 from keptlog.dagster.orchestration.stored_ticks import TellingCursor
 from keptlog.dagster.orchestration.told_sections import ToldSections
 from keptlog.dagster.orchestration.untold_cleans import untold_cleans
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.told.explain import due_if_off
@@ -42,7 +43,7 @@ from keptlog.log.words.counted import counted, first_lines
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.named import unnamed
 from keptlog.log.words.units import duration
-from keptlog.notify.ticks import leave_tick
+from keptlog.notify.ticks import begin_tick, leave_tick
 from keptlog.passes.observer import Overview
 
 EVENTS_PER_TICK = 20
@@ -84,13 +85,14 @@ def clean_sensor(automation: Automation, trigger: Trigger) -> dg.SensorDefinitio
     mount, name = automation.mount, f"{trigger.value}_sensor"
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        tick = MountCall(mount, context)
+        tick, interval_ms = MountCall(mount, context), 1000 * automation.seconds(name)
+        _begin_tick(tick, name, interval_ms)
         try:
             result = _tick(tick, trigger)
         except StorageUnavailable:
-            _leave_tick(tick, automation.seconds(name))  # it has looked: what is away is told for itself
+            _leave_tick(tick, name, interval_ms)  # it has looked: what is away is told for itself
             raise
-        _leave_tick(tick, automation.seconds(name))
+        _leave_tick(tick, name, interval_ms)
         return result
 
     sections = [mount.keys.clean, *([mount.keys.dirty] if trigger is Trigger.DIRTY_RATIO else [])]
@@ -106,10 +108,19 @@ def clean_sensor(automation: Automation, trigger: Trigger) -> dg.SensorDefinitio
     )
 
 
-def _leave_tick(tick: Tick, interval_seconds: int) -> None:
+def _begin_tick(tick: Tick, name: str, interval_ms: int) -> None:
+    """Say in the home that a sensor begins a tick: nobody else tells that one fails at each while the others tick."""
+    with suppress(KeptlogError):  # which the tick raises itself
+        if tick.log_store.why_unbegun() is None:  # in the place of a home that is away nothing is made
+            sensor = tick.mount.name(name)
+            begin_tick(tick.log_store.path, tick.mount.name_prefix, sensor, tick.now_ms(), interval_ms)
+
+
+def _leave_tick(tick: Tick, name: str, interval_ms: int) -> None:
     """Say in the home that sensors tick. Of those that fail at each tick nobody else tells that they clean nothing."""
-    if tick.log_store.why_unbegun() is None:  # in the place of a home that is away nothing is made
-        leave_tick(tick.log_store.path, tick.mount.name_prefix, tick.now_ms(), 1000 * interval_seconds)
+    if tick.log_store.why_unbegun() is None:
+        sensor = tick.mount.name(name)
+        leave_tick(tick.log_store.path, tick.mount.name_prefix, tick.now_ms(), interval_ms, sensor)
 
 
 def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:

@@ -2,7 +2,7 @@
 
     notify/state.json       conditions, and by adapter what it was told (``memory``)
     notify/checks.json      what verify has found broken (``checks``)
-    notify/ticks-*.json     when the sensors ticked last (``ticks``)
+    notify/ticks-*.json     when the sensors ticked last, and which ticks have not ended (``ticks``)
     notify/lock             held while somebody looks and sends
 
 A process that is killed gives the lock back.

@@ -23,6 +23,7 @@ from keptlog.log.told.conditions import (
     after_look,
     check_condition,
     erasure_conditions,
+    failing_condition,
     log_conditions,
     outage_condition,
     silence_condition,
@@ -38,7 +39,7 @@ from keptlog.notify.delivery import Delivery, to_be_told
 from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message, message_of
 from keptlog.notify.settings import NotifySettings
-from keptlog.notify.ticks import last_ticks
+from keptlog.notify.ticks import last_ticks, unended_ticks
 from keptlog.table.catalogs.home_folder import require_home
 from keptlog.table.metadata.state import read_source_identity
 
@@ -307,12 +308,19 @@ def check_evidence(home: Path, seen: Overview) -> Evidence:
 def tick_evidence(home: Path, now_ms: int, limits: Thresholds) -> Evidence:
     """Whether sensors tick that have ticked before. A mount of which nobody knows hides no other one."""
     try:
-        ticks = last_ticks(home)
+        ticks, unended = last_ticks(home), unended_ticks(home)
     except KeptlogError as error:
         return unknown_evidence(Matter.SENSORS, str(error))
-    damage = [str(each) for each in ticks if isinstance(each, KeptlogError)]
+    damage = [str(each) for each in [*ticks, *unended] if isinstance(each, KeptlogError)]
     known = [each for each in ticks if not isinstance(each, KeptlogError)]
     told = [silence_condition(each.sensors, each.at_ms, each.interval_ms, now_ms, limits) for each in known]
+    silent = {each.subject for each in told if each}
+    for each in unended:
+        if not isinstance(each, KeptlogError):
+            # Where all of them are silent nobody has turned this one off: what was told of it is not over.
+            begun_ms = now_ms if each.sensors in silent else each.begun_ms
+            limit_ms = limits.silent_after_ms(each.interval_ms)
+            told.append(failing_condition(each.sensor, each.since_ms, begun_ms, now_ms, limit_ms))
     found: list[Condition] = [each for each in told if each]
     if damage:
         return unknown_evidence(Matter.SENSORS, "; ".join(damage))._replace(conditions=found)

@@ -12,9 +12,11 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.ingest import lag
+from keptlog.log.told.conditions import Thresholds
 from keptlog.notify.checks import checks_file, leave_checks
 from keptlog.notify.ticks import LastTick, last_ticks
 from keptlog.passes.clean import Cleaner
+from keptlog.passes.watch import tick_evidence
 from keptlog.table.metadata.logs import ObservedTopic
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
@@ -297,3 +299,26 @@ def test_a_tick_that_fails_for_what_nobody_else_may_tell_is_none(world: World) -
     with pytest.raises(InvalidConfig):
         world.tick(CLEAN_SENSORS[0])
     assert not last_ticks(world.path)
+
+
+def test_a_cleaning_sensor_that_fails_alone_is_told_although_the_others_tick(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.topic("users")
+
+    def fails(*_: object) -> None:
+        raise ValueError("a project's code can't do this")
+
+    monkeypatch.setattr("keptlog.dagster.orchestration.clean_sensors.first_looks", fails)
+    failing = SENSORS["dirty_ratio_sensor"]
+    for _ in range(12):
+        world.now_ms += MINUTE_MS
+        for sensor in CLEAN_SENSORS:
+            if sensor is not failing:
+                world.tick(sensor)
+        with pytest.raises(ValueError, match="project's code"):
+            world.tick(failing)
+    assert [each.subject for each in tick_evidence(world.path, world.now_ms, Thresholds()).conditions] == [failing.name]
+    monkeypatch.undo()
+    world.tick(failing)
+    assert not tick_evidence(world.path, world.now_ms, Thresholds()).conditions

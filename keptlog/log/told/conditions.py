@@ -92,6 +92,10 @@ class Thresholds:
     settle_ms: int = 2 * _MINUTE_MS
     """So long must last what may pass by itself, and the calm after a condition."""
 
+    def silent_after_ms(self, interval_ms: int) -> int:
+        """So long may be silent what ticks each ``interval_ms``: slow ones may miss two ticks."""
+        return max(self.silence_ms, 3 * interval_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -355,7 +359,7 @@ def silence_condition(
     mended. Who waited for the time of that tick would not miss them for as long as the clock was ahead.
     """
     age_ms = now_ms - last_ms
-    if abs(age_ms) <= max(limits.silence_ms, 3 * interval_ms):
+    if abs(age_ms) <= limits.silent_after_ms(interval_ms):
         return None
     minutes = counted(abs(age_ms) // _MINUTE_MS, "minute")
     if not is_past(last_ms, now_ms):
@@ -366,6 +370,17 @@ def silence_condition(
     when = f"{sensors} did not tick for {minutes}, last at {iso_time(last_ms)}"
     text = f"{when}: see that Dagster's daemon runs, and that their ticks don't fail"
     return Condition(Matter.SENSORS, sensors, text)
+
+
+def failing_condition(sensor: str, since_ms: int, begun_ms: int, now_ms: int, limit_ms: int) -> Condition | None:
+    """A sensor none of whose ticks has ended well for too long; null if it is not so.
+
+    ``begun_ms`` is when the last of them began. One that begins none is turned off, and is not missed.
+    """
+    if now_ms - since_ms <= limit_ms or abs(now_ms - begun_ms) > limit_ms:
+        return None
+    when = f"no tick of {sensor} has ended well for {counted((now_ms - since_ms) // _MINUTE_MS, 'minute')}"
+    return Condition(Matter.SENSORS, sensor, f"{when}, since {iso_time(since_ms)}: its ticks in Dagster say why")
 
 
 def _line(text: str) -> str:
