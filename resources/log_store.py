@@ -1,10 +1,12 @@
 """The home whose topics somebody looks after, or some of its topics.
 
 Opening a catalog costs time and connections, and a sensor ticks for ever in one process; so a process opens each home
-once and keeps it, with what its sensors have seen of the logs. A home that can't be opened is not remembered: the next
-tick tries again. And one whose folder or catalog is another one now is opened anew, or the old catalog would be read on
-through an open connection, whatever was put in its place. One whose catalog is away is not: it would be a home that
-nobody has begun, without topics, and all that was known of them would be taken for gone.
+once and keeps it, with what its sensors have seen of the logs. A home that can't be opened is tried again by the next
+tick. Where that was waited for, it is by the first tick after half a minute only, and keeps nobody of another home
+waiting: a dozen sensors of a home tick after each other, and so do those of its neighbours. And one whose folder or
+catalog is another one now is opened anew, or the old catalog would be read on through an open connection, whatever was
+put in its place. One whose catalog is away is not: it would be a home that nobody has begun, without topics, and all
+that was known of them would be taken for gone.
 """
 
 from __future__ import annotations
@@ -80,8 +82,36 @@ class _Opened:
     """By what they are, and whose."""
 
 
-_opened: dict[tuple[Path, tuple[str, ...]], _Opened] = {}
-_opening = threading.Lock()
+@dataclass(frozen=True)
+class _Failure:
+    """That a home could not be opened although somebody waited for it."""
+
+    error: StorageUnavailable
+    place: _Place
+    at_ms: int
+
+    def holds(self, place: _Place, now_ms: int) -> bool:
+        """Whether it is said again, in place of a try."""
+        return place == self.place and now_ms < self.at_ms + _TRIED_AGAIN_MS
+
+
+@dataclass
+class _Door:
+    """Where a home, or some topics of one, is opened by one thread at a time; others wait only for their own home."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    opened: _Opened | None = None
+    failure: _Failure | None = None
+
+
+_TRIED_AGAIN_MS = 30_000
+"""A home that was waited for in vain is left alone for as long: about one round of its sensors."""
+_WAITED_MS = 1000
+"""Who fails sooner costs nobody anything, and is tried again at once."""
+
+_opened: dict[tuple[Path, tuple[str, ...]], _Door] = {}
+_doors = threading.Lock()
+"""Held for a look into the dictionary only: whatever may wait for a disk or a catalog has the home's own lock."""
 
 
 class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -215,24 +245,40 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         ``mount`` is the name prefix of who remembers it, where two mounts of the home don't remember the same.
         """
         opened = self._open()
-        with _opening:
+        with self._door().lock:
             memory = opened.memories.get((kind, mount))
             if not isinstance(memory, kind):
                 memory = opened.memories[kind, mount] = begin(opened.home.store)
             return memory
 
+    def _door(self) -> _Door:
+        with _doors:
+            return _opened.setdefault((self.path, tuple(self.topics)), _Door())
+
     def _open(self) -> _Opened:
-        path, topics = self.path, tuple(self.topics)
-        with _opening:
-            place = _Place.of(path)
-            opened = _opened.get((path, topics))
-            if opened is None or opened.place != place:
-                if opened and opened.place.catalog and not place.catalog:
+        door = self._door()
+        with door.lock:
+            place = _Place.of(self.path)
+            if door.opened is None or door.opened.place != place:
+                if door.opened and door.opened.place.catalog and not place.catalog:
                     self._require_not_lost()
-                home = open_home(path)
-                home = home.only(topics) if topics else home
-                opened = _opened[path, topics] = _Opened(home, Observer(home.store, monotonic_ms), place)
-            return opened
+                door.opened = self._open_anew(door, place)
+            return door.opened
+
+    def _open_anew(self, door: _Door, place: _Place) -> _Opened:
+        began_ms = monotonic_ms()
+        if door.failure and door.failure.holds(place, began_ms):
+            # Its trace is that of the try: each raise would make it longer.
+            raise door.failure.error.with_traceback(None)
+        try:
+            home = open_home(self.path)
+        except StorageUnavailable as error:
+            now_ms = monotonic_ms()
+            door.failure = _Failure(error, place, now_ms) if now_ms - began_ms >= _WAITED_MS else None
+            raise
+        door.failure = None
+        home = home.only(tuple(self.topics)) if self.topics else home
+        return _Opened(home, Observer(home.store, monotonic_ms), place)
 
     def _require_not_lost(self) -> None:
         from keptlog.table.catalogs.home_folder import lost_since  # noqa: PLC0415  # a tick needs it, loading does not
