@@ -4,6 +4,8 @@ Dagster takes a partition for failed if the last that it has heard of it is a pl
 failed. It makes such plans itself for runs of assets. For a run of a job, which may clean any logs of any topics, they
 are made here, one for each log. So a log whose clean fails is red until a clean of it lands, and so is one whose run
 dies. ``tests/orchestration/test_attempts.py`` pins what is relied upon of Dagster.
+
+A plan says of which topic the log is: one that is made anew under the name has not failed because the old one did.
 """
 
 from __future__ import annotations
@@ -21,12 +23,14 @@ from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 
 
-def begin_attempts(run: Run, names: Iterable[TopicPartition]) -> None:
-    """Say that this run is about to clean these logs, or has found them broken."""
+def begin_attempts(run: Run, topic_ids: Mapping[TopicPartition, str | None]) -> None:
+    """Say that this run is about to clean these logs, or has found them broken; each with its topic's id, if known."""
     context = run.context
-    for name in names:
+    for name, topic_id in topic_ids.items():
         planned = AssetMaterializationPlannedData(run.keys.clean(name.topic), partition=str(name))
         event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, context.op.name, planned)
+        if topic_id:
+            event = event._replace(logging_tags={TOPIC_ID: topic_id})
         context.instance.report_dagster_event(event, context.run.run_id)
 
 
@@ -61,9 +65,40 @@ def last_attempts(
 
     Dagster does not say by itself what became of the run: that it was cancelled, or deleted, for example.
     """
+    return {name: run_id for name, (run_id, _) in _last_plans(instance, key, statuses).items()}
+
+
+def attempted_of(
+    instance: dg.DagsterInstance, key: dg.AssetKey, statuses: Sequence[dg.DagsterRunStatus], topic_id: str | None
+) -> set[str]:
+    """The topic-partitions of the same, without those that were of another topic of the name.
+
+    A plan that does not say of which it was, as Dagster's own and those of an older keptlog, is taken for one of this.
+    """
+    plans = _last_plans(instance, key, statuses)
+    if not plans or topic_id is None:
+        return {*plans}
+    filters = dg.EventRecordsFilter(
+        dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
+        asset_key=key,
+        storage_ids=[storage_id for _, storage_id in plans.values()],
+    )
+    records = instance.event_log_storage.get_event_records(filters)
+    said = {each.storage_id: _topic_id_in(each.event_log_entry.dagster_event) for each in records}
+    return {name for name, (_, storage_id) in plans.items() if said.get(storage_id) in (None, topic_id)}
+
+
+def _topic_id_in(event: dg.DagsterEvent | None) -> str | None:
+    return (event.logging_tags or {}).get(TOPIC_ID) if event else None
+
+
+def _last_plans(
+    instance: dg.DagsterInstance, key: dg.AssetKey, statuses: Sequence[dg.DagsterRunStatus]
+) -> dict[str, tuple[str, int]]:
+    """By topic-partition the run of such an attempt, and the number of its plan in Dagster's storage."""
     left = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(key)
     if not left:
         return {}
     run_ids = sorted({run_id for run_id, _ in left.values()})
     meant = {each.run_id for each in instance.get_runs(dg.RunsFilter(run_ids=run_ids, statuses=list(statuses)))}
-    return {name: run_id for name, (run_id, _) in left.items() if run_id in meant}
+    return {name: plan for name, plan in left.items() if plan[0] in meant}

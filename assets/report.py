@@ -222,7 +222,9 @@ def fail_if_any_failed(run: Run, cleaned: Pass, names: Collection[str], wrong: M
     context = run.context
     _end_attempts(run, cleaned, [name for name in names if name not in others])
     # What has landed of them was told as made, and is not to look whole.
-    begin_attempts(run, [TopicPartition.parse(name) for name in cleaned_names(cleaned) if name in others])
+    landed = {*cleaned_names(cleaned)} & others.keys()
+    steps = [step for step in cleaned.plan.steps if str(step.topic_partition) in landed]
+    begin_attempts(run, {step.topic_partition: step.topic_id for step in steps})
     # A run without this tag would be taken for one that has died. What has landed was not stopped by anything.
     tell_in_tags(context.instance, context.run.run_id, as_tags(FAILED_TAG, ",".join(reasons or others)))
     told = []

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 import dagster as dg
 
 from keptlog.dagster.assets.asset_topic import AssetSource, AssetTopic
+from keptlog.dagster.assets.attempts import begin_attempts
 from keptlog.dagster.assets.checks import TopicFindings, check_results, check_specs, gone_results
 from keptlog.dagster.assets.ingest_report import run_ingest, without_broker
 from keptlog.dagster.assets.markdown import as_markdown
@@ -117,6 +118,9 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
             every_name = [*names, *taken.all_names]
             cleaner = run.log_store.cleaner(run.spark)
             planned = cleaner.begin(every_name, run_id_of(context), now_ms=now_ms, requested=True)
+            # Dagster has planned them, and does not know of which topic they are.
+            steps = [step for step in planned.plan.steps if str(step.topic_partition) in names]
+            begin_attempts(run, {step.topic_partition: step.topic_id for step in steps})
             committed = cleaner.commit(cleaner.stage(planned, progress=context.log.info))
         cleaned, after = observe_after(run, committed, every_name)
         own = own_part(cleaned, topic.name, names)

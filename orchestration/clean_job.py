@@ -125,7 +125,7 @@ def _plan(run: Run, config: PlanConfig) -> Pass:
         planned = cleaner.begin(config.logs, run_id_of(context), now_ms=now_ms, requested=config.requested)
         if planned.plan.steps:
             ahead.keep()
-    begin_attempts(run, [step.topic_partition for step in planned.plan.steps])
+    begin_attempts(run, {step.topic_partition: step.topic_id for step in planned.plan.steps})
     for step in planned.plan.steps:
         context.log.info(describe_step(step))
     for name, reason in planned.plan.left_alone.items():

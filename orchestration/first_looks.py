@@ -6,8 +6,9 @@ as ``AutomationCondition.eager()`` downstream, would never begin. So once such a
 materialization of its clean section, which holds what it holds.
 
 A topic may have been deleted, and another one of the same name made. What Dagster was told of the old one, it shows as
-that of the new one, with its numbers and with checks that passed. So such a log counts as one of which nothing was
-told. All that was told of the old topic was told before anything of the new one; so it is found by few looks.
+that of the new one, with its numbers, with checks that passed, and as failed. So such a log counts as one of which
+nothing was told. All that was told of the old topic was told before anything of the new one; so it is found by few
+looks.
 
 Dagster alone knows what it was told: it is asked once for each topic of a mount in a process, a few topics a tick. What
 is due, is being cleaned, or has failed, is left to its clean. What was to be cleaned by a run that was cancelled is
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
-from keptlog.dagster.assets.attempts import last_attempts
+from keptlog.dagster.assets.attempts import attempted_of
 from keptlog.dagster.assets.checks import broken_before
 from keptlog.dagster.assets.last_results import TOPIC_ID
 from keptlog.dagster.assets.mount import Tick
@@ -64,8 +65,8 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
         known.asked_at[section] = known.ticks
         instance = tick.context.instance
         known.told[section] |= _told_of(instance, *section)
-        tried = last_attempts(instance, section[0], [*UNDER_WAY, dg.DagsterRunStatus.FAILURE])
-        left = _without(untold[section], known.told[section] | tried.keys())
+        tried = attempted_of(instance, section[0], [*UNDER_WAY, dg.DagsterRunStatus.FAILURE], section[1])
+        left = _without(untold[section], known.told[section] | tried)
         topic = untold[section][0].log.topic_partition.topic
         broken = broken_before(tick, topic, section[1]) if left else set()
         of_topic = _of_topic(tick, seen, topic) if left else {}

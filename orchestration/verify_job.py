@@ -127,7 +127,8 @@ def _tell_attempts(run: Run, looked: TopicFindings, before: Mapping[str, str], l
     """
     looked = looked.without(GONE_IN_TIME)
     broken = {TopicPartition(looked.topic, number) for number in looked.broken}
-    begin_attempts(run, sorted(broken, key=str))
+    topic_ids = {log.topic_partition: log.topic_id for log in logs}
+    begin_attempts(run, {name: topic_ids.get(name) for name in sorted(broken, key=str)})
     same = {name for name, run_id in failed_attempts(run, looked.topic).items() if before.get(name) == run_id}
     whole = {TopicPartition(looked.topic, number) for number in looked.whole}
     end_attempts(run, {name: "verify finds nothing broken in it" for name in whole if str(name) in same}, logs)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import dagster as dg
 import pytest
+from dagster._core.events import AssetMaterializationPlannedData
 from pyspark.sql import SparkSession
 
+from keptlog.dagster.assets.attempts import last_attempts
 from keptlog.dagster.assets.last_results import last_results
 from tests.orchestration.conftest import DAY_MS, World
-from tests.orchestration.shipped import dirty_ratio_sensor
+from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.instance import fail
+from tests.orchestration.shipped import clean_logs, dirty_ratio_sensor
 
 CLEAN = dg.AssetKey(["users", "clean"])
 
@@ -23,6 +27,11 @@ def told(world: World) -> list[tuple[str, object]]:
     events = [each for each in world.tick(dirty_ratio_sensor).asset_events if each.asset_key == CLEAN]
     made = [each for each in events if isinstance(each, dg.AssetMaterialization)]
     return sorted((each.partition or "", each.metadata["dagster/partition_row_count"].value) for each in made)
+
+
+def failed(world: World) -> set[str]:
+    """The topic-partitions that the Partitions tab shows as failed."""
+    return {*last_attempts(world.instance, CLEAN, [dg.DagsterRunStatus.FAILURE])}
 
 
 @pytest.fixture
@@ -104,3 +113,58 @@ def test_what_was_found_of_a_topic_that_could_not_be_read_any_more_is_not_told_o
 
     topic_id = world.store.describe_topic("users").id
     assert last_results(world.instance, dg.AssetCheckKey(CLEAN, "cleaned"), topic_id, world.now_ms).keys() == {0}
+
+
+def test_it_has_not_failed_because_a_clean_of_the_old_one_did(world: World) -> None:
+    world.topic("users", 2)
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.break_segment("users")
+    assert not world.clean("users-0", requested=True).success
+    assert failed(world) == {"users-0"}
+    made_anew(world)
+    world.reopen()
+
+    assert told(world) == [("users-0", 0), ("users-1", 0)]
+    assert failed(world) == set()
+
+
+def test_it_has_not_failed_because_somebody_materialized_the_old_one_in_vain(world: World) -> None:
+    world.more_resources["spark"] = InProcessSpark(spark_config={})
+    world.topic("users", 2)
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.break_segment("users")
+    job = world.defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection={CLEAN})
+    assert not job.execute_in_process(
+        instance=world.instance, raise_on_error=False, tags={"dagster/partition": "users-0"}
+    ).success
+    assert failed(world) == {"users-0"}
+    made_anew(world)
+    world.reopen()
+
+    assert told(world) == [("users-0", 0), ("users-1", 0)]
+    assert failed(world) == set()
+
+
+def test_it_has_not_failed_because_a_verify_found_the_old_one_broken(world: World) -> None:
+    world.topic("users", 2)
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.break_segment("users")
+    assert not world.run_job("verify", dg.RunRequest()).success
+    assert failed(world) == {"users-0"}
+    made_anew(world)
+    world.reopen()
+
+    assert ("users-0", 0) in told(world)
+    assert failed(world) == set()
+
+
+def test_a_failed_attempt_that_does_not_say_of_which_topic_it_was_counts_as_its_own(world: World) -> None:
+    """Dagster plans it, or an older keptlog has."""
+    world.topic("users", 2)
+    run = world.instance.create_run_for_job(clean_logs, status=dg.DagsterRunStatus.STARTED)
+    planned = AssetMaterializationPlannedData(CLEAN, partition="users-0")
+    event = dg.DagsterEvent.build_asset_materialization_planned_event("clean_logs", "plan", planned)
+    world.instance.report_dagster_event(event, run.run_id)
+    fail(world.instance, run)
+
+    assert told(world) == [("users-1", 0)]
