@@ -15,14 +15,15 @@ Lateness goes before dirtiness. Kafka takes the highest ratio whatever is late, 
 (``LogCleanerManager.grabFilthiestCompactedLog``).
 
 Whatever is not due now becomes due by new data or by the clock. ``due_ms`` is the first time at which the clock alone
-could make it due: of one that waits after a failed clean, the next try. ``good_until_ms`` is the same for all that a
-judgement says, also of a log that is due or waits, so that who looks again and again need not judge it before. Only by
-how much it is late grows with the clock until then.
+makes it due, and then it is. ``good_until_ms`` is when the clock changes anything at all that a judgement says, also of
+a log that is due or waits, so that who looks again and again need not judge it before. Only by how much it is late
+grows with the clock until then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -70,7 +71,7 @@ class Assessment:
     earliest_expiry_ms: int | None
     """When the first of these tombstones goes if no reader reads on: at its horizon, or later if one holds it."""
     due_ms: int | None
-    """When time alone could make this log due; null if only new data can, or a reader who reads on."""
+    """When time alone makes this log due; null if only new data can, or a reader who reads on."""
 
     @property
     def deadline_ms(self) -> int | None:
@@ -150,28 +151,18 @@ def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> As
     expiries_ms = [ms for s in stamped if (ms := log.holds.expiry_ms(s)) is not None] if horizons_ms else []
     expiry_ms = min(expiries_ms, default=None)
     closed_times = _stamped_times(sections.cleanable + sections.uncleanable)
-    latest_in_time_ms = now_ms - log.config.max_compaction_lag_ms
-    delay_ms = max(latest_in_time_ms - min(closed_times, default=latest_in_time_ms), 0)
-    ratio = sections.cleanable_ratio
-    trigger = None
-    if not _waits_after_failure(log, now_ms):
-        if delay_ms > 0 and sections.cleanable:
-            trigger = Trigger.MAX_COMPACTION_LAG
-        elif ratio > log.config.min_cleanable_dirty_ratio:
-            trigger = Trigger.DIRTY_RATIO
-        elif expiry_ms is not None and expiry_ms <= now_ms:
-            trigger = Trigger.TOMBSTONE_EXPIRY
+    trigger = None if _waits_after_failure(log, now_ms) else _trigger(log, sections, expiry_ms, now_ms)
     return Assessment(
         log=log,
         sections=sections,
         now_ms=now_ms,
         trigger=trigger,
-        cleanable_ratio=ratio,
-        max_compaction_delay_ms=delay_ms,
+        cleanable_ratio=sections.cleanable_ratio,
+        max_compaction_delay_ms=_delay_ms(log, closed_times, now_ms),
         earliest_uncompacted_ms=min(closed_times + _stamped_times(sections.active), default=None),
         earliest_delete_horizon_ms=min(horizons_ms, default=None),
         earliest_expiry_ms=expiry_ms,
-        due_ms=now_ms if trigger else _due_ms(log, sections, expiry_ms, closed_times, now_ms),
+        due_ms=now_ms if trigger else _due_ms(log, sections, expiry_ms, now_ms),
     )
 
 
@@ -197,17 +188,48 @@ def _waits_after_failure(log: Log, now_ms: int) -> bool:
     return log.uncleanable is not None and log.uncleanable.is_waiting(now_ms)
 
 
-def _due_ms(
-    log: Log, sections: Sections, expiry_ms: int | None, closed_times: Iterable[int], now_ms: int
-) -> int | None:
-    """The next moment at which a rule that compares with the clock changes its answer, if it ever does."""
-    config = log.config
-    if log.uncleanable is not None and _waits_after_failure(log, now_ms):
-        return log.uncleanable.retry_at_ms if has_date(log.uncleanable.retry_at_ms) else None
-    moments = [expiry_ms] if expiry_ms is not None else []
-    moments.extend(_closing_ms(log, sections))
-    moments.extend(time_ms + config.max_compaction_lag_ms + 1 for time_ms in closed_times)
-    return min((moment for moment in moments if moment > now_ms and has_date(moment)), default=None)
+def _delay_ms(log: Log, closed_times: Sequence[int], now_ms: int) -> int:
+    latest_in_time_ms = now_ms - log.config.max_compaction_lag_ms
+    return max(latest_in_time_ms - min(closed_times, default=latest_in_time_ms), 0)
+
+
+def _trigger(log: Log, sections: Sections, expiry_ms: int | None, now_ms: int) -> Trigger | None:
+    """Why a log is due that does not wait after a failure."""
+    closed_times = _stamped_times(sections.cleanable + sections.uncleanable)
+    if _delay_ms(log, closed_times, now_ms) > 0 and sections.cleanable:
+        return Trigger.MAX_COMPACTION_LAG
+    if sections.cleanable_ratio > log.config.min_cleanable_dirty_ratio:
+        return Trigger.DIRTY_RATIO
+    return Trigger.TOMBSTONE_EXPIRY if expiry_ms is not None and expiry_ms <= now_ms else None
+
+
+def _due_ms(log: Log, sections: Sections, expiry_ms: int | None, now_ms: int) -> int | None:
+    """The first moment at which a log is due if nothing but the clock goes on, if there is one with a date.
+
+    A rule may change its answer and the log be no more due than before: a segment closes, and the ratio is still too
+    low. So the log is judged as of such moments. The clock only ever makes more of a log cleanable, late or expired: if
+    it is due at one of them, it is due at each later one, and a few judgements find the first.
+    """
+    moments = {ms for ms in _changes_ms(log, sections, expiry_ms) if ms > now_ms and has_date(ms)}
+    in_order = sorted(ms for ms in moments if not _waits_after_failure(log, ms))
+    first = bisect_left(in_order, 1, key=lambda ms: int(_trigger(log, sections_of(log, ms), expiry_ms, ms) is not None))
+    return in_order[first] if first < len(in_order) else None
+
+
+def _changes_ms(log: Log, sections: Sections, expiry_ms: int | None) -> Iterator[int]:
+    """All moments, past ones too, at which the clock may make a log due."""
+    config, closed = log.config, sections.cleanable + sections.uncleanable
+    if log.uncleanable is not None:
+        yield log.uncleanable.retry_at_ms
+    if expiry_ms is not None:
+        yield expiry_ms
+    yield from _closing_ms(log, sections)
+    for segment in sections.uncleanable + sections.active:
+        yield segment.largest_timestamp_ms + config.min_compaction_lag_ms
+    # The active segment makes the log no later before it is closed.
+    for segments in (closed, closed + sections.active):
+        if times := _stamped_times(segments):
+            yield min(times) + config.max_compaction_lag_ms + 1
 
 
 def _closing_ms(log: Log, sections: Sections) -> list[int]:

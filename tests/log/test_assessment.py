@@ -10,6 +10,7 @@ from keptlog.log.assessment import Trigger, assess, in_order_of_urgency
 from keptlog.log.config import TopicConfig
 from keptlog.log.record import LARGEST_TIMESTAMP_MS
 from keptlog.log.segment import Log
+from keptlog.log.uncleanable import Uncleanable
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 from tests.log.test_sections import logs
 
@@ -232,6 +233,26 @@ def test_whoever_only_looks_at_due_ms_finds_every_dirty_log_due_in_the_end(judge
         pytest.fail("due_ms never ends")
     if assessment.sections.dirty:
         assert assessment.trigger is not None
+
+
+@given(logs_with_tombstones(), st.integers(NOW_MS - 1000, NOW_MS + 9000), st.sampled_from([0.0, 0.3, 0.7, 1.0]))
+def test_at_due_ms_a_log_is_due(judged: Log, now_ms: int, ratio: float) -> None:
+    judged = replace(judged, config=replace(judged.config, min_cleanable_dirty_ratio=ratio))
+    due_ms = assess(judged, now_ms).due_ms
+    assert due_ms is None or assess(judged, due_ms).trigger is not None
+
+
+def test_a_log_that_no_clock_makes_due_has_no_due_ms() -> None:
+    settings = config(segment_ms=1000, min_cleanable_dirty_ratio=1)
+    assert assess(log([segment(0, 9, time_ms=NOW_MS)], settings), NOW_MS).due_ms is None
+    with_lag = config(segment_ms=1000, min_cleanable_dirty_ratio=1, max_compaction_lag_ms=5000)
+    assert assess(log([segment(0, 9, time_ms=NOW_MS)], with_lag), NOW_MS).due_ms == NOW_MS + 5001
+
+
+def test_after_a_failure_a_log_is_due_at_the_next_try_if_anything_makes_it_due_then() -> None:
+    mark = Uncleanable("it broke", NOW_MS - 1000, attempts=1, retry_at_ms=NOW_MS + 1000)
+    assert assess(replace(half_dirty(dirty_bytes=200), uncleanable=mark), NOW_MS).due_ms == NOW_MS + 1000
+    assert assess(replace(half_dirty(dirty_bytes=100), uncleanable=mark), NOW_MS).due_ms is None
 
 
 def test_where_a_missing_timestamp_hides_the_first_one_the_largest_stands_for_it() -> None:

@@ -107,7 +107,8 @@ def test_versions_retention_and_old_segments_are_explained() -> None:
 
 def test_a_log_whose_clean_failed_says_so_and_when_it_is_tried_again() -> None:
     mark = Uncleanable("no space", since_ms=NOW_MS - 1000, attempts=3, retry_at_ms=NOW_MS + 5000)
-    found = explain(assess(replace(log([segment(0, 9)]), uncleanable=mark), NOW_MS))
+    dirty = log([segment(0, 9, time_ms=NOW_MS - 8 * 24 * HOUR_MS)])
+    found = explain(assess(replace(dirty, uncleanable=mark), NOW_MS))
     assert found.verdict.startswith("left alone: uncleanable")
     assert found.verdict.endswith("3 cleans failed, the last with: no space")
     assert found.due == "by 2023-11-14T22:13:25.000Z (in 5 s) at the earliest, or when new records make it so"

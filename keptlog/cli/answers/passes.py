@@ -78,7 +78,7 @@ class ExplanationForm(TypedDict):
     rules: list[str]
     due: str
     due_ms: int | None
-    """When the clock alone makes it due; null: only new records can."""
+    """When the clock alone makes it due, and it is due then; null: only new records can, or a reader who reads on."""
     holders: list[HolderRowForm]
     holders_not_looked_at: list[str]
     obstacles: list[str]
