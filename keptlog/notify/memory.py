@@ -88,8 +88,15 @@ def _state(stored: Mapping[str, Any]) -> NotifyState:
 
 
 def _known(entry: Mapping[str, Any]) -> KnownCondition:
-    told = {str(way): int(level) for way, level in entry["told"].items()}
+    told = {str(way): _count(level) for way, level in entry["told"].items()}
     texts = {name: str(entry[name]) for name in ("subject", "text", "topic")}
-    times = {name: None if entry[name] is None else int(entry[name]) for name in ("calm_since_ms", "ended_ms")}
-    numbers = {name: int(entry[name]) for name in ("since_ms", "announced", "level", "returns")}
+    times = {name: None if entry[name] is None else _count(entry[name]) for name in ("calm_since_ms", "ended_ms")}
+    numbers = {name: _count(entry[name]) for name in ("since_ms", "announced", "level", "returns")}
     return KnownCondition(matter=Matter(entry["matter"]), told=told, **texts, **times, **numbers)  # type: ignore[arg-type]
+
+
+def _count(number: object) -> int:
+    """A whole number from 0 on, as all are that are written; JSON may hold others, and to count with them fails."""
+    if type(number) is not int or number < 0:
+        raise ValueError(number)
+    return number
