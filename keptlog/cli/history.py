@@ -33,6 +33,8 @@ def history(topic: str, *, per_day: bool, last: int | None, is_all: bool, as_jso
     """
     if per_day and last:
         raise InvalidConfig("--per-day adds up all commits: leave out --last")
+    if is_all and last:
+        raise InvalidConfig("--all shows all commits, and --last only some: choose one")
     store = unopened_store()
     retention_ms = BrokerConfig.of(store.broker_settings).keptlog_history_retention_ms
     # Snapshots are made at the machine's time, whatever time logs are judged as of.

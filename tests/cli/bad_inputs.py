@@ -61,6 +61,7 @@ _USAGE = [
     row("purge -x", "No such option '-x'. If it begins a name, write all options first, then --, then the name."),
     row("purge --orphan-grace-ms -1", "-1 is not in the range"),
     row("reader add users bob --hold-max-ms 7d", "'7d' is not a whole number"),
+    row("history users --all --last 5", "--all shows all commits, and --last only some: choose one"),
     row("history users --per-day --last 5", "--per-day adds up all commits: leave out --last"),
     row("receipt verify none.json", "'none.json' does not exist"),
     row("receipt export file", "Directory 'file' is a file", files={"file": b"x"}),
