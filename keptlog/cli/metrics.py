@@ -24,7 +24,7 @@ from prometheus_client.registry import Collector
 
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.home_look import HomeLook, HomeSeen, tell_no_topics
-from keptlog.cli.output import EXIT_FAILED, clock_ms
+from keptlog.cli.output import EXIT_FAILED, clock_ms, require_stdout
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 from keptlog.home import monotonic_ms
@@ -95,7 +95,7 @@ def serve(host: str, port: int, every_s: int, max_series: int) -> None:
         raise InvalidConfig(
             f"can't listen at {host}:{port} ({error.strerror}): take another --host or --port"
         ) from None
-    click.echo(f"keptlog: metrics at http://{host}:{port}/metrics; stop with Ctrl-C", err=True)
+    click.echo(f"keptlog: metrics at {_url(host, port)}; stop with Ctrl-C", err=True)
     try:
         while True:
             time.sleep(every_s)
@@ -113,6 +113,8 @@ def write(file: str, max_series: int) -> None:
     Exit code 1: the catalog, or the storage of all topics, did not answer, or no catalog is there. The file says so
     too.
     """
+    if file == _STDOUT:
+        require_stdout("metrics")
     path = None if file == _STDOUT else place_for(Path(file))
     shown = Shown(_one_look(max_series).families())
     text = generate_latest(shown.registry)
@@ -122,6 +124,11 @@ def write(file: str, max_series: int) -> None:
         _replace(path, text)
     if not shown.is_up:
         sys.exit(EXIT_FAILED)
+
+
+def _url(host: str, port: int) -> str:
+    """Where scrapes go; the colons of an IPv6 address stand in brackets."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
 
 
 def _replace(path: Path, text: bytes) -> None:

@@ -105,7 +105,12 @@ def test_records_that_would_go_to_a_closed_stdout_are_refused_and_no_position_mo
 
 @pytest.mark.parametrize(
     ("line", "what"),
-    [("files users", "paths"), ("topic export", "declarations"), ("status --json", "answers as JSON")],
+    [
+        ("files users", "paths"),
+        ("topic export", "declarations"),
+        ("status --json", "answers as JSON"),
+        ("metrics write -", "metrics"),
+    ],
 )
 def test_what_a_program_would_read_is_not_said_to_be_printed_to_a_closed_stdout(
     users: Path, line: str, what: str
