@@ -247,6 +247,22 @@ def test_a_large_topic_is_looked_at_in_a_run_of_its_own(
     assert "looked" not in world.skips(erasure_sensor)
 
 
+def test_a_verification_is_asked_for_in_time_though_a_clock_that_was_ahead_has_dated_its_state(
+    world: World, users: str
+) -> None:
+    ask(world, by_ms=30 * 24 * HOUR_MS)
+    elsewhere = passes(world)
+    elsewhere.bring_on()
+    elsewhere.eraser.advance(now_ms=elsewhere.now_ms + 400 * 24 * HOUR_MS)
+    assert need(world) == ErasureNeed.VERIFICATION
+    world.now_ms = elsewhere.now_ms
+    assert "waiting for a verification, asked for at" in world.skips(erasure_sensor)
+    assert world.store.observe("users").erasures.needs[0].since_ms <= world.now_ms
+    world.now_ms += VERIFIED_WITHIN_MS
+    [request] = world.requests(erasure_sensor)
+    assert request.job_name == VERIFY_ERASURES_JOB_NAME
+
+
 def planted(world: World, topic: str, count: int) -> None:
     """So many open requests with different deadlines in one commit, none of which can be brought on yet."""
     world.topic(topic, 1, **SETTINGS)

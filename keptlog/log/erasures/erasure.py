@@ -17,8 +17,11 @@ How the bound comes about is the request's **way**. By ``tombstone``, where reco
 below the log end of the moment, whatever the source still has. By ``retention``, where nothing is compacted: the bound
 is the log end of the moment, and all below it goes with its age.
 
-A state that was reached is kept, with the time at which it was first seen. What was seen of a topic at one time is a
-``ErasureLook``; what follows from it for an erasure is decided here and nowhere else.
+A state that was reached is kept, with the time at which it was first seen. A time that is still to come says nothing:
+the clock that gave it was ahead, and the next look dates that state by its own (``keptlog.log.given.past``).
+
+What was seen of a topic at one time is a ``ErasureLook``; what follows from it for an erasure is decided here and
+nowhere else.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from keptlog.log.given.past import is_past
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log, Segment
 
@@ -169,6 +173,7 @@ class ErasureLook:
     """What was seen of a topic at one time, for all of its erasures."""
 
     now_ms: int
+    """By the clock: whoever judges as of another time has looked now."""
     logs: Mapping[int, Log]
     """By partition."""
     live_tombstones: Mapping[int, frozenset[int]]
@@ -189,6 +194,13 @@ def reached(erasure: Erasure, state: ErasureState, at_ms: int) -> Erasure:
     return replace(erasure, reached=(*erasure.reached, ReachedState(state, at_ms)))
 
 
+def dated_by(erasure: Erasure, now_ms: int) -> Erasure:
+    """The erasure without a time that is still to come: what a clock that was ahead has dated was reached by now."""
+    if all(is_past(each.at_ms, now_ms) for each in erasure.reached):
+        return erasure
+    return replace(erasure, reached=tuple(replace(each, at_ms=min(each.at_ms, now_ms)) for each in erasure.reached))
+
+
 def bound(erasure: Erasure, bounds: Iterable[ErasureBound], at_ms: int) -> Erasure:
     """The erasure once all of its bounds are known."""
     return reached(replace(erasure, bounds=tuple(bounds), waiting=()), ErasureState.TOMBSTONED, at_ms)
@@ -199,7 +211,7 @@ def further(one: Erasure, other: Erasure) -> Erasure:
     return max(one, other, key=_distance) if one.is_same_request(other) else one
 
 
-def _distance(erasure: Erasure) -> tuple[int, bool, int, int, int]:
+def _distance(erasure: Erasure) -> tuple[int, bool, int, int, int, int]:
     looked = sum(each.end_offset for each in erasure.looked)
     return (
         len(erasure.reached),
@@ -207,11 +219,13 @@ def _distance(erasure: Erasure) -> tuple[int, bool, int, int, int]:
         len(erasure.bounds),
         -len(erasure.waiting),
         looked,
+        -sum(each.at_ms for each in erasure.reached),  # a time that was still to come gives way
     )
 
 
 def advanced(erasure: Erasure, look: ErasureLook) -> Erasure:
     """As far as it is after a look; the same if nothing has come of it. Nobody is ``verified`` by a look alone."""
+    erasure = dated_by(erasure, look.now_ms)
     if erasure.state is ErasureState.REQUESTED and erasure.bounds and not erasure.waiting:
         erasure = reached(erasure, ErasureState.TOMBSTONED, look.now_ms)
     if erasure.state is ErasureState.TOMBSTONED and is_compacted(erasure, look):

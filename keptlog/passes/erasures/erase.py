@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic, UnsupportedFormat
-from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay, reached
+from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay, dated_by, reached
 from keptlog.log.given.given import whole_number
 from keptlog.log.holder import PURGE_INTERVAL_MS
 from keptlog.log.run_id import valid_run_id
@@ -222,7 +222,8 @@ class Eraser:
         dropper = Dropper(self.store, self.engine, self.load_hasher())
         dropper.drop(topic, ends, erasure.id, now_ms=now_ms, progress=progress)
         gone = current_snapshot_of(self.store.load_table(topic.name))
-        done = replace(reached(erasure, ErasureState.COMPACTED, now_ms), gone=gone)
+        done_ms = self.store.done_ms(now_ms)
+        done = replace(reached(dated_by(erasure, done_ms), ErasureState.COMPACTED, done_ms), gone=gone)
         self._remember(topic.name, [done], now_ms)
         return done
 
@@ -268,7 +269,8 @@ class Eraser:
     ) -> None:
         """Commit what is new; with the rows of all open erasures it is known when there is next something to do."""
         described = self.store.describe_topic(topic)
-        change = RegisterChange(described, self.store.committer, self.store.files, self.new_id, now_ms)
+        store = self.store
+        change = RegisterChange(described, store.committer, store.files, self.new_id, now_ms, store.done_ms)
         moments = [row.next_ms for row in all_rows if row.next_ms is not None and row.erasure.is_open]
         by_id = {each.id: each for each in erasures}
         change.update(by_id, min(moments, default=None) if all_rows else now_ms, is_whole=bool(all_rows))

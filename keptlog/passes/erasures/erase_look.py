@@ -88,7 +88,7 @@ class TopicLook:
     def _seen(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> ErasureLook:
         table = self.store.load_table(self.topic)
         seen = ErasureLook(
-            now_ms=self.now_ms,
+            now_ms=self.store.done_ms(self.now_ms),
             logs=logs,
             live_tombstones={},
             current=current_snapshot_of(table),
@@ -136,7 +136,7 @@ class TopicLook:
         places = KeyPlaces(self.store.files, hasher, frozenset(), hashes, waited[0].config.strategy)
         if any(_is_cleaned_behind(log, looked) for log in waited):
             # A deletion may have arrived, been cleaned and expired since: then nothing is left of the key at all.
-            return _looked_anew(erasure, logs, places.find(logs, {}, None), hasher, self.now_ms)
+            return _looked_anew(erasure, logs, places.find(logs, {}, None), hasher, self.store.done_ms(self.now_ms))
         found = places.find(waited, looked, None)
         if places.strategy.has_versions and any(each.tombstone for each in found):
             found = places.find(waited, {}, None)  # It may lose to a record of before.

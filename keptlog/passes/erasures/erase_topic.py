@@ -152,7 +152,8 @@ class TopicErasure:
 
     @property
     def _change(self) -> RegisterChange:
-        return RegisterChange(self.topic, self.store.committer, self.store.files, self.new_id, self.now_ms)
+        store = self.store
+        return RegisterChange(self.topic, store.committer, store.files, self.new_id, self.now_ms, store.done_ms)
 
     def _way(self, logs: Sequence[Log]) -> ErasureWay:
         topic, config = self.topic.name, self.topic.config

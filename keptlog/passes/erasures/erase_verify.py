@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.engine.search_tasks import KeySearch
 from keptlog.errors import StalePlan
-from keptlog.log.erasures.erasure import Erasure, ErasureState, reached
+from keptlog.log.erasures.erasure import Erasure, ErasureState, dated_by, reached
 from keptlog.log.search import FileFindings, FileKind, KeyHits, SearchedFile
 from keptlog.log.told.stored_files import MENDING
 from keptlog.log.words.counted import counted
@@ -139,12 +139,14 @@ class Verification:
 
     def _proved(self, rows: Sequence[ErasureRow], looked: _SearchResult) -> list[ErasureRow]:
         """Those of which nothing is left are verified, once their receipts are sealed."""
-        clear = [row.erasure for row in rows if not row.blocked]
-        if not clear:
+        if all(row.blocked for row in rows):
             return list(rows)
         now_ms = self.store.done_ms(self.now_ms)
+        # A clock that was set back would else date the end before what was reached.
+        rows = [replace(row, erasure=dated_by(row.erasure, now_ms)) for row in rows]
+        clear = [row.erasure for row in rows if not row.blocked]
         seen = looked.findings, looked.snapshots, looked.not_looked_at, self.now_ms
-        proofs = [ErasureProof(self.topic, self._topic_id, each, *seen, _not_before(each, now_ms)) for each in clear]
+        proofs = [ErasureProof(self.topic, self._topic_id, each, *seen, now_ms) for each in clear]
         why = why_not_sealed(erasure_drafts(proofs, self.store.files), self.store.seal)
         blocked = (f"no record of its keys is left, but its receipt is not sealed ({why}): verify again",)
         if why:
@@ -212,13 +214,8 @@ def _is_settled(findings: FileFindings) -> bool:
 
 
 def _verified(row: ErasureRow, now_ms: int) -> ErasureRow:
-    done = reached(row.erasure, ErasureState.VERIFIED, _not_before(row.erasure, now_ms))
+    done = reached(row.erasure, ErasureState.VERIFIED, now_ms)
     return replace(row, erasure=done, next_ms=None, is_verified_now=True)
-
-
-def _not_before(erasure: Erasure, now_ms: int) -> int:
-    """Now, also by a clock that was set back."""
-    return max([now_ms, *(each.at_ms for each in erasure.reached)])
 
 
 def _not_searched(uploads: Iterable[OpenUpload]) -> list[FileFindings]:

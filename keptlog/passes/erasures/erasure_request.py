@@ -164,7 +164,7 @@ class ErasureProof:
     as_of_ms: int
     """By when it was judged."""
     verified_ms: int
-    """By the clock, after the last look; never before a state that was reached."""
+    """By the clock, after the last look; no state was reached after it (``dated_by``)."""
 
 
 def refuse_unknown_ids(ids: Iterable[str], found: ErasureList) -> None:

@@ -50,6 +50,8 @@ class RegisterChange:
     files: TableFiles
     new_id: Callable[[], str]
     now_ms: int
+    done_ms: Callable[[int], int] = lambda as_of_ms: as_of_ms
+    """The clock, whatever the time that is judged by: ``ClockGuard.done_ms``. It says what ended long ago."""
     _written: list[str] = field(default_factory=list)
     """Files of all attempts."""
 
@@ -176,7 +178,7 @@ class RegisterChange:
 
     def _remembered(self, erasures: Sequence[Erasure]) -> tuple[Erasure, ...]:
         """Without those that ended long ago."""
-        oldest_ms = self.now_ms - ENDED_MEMORY_MS
+        oldest_ms = self.done_ms(self.now_ms) - ENDED_MEMORY_MS
         return tuple(each for each in erasures if each.ended_ms is None or each.ended_ms > oldest_ms)
 
     def _properties(self, table: Table, erasures: Sequence[Erasure], next_ms: int | None) -> dict[str, str]:
