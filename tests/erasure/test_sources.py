@@ -80,6 +80,21 @@ def test_a_deletion_that_came_and_was_cleaned_between_two_looks_waits_for_its_to
     assert world.verified().erasure.state == "verified"
 
 
+def test_a_key_that_was_deleted_and_came_back_between_two_looks_is_not_waited_for(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+    world.ingest({2: (KEY, None), 3: (KEY, b"came back")}, 4)
+    world.later(2 * HOUR_MS)
+    world.clean()
+    erasure = world.erasure()
+    assert (erasure.has_reached(ErasureState.TOMBSTONED), erasure.waiting) == (True, ())
+    assert erasure.end_offset_of(0, erasure.key_hashes[0]) == 2
+    assert world.to_deleted().erasure.state == "deleted"
+    assert world.verified().erasure.state == "verified"
+    assert [record for record in world.records() if record[1] == KEY] == [(3, KEY, b"came back")]
+
+
 def test_a_deletion_that_expired_where_a_clean_was_beyond_the_checkpoint_counts(world: World) -> None:
     """As after a clean in legs, or a repair, and another clean that ended before."""
     delete_and_expire(world)

@@ -203,16 +203,25 @@ def _looked_anew(
 ) -> Erasure:
     """As if it were asked for now, of the keys that are waited for; the bounds that are known stay.
 
-    What is waited for and is not there any more was deleted at its source: it has its bound where the log ends now.
+    What is waited for and is not there any more was deleted at its source: it has its bound where the log ends now. So
+    was a key that is there again, with nothing left from before the request: it keeps the bound of the request.
     """
     waited = {(each.partition, each.key_hash) for each in erasure.waiting}
     there = [(place, key_hash) for place, key_hash in _hashed(places, hasher) if (place.partition, key_hash) in waited]
     seen = first_look(replace(erasure, bounds=(), waiting=()), logs, [place for place, _ in there], hasher, now_ms)
+    back = {(place.partition, key_hash) for place, key_hash in there if _is_back(erasure, place, key_hash)}
+    waiting = tuple(each for each in seen.waiting if (each.partition, each.key_hash) not in back)
     ends = {log.topic_partition.partition: log.log_end_offset for log in logs}
     gone = waited - {(place.partition, key_hash) for place, key_hash in there}
     new = [each for each in seen.bounds if each.key_hash]
     new += [ErasureBound(number, ends[number], ends[number], key_hash) for number, key_hash in sorted(gone)]
-    return replace(erasure, bounds=(*erasure.bounds, *new), waiting=seen.waiting, looked=seen.looked)
+    return replace(erasure, bounds=(*erasure.bounds, *new), waiting=waiting, looked=seen.looked)
+
+
+def _is_back(erasure: Erasure, place: KeyPlace, key_hash: str) -> bool:
+    """Whether all records of a key that is waited for came after the request: they are new, and no part of it."""
+    end_offset = erasure.end_offset_of(place.partition, key_hash)
+    return place.deleted_at is None and end_offset is not None and place.first_offset >= end_offset
 
 
 def _hashed(places: Sequence[KeyPlace], hasher: KeyHasher) -> list[tuple[KeyPlace, str]]:
