@@ -2,6 +2,7 @@
 
     KeptlogError
     |- InvalidConfig (ValueError)    a setting, a topic name or a command that can't be accepted
+    |  `- IngestStopped              what was read would lose or mix records; somebody has to choose how to go on
     |- InvalidRecord (ValueError)    a record that can't be appended; nothing of its batch was
     |- UnknownTopic (LookupError)    no such topic or topic-partition in this catalog
     |- StalePlan                     somebody else committed first; nothing of ours landed
@@ -59,6 +60,10 @@ class InvalidConfig(KeptlogError, ValueError):
     """A setting, name or argument is outside of what is allowed; nothing was changed."""
 
     action = Action.FIX_CONFIG
+
+
+class IngestStopped(InvalidConfig):
+    """What was read of a topic-partition would lose or mix records: it stops until somebody chooses how to go on."""
 
 
 class InvalidRecord(KeptlogError, ValueError):

@@ -242,7 +242,7 @@ def _lags(scan: LagScan) -> dict[TopicPartition, SourceLag]:
         offsets = {each.partition: each.end_offset - each.from_offset for each in topic.plan.ranges}
         for name in topic.names:
             is_stopped = name in topic.stopped
-            lags[name] = SourceLag(None if is_stopped else offsets.get(name.partition, 0), is_stopped)
+            lags[name] = SourceLag(offsets.get(name.partition, None if is_stopped else 0), is_stopped)
     return lags
 
 

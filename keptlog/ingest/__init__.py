@@ -1,10 +1,12 @@
 """The pass that brings in records that have offsets already: those of a broker, of its log directory, or of files.
 
-``ingest_pass`` is the pass, ``source`` what it asks of a source. Each kind of source is one module:
+``ingest_pass`` is the pass, ``source`` what it asks of a source, ``plans`` and ``result`` what it has before and after,
+``reconcile`` how it finds what is gone there, ``stops`` what it leaves for those who read nothing. Those look with
+``lag``, and ``lag_news`` says what of it is new. Each kind of source is one module:
 
-    kafka_brokers   topics of running brokers
-    kafka_logs      a broker's log directory, or a backup of it
-    offset_files    files whose rows have offsets; no ``Source``, its head says why
+    ``kafka_brokers``   topics of running brokers
+    ``kafka_logs``      a broker's log directory, or a backup of it
+    ``offset_files``    files whose rows have offsets; no ``Source``, its head says why
 
 A new live source is one module beside these. It has a class with the four methods of ``source.Source``, and parts that
 know how to read an offset range (``engine.ingest_tasks.Part``). Positions, plans, tasks, segments, commits, retries and

@@ -31,10 +31,11 @@ from typing import TYPE_CHECKING
 
 from keptlog.engine.ingest_tasks import IngestTask, Part
 from keptlog.engine.jobs import Jobs, TaskOutcome, run_each
-from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError
-from keptlog.ingest.plans import IngestPlans, PlannedTopic
+from keptlog.errors import IngestStopped, InvalidConfig, KeptlogError
+from keptlog.ingest.plans import IngestPlans, PlannedTopic, require_covered
 from keptlog.ingest.reconcile import Reconciliation
 from keptlog.ingest.result import IngestResult, Intake
+from keptlog.ingest.stops import remember_stops, stops_of
 from keptlog.log.lost_deletions import (
     SeenCurrent,
     TombstoneRetention,
@@ -134,7 +135,7 @@ class Ingest:
         cut = plans.source.cut([each.plan for each in plans.topics], jobs.cores if jobs else 1)
         topics = list(zip(plans.topics, cut, strict=True))
         for topic, parts in topics:
-            _require_covered(topic.plan, parts)
+            require_covered(topic.plan, parts)
         run = _Run(self.store, plans, run_id, progress, self.clock_ms, reconciliation=reconciliation)
         for topic, parts in topics:
             run.begin(topic, parts)
@@ -228,16 +229,21 @@ class _Run:
         self.failed |= broken
         taken = [segment.path for each in intakes for segment in each.segments]
         discard(self.store.files, self._staged(plan) - set(taken))
-        if not intakes and (broken or plan.stopped):
+        if (intakes or not (broken or plan.stopped)) and not self._has_landed(plan, topic, intakes, taken):
             return
+        remember_stops(self.store, plan, topic, stops_of(plan, broken, intakes, self.clock_ms()))
+
+    def _has_landed(self, plan: IngestPlan, topic: Topic, intakes: Sequence[Intake], taken: Sequence[str]) -> bool:
+        """Commit; whether that went well."""
         try:
             with discarded_if_refused(self.store.files, lambda: taken):
                 self._commit(plan, topic, intakes)
         except KeptlogError as error:
             _logger.info("what was read of %s did not land: %s", plan.topic, error)
             self.failed |= {str(each.topic_partition): error for each in intakes} or {plan.topic: error}
-        else:
-            self._report(plan.topic, intakes)
+            return False
+        self._report(plan.topic, intakes)
+        return True
 
     def _staged(self, plan: IngestPlan) -> set[str]:
         """The files of all parts, also of those that lie behind one that can't be read."""
@@ -306,7 +312,7 @@ class _Run:
                     self._require_compared_in_time(compared, plan, each, kept)
                     read = replace(read, position_as_of_ms=compared.since_ms)
                 elif why := why_deletions_may_lack(plan.topic, read, kept, now_ms):
-                    raise InvalidConfig(why)
+                    raise IngestStopped(why)
             except KeptlogError as error:
                 stopped[str(each.topic_partition)] = error
                 continue
@@ -320,7 +326,7 @@ class _Run:
         """Refuse what took longer than tombstones stay, unless all that is to be the latest here is there still."""
         why = why_compared_too_slowly(plan.topic, compared.since_ms, kept, self.clock_ms())
         if why and compared.has_lost_more(self.plans.source, plan, intake):
-            raise InvalidConfig(why)
+            raise IngestStopped(why)
 
     def _commit(self, plan: IngestPlan, topic: Topic, intakes: Sequence[Intake]) -> None:
         """One commit, also without anything read: it remembers the source."""
@@ -375,24 +381,3 @@ def _unkeyed(intake: Intake) -> str:
         f"{name}: {intake.unkeyed} of {counted(intake.records, 'record')} without a key, and cleans remove those "
         f"from a compacted topic: keep them with keptlog topic alter {topic} --config cleanup.policy=delete"
     )
-
-
-def _require_covered(plan: IngestPlan, parts: Sequence[Part]) -> None:
-    """Whether the parts, in their order, are the ranges of the plan; a gap would be records that nobody reads.
-
-    Raises:
-        InvariantViolated: they are not.
-    """
-    ends = {TopicPartition(plan.topic, each.partition): each.from_offset for each in plan.ranges}
-    for part in parts:
-        if ends.get(part.topic_partition) != part.from_offset:
-            raise _uncovered(part.topic_partition, part.from_offset)
-        ends[part.topic_partition] = part.end_offset
-    for each in plan.ranges:
-        name = TopicPartition(plan.topic, each.partition)
-        if ends[name] != each.end_offset:
-            raise _uncovered(name, ends[name])
-
-
-def _uncovered(name: TopicPartition, offset: int) -> InvariantViolated:
-    return InvariantViolated(f"{name}: the parts to read don't cover what is planned around {offset}; report this")

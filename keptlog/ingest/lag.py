@@ -11,6 +11,8 @@ Then all clusters are asked at once, each for all of its topics, and none is wai
 an answer. A cluster that does not answer is told with its reason, and the others are judged; so is a topic about which
 nothing can be said, and a partition that has no leader.
 
+What only an ingest can know that has read something, it has noted beside the log (``keptlog.log.stopped_ingest``).
+
 What scans have seen of a topic is kept with its id: a later topic of the same name begins anew.
 
 Which of it is news, and whether it is worth an ingest, others say: ``keptlog.ingest.lag_news``, ``LagThreshold``.
@@ -27,14 +29,15 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.given.past import is_past, was_within
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
+from keptlog.log.stopped_ingest import StoppedIngest, still_stopped
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.named import unnamed
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.partitions import PARTITIONS
-from keptlog.table.metadata.state import SOURCE, read_source
+from keptlog.table.metadata.state import SOURCE, read_source, read_stopped_ingest
 from keptlog.table.waiting.reaching import one_line
 from keptlog.table.waiting.side_by_side import Patience, side_by_side
 
@@ -83,10 +86,12 @@ class TopicLag:
     """By partition, when it was last seen to lack nothing at its position."""
     failed: Mapping[int, str] = field(default_factory=dict)
     """By partition, why it can't be looked at there."""
+    noted: Mapping[int, str] = field(default_factory=dict)
+    """By partition, why the last ingest stopped at what there is to be read."""
 
     @cached_property
     def lag(self) -> int:
-        """Offsets that are yet to be read, of all partitions that are not stopped; some may hold no record."""
+        """Offsets that are yet to be read, where anything may be read; some may hold no record."""
         return sum(each.end_offset - each.from_offset for each in self.plan.ranges)
 
     def position(self, name: TopicPartition) -> int | None:
@@ -101,7 +106,8 @@ class TopicLag:
     @property
     def stopped(self) -> dict[TopicPartition, str]:
         """What must not be gone on with, and why."""
-        return {TopicPartition(self.topic, number): reason for number, reason in self.plan.stopped.items()}
+        reasons = {**self.noted, **self.plan.stopped}
+        return {TopicPartition(self.topic, number): reason for number, reason in reasons.items()}
 
     @property
     def unseen(self) -> dict[TopicPartition, str]:
@@ -194,6 +200,10 @@ class _Known:
     """Why its source could not be read; null if it was."""
     why_unwritable: KeptlogError | None = None
     """Why nothing may be written to it; null if it may."""
+    stops: Mapping[int, StoppedIngest] = field(default_factory=dict)
+    """By partition, what ingests have noted, be it still so or not."""
+    damaged_stops: Mapping[int, str] = field(default_factory=dict)
+    """By partition, why it can't be told whether they did."""
 
 
 @dataclass(frozen=True)
@@ -283,7 +293,8 @@ class LagScanner:
                 missing[topic] = error if isinstance(error, KeptlogError) else KeptlogError(one_line(error))
                 continue
             failed = answer.failed.get(source.topic, {})
-            topics.append(replace(lag, failed={partition: str(error) for partition, error in failed.items()}))
+            unknown = {number: why for number, why in known.damaged_stops.items() if number not in lag.plan.stopped}
+            topics.append(replace(lag, failed=unknown | {number: str(error) for number, error in failed.items()}))
         unseen: dict[str, object] = {str(name): why for lag in topics for name, why in lag.unseen.items()}
         others = (f"{name}: {why}" for name, why in (missing | unwritable | unseen).items())
         unanswered = (*map(str, silent.values()), *others)
@@ -313,7 +324,8 @@ class LagScanner:
             return _Known(None, location, stored, _Seen(), why_unwritable=error)
         topic_id, before = str(table.metadata.table_uuid), self._known.get(topic)
         seen = before.seen if before and before.id == topic_id else _Seen()
-        return _Known(topic_id, location, stored, seen)
+        stops, damaged = _noted_stops(topic, len(stored.positions), table.properties)
+        return _Known(topic_id, location, stored, seen, stops=stops, damaged_stops=damaged)
 
     def _lag_of(self, topic: str, known: _Known, there: SourceTopic, now_ms: int) -> TopicLag:
         stored, seen = known.stored, known.seen
@@ -333,7 +345,23 @@ class LagScanner:
                 if at_position is not None and at_position == position and is_past(at_ms, now_ms):
                     seen_ms[partition] = at_ms
         logs = {log.partition: log for log in there.logs}
-        return TopicLag(topic, known.location, stored.positions, plan, logs, since_ms, seen_ms)
+        noted = still_stopped(known.stops, plan, stored)
+        return TopicLag(topic, known.location, stored.positions, plan, logs, since_ms, seen_ms, noted=noted)
+
+
+def _noted_stops(
+    topic: str, partitions: int, properties: Mapping[str, str]
+) -> tuple[dict[int, StoppedIngest], dict[int, str]]:
+    """What ingests have noted, by partition, and which notes can't be read: that hides nothing else of the topic."""
+    stops: dict[int, StoppedIngest] = {}
+    damaged: dict[int, str] = {}
+    for number in range(partitions):
+        try:
+            if stop := read_stopped_ingest(topic, number, properties):
+                stops[number] = stop
+        except LogCorrupt as error:
+            damaged[number] = str(error)
+    return stops, damaged
 
 
 def _unread(topics: Mapping[str, _Known]) -> dict[str, KeptlogError]:

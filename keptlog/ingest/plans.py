@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.errors import InvariantViolated, KeptlogError, UnknownTopic
 from keptlog.log.source import IngestPlan, StoredSource, with_later_ends, with_leader_epochs
 from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from keptlog.engine.ingest_tasks import Part
     from keptlog.ingest.source import Source, Survey
 
 
@@ -117,3 +118,24 @@ def _only(plan: IngestPlan, names: Collection[TopicPartition]) -> IngestPlan:
     ranges = tuple(each for each in plan.ranges if each.partition in wanted)
     stopped = {partition: reason for partition, reason in plan.stopped.items() if partition in wanted}
     return replace(plan, ranges=ranges, stopped=stopped)
+
+
+def require_covered(plan: IngestPlan, parts: Sequence[Part]) -> None:
+    """Whether the parts, in their order, are the ranges of the plan; a gap would be records that nobody reads.
+
+    Raises:
+        InvariantViolated: they are not.
+    """
+    ends = {TopicPartition(plan.topic, each.partition): each.from_offset for each in plan.ranges}
+    for part in parts:
+        if ends.get(part.topic_partition) != part.from_offset:
+            raise _uncovered(part.topic_partition, part.from_offset)
+        ends[part.topic_partition] = part.end_offset
+    for each in plan.ranges:
+        name = TopicPartition(plan.topic, each.partition)
+        if ends[name] != each.end_offset:
+            raise _uncovered(name, ends[name])
+
+
+def _uncovered(name: TopicPartition, offset: int) -> InvariantViolated:
+    return InvariantViolated(f"{name}: the parts to read don't cover what is planned around {offset}; report this")

@@ -58,7 +58,7 @@ class SourceLag(NamedTuple):
     """Where a log stands at its source."""
 
     offsets: int | None
-    """Still to be ingested; null if it is stopped."""
+    """Still to be ingested; null if it is stopped, and that is not known."""
     is_stopped: bool
 
 

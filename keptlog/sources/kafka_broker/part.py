@@ -26,7 +26,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
-from keptlog.errors import InvalidConfig, StalePlan, StorageUnavailable
+from keptlog.errors import IngestStopped, StalePlan, StorageUnavailable
 from keptlog.kafka_client.errors import (
     OFFSET_OUT_OF_RANGE,
     PARTITION_EOF,
@@ -105,8 +105,8 @@ class BrokerPart:
         Raises:
             StalePlan: the log there does not hold the range any more.
             StorageUnavailable: the broker can't be reached, or nothing came from it for ``stall_seconds``.
-            InvalidConfig: a client setting, a password or a permission is wrong, or the log was cut off below
-                the range.
+            InvalidConfig: a client setting, a password or a permission is wrong.
+            IngestStopped: the log was cut off below the range.
             UnknownTopic: the topic is gone.
             InvalidRecord: a record can't be kept as it is.
         """
@@ -185,7 +185,7 @@ class _Reading:
             found = _BROKER_END.search(error.str())
             end_offset = int(found[1]) if found else None
             why = why_refilled(self.part.topic_partition, self.part.from_offset, end_offset)
-            raise InvalidConfig(f"{self.part.there}: {why}")
+            raise IngestStopped(f"{self.part.there}: {why}")
         if error.code() == OFFSET_OUT_OF_RANGE:
             raise StalePlan(
                 f"{self.part.there} does not have offset {self.position} any more: it was deleted, or the log was cut "

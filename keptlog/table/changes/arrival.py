@@ -39,6 +39,7 @@ from keptlog.table.metadata.state import (
     ReachedEpoch,
     ReachedTime,
     as_of,
+    ingest_stopped,
     leader_epoch,
     log_end_offset,
     log_start_offset,
@@ -79,6 +80,9 @@ class Ingestion:
             self._require_fresh(stored)
             require_staged(files, fresh, (segment.path for each in self.arrivals for segment in each.segments))
             state = self._state(stored, fresh.properties.get(SOURCE))
+            # Of a position that the log has left; it says nothing there, and would again if the log came back.
+            notes = (ingest_stopped(each.range.partition) for each in self.arrivals)
+            state |= {name: "" for name in notes if fresh.properties.get(name)}
             if state.items() <= fresh.properties.items():
                 return None
             return self._written(fresh, state)

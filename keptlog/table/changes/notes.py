@@ -4,6 +4,7 @@
     log.p<N>.uncleanable     why the last clean failed       emptied: the log is tried again
     log.p<N>.leader-epoch    under whom the end was read     emptied: the source is believed to be whole
     log.p<N>.as-of           as of when nothing was missed   emptied: it is not known
+    log.p<N>.ingest-stopped  why an ingest stopped           emptied: the next ingest tells
     log.erasures.open        what is open of its erasures    counted again from the erasures themselves
     log.condemned            journals of sweeps              listed again: all sweeps that are not over
     log.snapshot-id          what the state belongs to       removed: the newest snapshot of keptlog's

@@ -11,6 +11,8 @@ log.p<N>.log-end-offset           the next offset, and with a source the positio
 log.p<N>.leader-epoch             the leader epoch that the source had when the log end was reached, as JSON (ADR 33);
                                   absent where nobody knows
 log.p<N>.as-of                    when a log lacked nothing of its source, as JSON (ADR 61); absent where nobody knows
+log.p<N>.ingest-stopped           why an ingest stopped at the log, as JSON (ADR 79); absent or empty if it did
+                                  not, and of no use once the log has moved
 log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the first clean
 log.p<N>.cleaning-to              where a clean in legs ends that has begun and is not over (ADR 47), or a checkpoint,
                                   one that a repair gave up (ADR 27): what lies below is closed, and not as appended;
@@ -33,9 +35,9 @@ log.default.<name>                the same value, if it is not the topic's own; 
 comment                           what the topic is, for people; the name under which engines keep a table's comment
 keptlog.owners                    whose it is, separated by commas (ADR 49)
 
-All but marks, last passes, settings, and what is told to people move only in commits that produce a snapshot, and so
-by compare-and-swap (ADR 1). Journals become condemned in such a commit as well; one that is gone is taken off the list
-by any. Properties that are not in this list may be a newer keptlog's, and are left alone.
+All but marks, stops, last passes, settings, and what is told to people move only in commits that make a snapshot, and
+so by compare-and-swap (ADR 1). Journals become condemned in such a commit as well; one that is gone is taken off the
+list by any. Properties that are not in this list may be a newer keptlog's, and are left alone.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.declared import About
 from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.source import SourceIdentity, StoredSource
+from keptlog.log.stopped_ingest import StoppedIngest
 from keptlog.log.told.metrics import LastPass
 from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
 from keptlog.log.uncleanable import Uncleanable
@@ -95,6 +98,11 @@ def leader_epoch(partition: int) -> str:
 def as_of(partition: int) -> str:
     """Name of the property that says when a log lacked nothing of its source."""
     return f"log.p{partition}.as-of"
+
+
+def ingest_stopped(partition: int) -> str:
+    """Name of the property that says why an ingest left a log alone."""
+    return f"log.p{partition}.ingest-stopped"
 
 
 def truncations(partition: int) -> str:
@@ -164,6 +172,7 @@ _EPOCH = _Property(ReachedEpoch, "leader epoch", "remove it, and the source is b
 _TIME = _Property(
     ReachedTime, "time of a position", "remove it, and it is not known whether deletions were missed", is_note=True
 )
+_STOP = _Property(StoppedIngest, "note of a stopped ingest", "remove it, and the next ingest tells", is_note=True)
 _CONDEMNED = _Property(tuple[str, ...], "list of journals", "write it anew", is_note=True)
 _TRUNCATIONS = _Property(Truncations, "list of truncations", SET_IT_BACK)
 _MARK = _Property(Uncleanable, "mark of a failed clean", "remove it, and the log is tried again", is_note=True)
@@ -230,6 +239,15 @@ def read_last_pass(topic: str, partition: int, properties: Mapping[str, str]) ->
     return _LAST_PASS.read(topic, properties, last_pass(partition))
 
 
+def read_stopped_ingest(topic: str, partition: int, properties: Mapping[str, str]) -> StoppedIngest | None:
+    """Why an ingest left a log alone, be it still so or not; null if none did.
+
+    Raises:
+        LogCorrupt: what is stored is something else.
+    """
+    return _STOP.read(topic, properties, ingest_stopped(partition))
+
+
 def read_open_erasures(topic: str, properties: Mapping[str, str]) -> OpenErasures:
     """The summary of a topic's erasures, of which no file has to be read.
 
@@ -275,6 +293,7 @@ def damaged_notes(topic: str, properties: Mapping[str, str]) -> dict[str, LogCor
     for number in numbers:
         notes += [(last_pass(number), _LAST_PASS), (uncleanable(number), _MARK)]
         notes += [(leader_epoch(number), _EPOCH), (as_of(number), _TIME)]
+        notes += [(ingest_stopped(number), _STOP)]
     found: dict[str, LogCorrupt] = {}
     try:
         recorded_snapshot(topic, properties)
