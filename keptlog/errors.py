@@ -169,6 +169,16 @@ class InvariantViolated(KeptlogError):
     action = Action.REPORT_BUG
 
 
+OF_A_LOG: tuple[type[KeptlogError], ...] = (
+    CommitStateUnknown,
+    InvariantViolated,
+    LogCorrupt,
+    StalePlan,
+    UnsupportedFormat,
+)
+"""Errors that say something of one log or topic, whatever else is up or down."""
+
+
 def first_line(error: BaseException) -> str:
     """What an error says in one line; its kind if it says nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -11,6 +11,7 @@ Read ``docs/engine.md`` first: the whole story, from the simplest log on, with p
     segment_run.py       neighbouring segments of one step, judged and rewritten together in a task
     stretches.py         small files that a task reads, asked for before it comes to them
     outcome.py           what became of a step, from the results of its segment runs
+    rewriting.py         the job that rewrites: good logs go on, of failed ones nothing is left
     latest.py            where a segment run reads which records are the latest
     latest_jobs.py       the jobs that find that out before a large log is rewritten
     map_tasks.py         what their tasks do: map, merge, compare

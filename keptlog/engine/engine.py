@@ -1,4 +1,4 @@
-"""Carries steps out: plans in, staged outcomes back, in the same order.
+"""Carries steps out: plans in, staged outcomes or errors back, in the same order.
 
     steps --cut--> tasks --> job 1: map parts --> job 2: merge --> job 3: rewrite --> outcomes
                              (large dirty sections)   (many keys)
@@ -11,7 +11,8 @@ configuration says so, in place of jobs 1 and 2.
 Besides there are two jobs that stand alone: a search for keys through any files (``search_tasks``), and dropping the
 records of keys from logs (``drop_tasks``).
 
-Tasks that fail, are killed or run twice leave files that nobody refers to.
+A log that fails costs no other one, and nothing of it is left (``rewriting``). Tasks that are killed or run twice leave
+files that nobody refers to.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from keptlog.engine.jobs import Jobs, StartJobs
 from keptlog.engine.latest import MapByTask, NoMap
 from keptlog.engine.latest_jobs import by_step, with_comparisons, with_maps
 from keptlog.engine.legs import legs_of
-from keptlog.engine.outcome import outcome_of
+from keptlog.engine.outcome import StepOutcome, all_or_none, outcome_of
+from keptlog.engine.rewriting import Rewriting
 from keptlog.engine.search_tasks import KeySearch, search_files
 from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.shuffle import judged_by_shuffle
@@ -37,9 +39,8 @@ from keptlog.engine.tasks import (
     is_cut,
     is_mapped_in_runs,
     is_shuffled,
-    rewrite_tasks,
 )
-from keptlog.engine.watermark_tasks import stored_watermarks
+from keptlog.errors import OF_A_LOG, KeptlogError
 from keptlog.log.drop import DropResult
 from keptlog.log.result import RewriteResult
 from keptlog.log.search import FileFindings
@@ -66,15 +67,29 @@ class Engine:
         run_id: str,
         progress: Progress = silent,
     ) -> list[RewriteResult]:
-        """Carry steps out; everything is staged, nothing visible. ``locations`` gives each topic's data location.
-
-        Returns:
-            An outcome for each step, in their order.
+        """The same as ``rewrite_each``, for whoever wants all outcomes or none.
 
         Raises:
             StalePlan: an input is gone.
             InvariantViolated: records would be written out of order.
             StorageUnavailable: the storage, or Spark, fails; nothing was committed.
+        """
+        return all_or_none(self.files, self.rewrite_each(steps, locations, run_id, progress))
+
+    def rewrite_each(
+        self,
+        steps: Sequence[CleanStep],
+        locations: Mapping[str, str],
+        run_id: str,
+        progress: Progress = silent,
+    ) -> list[StepOutcome]:
+        """Carry steps out; everything is staged, nothing visible. ``locations`` gives each topic's data location.
+
+        Returns:
+            An outcome for each step, in their order, or the error that its log ends with.
+
+        Raises:
+            StorageUnavailable: Spark fails, and nobody knows for which log; nothing was committed.
         """
         if not steps:
             return []
@@ -82,16 +97,19 @@ class Engine:
         runs = [self._whole(step, locations[step.topic_partition.topic], index) for index, step in enumerate(steps)]
         whole = [run for run in runs if not is_cut(run.step, self.sizes)]
         cut = [run for run in runs if is_cut(run.step, self.sizes)]
+        rewriting = Rewriting(jobs, self.sizes)
+        failed = rewriting.failed
         try:
-            parts = self._parts(jobs, cut)
-            tasks = rewrite_tasks(parts, whole, jobs.cores, self.sizes)
-            rewritten = jobs.run(tasks, f"rewriting {counted(len(steps), 'log')}")
-            results = [run for task in rewritten for run in task["runs"]]
-            watermarks = stored_watermarks(jobs, parts, results, self.sizes, "nothing was committed")
+            parts = self._parts(jobs, cut, failed)
+            results = rewriting.results(parts, whole, f"rewriting {counted(len(steps), 'log')}")
+            results, watermarks = rewriting.with_watermarks(parts, results, "nothing was committed")
         finally:
             self._empty_staging({run.location for run in cut}, run_id)
         of_step = by_step(results)
-        return [outcome_of(step, of_step[index], watermarks.get(index)) for index, step in enumerate(steps)]
+        return [
+            failed[index] if index in failed else outcome_of(step, of_step[index], watermarks.get(index))
+            for index, step in enumerate(steps)
+        ]
 
     def rewrite_in_legs(
         self, step: Compact, location: str, run_id: str, progress: Progress = silent
@@ -167,10 +185,11 @@ class Engine:
         for location in locations:
             discard_below(self.files, staging_folder(location, run_id))
 
-    def _parts(self, jobs: Jobs, cut: Sequence[SegmentRun]) -> list[SegmentRun]:
+    def _parts(self, jobs: Jobs, cut: Sequence[SegmentRun], failed: dict[int, KeptlogError]) -> list[SegmentRun]:
         """The segment runs of the logs that are cut, each with the place where it stands which records are the latest.
 
-        ``cut`` has one segment run a step, which is all of it; here it becomes several.
+        ``cut`` has one segment run a step, which is all of it; here it becomes several. A log of which that can't be
+        found out is left out, and comes into ``failed``.
         """
         known: list[SegmentRun] = []
         to_map: list[tuple[SegmentRun, Compact]] = []
@@ -185,12 +204,16 @@ class Engine:
                 known.append(replace(run, latest=MapByTask(step)))
             else:
                 to_map.append((run, step))
-        known = with_comparisons(jobs, [*known, *with_maps(jobs, to_map, self.sizes)])
+        known = with_comparisons(jobs, [*known, *with_maps(jobs, to_map, self.sizes, failed)], failed)
         of_step: dict[int, list[SegmentRun]] = defaultdict(list)
         for part in cut_into_runs([*known, *(run for run, _ in shuffled)], jobs.cores, self.sizes):
             of_step[part.step_index].append(part)
         for run, step in shuffled:
-            of_step[run.step_index] = judged_by_shuffle(jobs, step, of_step[run.step_index], self.sizes)
+            try:
+                of_step[run.step_index] = judged_by_shuffle(jobs, step, of_step[run.step_index], self.sizes)
+            except OF_A_LOG as error:
+                failed[run.step_index] = error
+                del of_step[run.step_index]
         return [part for parts in of_step.values() for part in parts]
 
 

@@ -7,7 +7,8 @@ attempt, and only the result that comes back counts. What a task knows to be fin
 gives as its result, for whoever runs it would only try it again.
 
 Small tasks that have nothing to do with each other are bundled (``run_each``): a Python task of Spark costs 40 ms.
-Each of them has its own outcome, so that one that fails stops no other.
+Each of them has its own outcome, so that one that fails stops no other. Tasks that work for one log of many have the
+same (``run_for_logs``): one that fails costs its own log.
 
 All cleans run on Spark. The protocol is there to be read, and so that tests can do without.
 """
@@ -51,6 +52,13 @@ class Task(Protocol):
     def run(self, attempt: Attempt) -> Result:
         """Do it, and write only to paths of the attempt."""
         ...
+
+
+class LogTask(Task, Protocol):
+    """A task that works for one of the steps that are carried out together."""
+
+    @property
+    def step_index(self) -> int: ...
 
 
 class Jobs(Protocol):
@@ -116,6 +124,20 @@ def run_each(jobs: Jobs, tasks: Sequence[Task], weights: Sequence[int], doing: s
         for index, outcome in zip(bundle, result["outcomes"], strict=True):
             outcomes[index] = error_in(outcome) or outcome
     return [outcomes[index] for index in range(len(tasks))]
+
+
+def run_for_logs(jobs: Jobs, tasks: Sequence[LogTask], doing: str, failed: dict[int, KeptlogError]) -> list[Result]:
+    """Results of the tasks of all logs of which none failed; each of the others comes into ``failed``, by its step.
+
+    Raises:
+        StorageUnavailable: whoever runs the tasks fails.
+    """
+    results = jobs.run([_Bundle((task,)) for task in tasks], doing)
+    outcomes = [result["outcomes"][0] for result in results]
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        if error := error_in(outcome):
+            failed.setdefault(task.step_index, error)
+    return [outcome for task, outcome in zip(tasks, outcomes, strict=True) if task.step_index not in failed]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from keptlog.engine.jobs import Jobs
 from keptlog.engine.latest import NoMap
 from keptlog.engine.latest_jobs import with_comparisons, with_maps
 from keptlog.engine.outcome import outcome_of
+from keptlog.engine.rewriting import Rewriting
 from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.shuffle import judged_by_shuffle
-from keptlog.engine.tasks import Sizes, cut_into_runs, is_shuffled, rewrite_tasks
-from keptlog.engine.watermark_tasks import stored_watermarks
+from keptlog.engine.tasks import Sizes, cut_into_runs, is_shuffled
 from keptlog.log.result import Leg, RewriteResult
 from keptlog.log.steps import Compact
 
@@ -38,11 +38,13 @@ def legs_of(jobs: Jobs, whole: SegmentRun, step: Compact, sizes: Sizes) -> Itera
     standing, inputs_of_legs = step, step.legs
     for number, runs in enumerate(legs, 1):
         doing = f"rewriting {step.topic_partition}" + (f", leg {number} of {len(legs)}" if len(legs) > 1 else "")
-        results = [run for task in jobs.run(rewrite_tasks(runs, [], jobs.cores, sizes), doing) for run in task["runs"]]
+        rewriting = Rewriting(jobs, sizes)
+        results = rewriting.results(runs, [], doing)
         watermarks_path = step.watermarks_path
         if number == len(legs):
-            stored = stored_watermarks(jobs, runs, results, sizes, "the checkpoint has not moved")
+            results, stored = rewriting.with_watermarks(runs, results, "the checkpoint has not moved")
             watermarks_path = stored.get(whole.step_index)
+        rewriting.require_all()
         outcome = outcome_of(standing, results, watermarks_path)
         if len(legs) > 1:
             leg = Leg(number, len(legs), inputs_of_legs[number - 1], outcome.map_keys)
@@ -58,7 +60,11 @@ def _runs_of_legs(jobs: Jobs, whole: SegmentRun, step: Compact, sizes: Sizes) ->
         judged = iter(judged_by_shuffle(jobs, step, [run for runs in legs for run in runs], sizes))
         return step, [[next(judged) for _ in runs] for runs in legs]
     if step.dirty:
-        [known] = with_comparisons(jobs, with_maps(jobs, [(whole, step)], sizes))
+        found_out = Rewriting(jobs, sizes)
+        mapped = with_maps(jobs, [(whole, step)], sizes, found_out.failed)
+        compared = with_comparisons(jobs, mapped, found_out.failed)
+        found_out.require_all()
+        [known] = compared
     else:
         known = replace(whole, latest=NoMap(step.strategy))
     step = step.ended_at(known.step.end_offset)

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keptlog.engine.jobs import Result
+from keptlog.errors import KeptlogError
 from keptlog.log.result import Counts, Overrun, RewriteResult
 from keptlog.log.segment import Segment
 from keptlog.log.steps import CleanStep, Compact
+from keptlog.storage.files import Files
+from keptlog.storage.leftover import discard
+
+StepOutcome = RewriteResult | KeptlogError
+"""What became of a step, or the error that its log ends with; then nothing is staged for it."""
 
 
 def outcome_of(step: CleanStep, runs: Sequence[Result], watermarks_path: str | None) -> RewriteResult:
@@ -28,3 +34,17 @@ def outcome_of(step: CleanStep, runs: Sequence[Result], watermarks_path: str | N
             sorted((Overrun(**each) for run in runs for each in run["overrun"]), key=lambda each: each.first_offset)
         ),
     )
+
+
+def all_or_none(files: Files, outcomes: Sequence[StepOutcome]) -> list[RewriteResult]:
+    """The outcomes of steps of which none failed.
+
+    Raises:
+        KeptlogError: the first that one ended with; what is staged for the others is deleted.
+    """
+    results = [outcome for outcome in outcomes if isinstance(outcome, RewriteResult)]
+    for outcome in outcomes:
+        if isinstance(outcome, KeptlogError):
+            discard(files, [path for result in results for path in result.staged_paths])
+            raise outcome
+    return results

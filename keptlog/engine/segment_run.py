@@ -75,12 +75,12 @@ class SegmentRun:
             compared = Comparison.joined([of_records, of_watermarks])
             latest, beaten = compared.settled(len(mapped.offset_map)), compared.beaten_keys()
         rewritten = self._rewritten(attempt, step, step.segments, latest)
-        path = None
+        path = new_path = None
         if step.strategy.has_versions:
             new_path = attempt.watermarks(self.location, step.topic_partition)
             path = store_watermarks(attempt.files, step, rewritten.watermarks, beaten, new_path)
         found = {"end_offset": step.end_offset, "keys": latest.winners, "malformed": mapped.malformed}
-        return self._described(rewritten) | found | {"watermarks_path": path}
+        return self._described(rewritten) | found | {"watermarks_path": path, "free_watermarks_path": new_path}
 
     def _mapped(self, files: Files) -> tuple[CleanStep, DirtyMap]:
         """The step as far as its map reaches, and the map."""

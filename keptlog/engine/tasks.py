@@ -39,10 +39,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from keptlog.engine.attempt import Attempt
 from keptlog.engine.bundles import bundled, contiguous_runs, shared_out
+from keptlog.engine.jobs import Result, durable_result_of, result_of
 from keptlog.engine.latest import MapSource, StoredComparison, StoredMap, staged_below
 from keptlog.engine.map_tasks import CompareTask, MapTask
 from keptlog.engine.segment_run import SegmentRun, mapped_keys, may_be_full
@@ -51,6 +51,7 @@ from keptlog.kernels.inputs import Between
 from keptlog.log.offset_map import UNBOUNDED, MapOverflow
 from keptlog.log.segment import Segment, total_bytes
 from keptlog.log.steps import CleanStep, Compact
+from keptlog.storage.leftover import discard
 from keptlog.storage.segment_writer import ROW_GROUP_BYTES
 
 
@@ -89,6 +90,8 @@ class Sizes:
 class RewriteTask:
     """Segment runs that one task does one after the other; what those of one log need to know is read once.
 
+    A log that fails costs no other: the error is its result, and what the task has staged for it is deleted.
+
     Where a file is a request, small ones of several logs are asked for at once.
     """
 
@@ -100,21 +103,41 @@ class RewriteTask:
         """What it reads, for whoever tells people how much that is."""
         return [segment for run in self.runs for segment in run.segments]
 
-    def run(self, attempt: Attempt) -> dict[str, Any]:
-        """Stage the new segments of each; tells of each what it replaces, and what was counted.
+    def run(self, attempt: Attempt) -> Result:
+        """Stage the new segments of each; tells of each what it replaces and what was counted, or its log's error."""
+        done = durable_result_of(self._done, attempt)
+        if "error" not in done:
+            return done
+        # Each log ends with it if what the task wrote is not durable.
+        discard(attempt.files, attempt.given)
+        return {"runs": [done | {"step_index": index} for index in dict.fromkeys(run.step_index for run in self.runs)]}
 
-        Raises:
-            StalePlan: an input is gone, or what was staged for this.
-        """
-        results: list[dict[str, Any]] = []
+    def _done(self, attempt: Attempt) -> Result:
+        results: list[Result] = []
         of_logs = [tuple(of_log) for _, of_log in groupby(self.runs, key=lambda run: (run.step_index, run.latest))]
-        for files, stretch in in_stretches(attempt.files, of_logs, _inputs_of):
-            for runs in stretch:
-                results += _rewritten(runs, dataclasses.replace(attempt, files=files))
+        try:
+            for files, stretch in in_stretches(attempt.files, of_logs, _inputs_of):
+                for runs in stretch:
+                    results += _of_a_log(runs, dataclasses.replace(attempt, files=files))
+        except BaseException:
+            # Another try writes to paths of its own, and no result will name these.
+            discard(attempt.files, attempt.given)
+            raise
         return {"runs": results}
 
 
-def _rewritten(runs: Sequence[SegmentRun], attempt: Attempt) -> list[dict[str, Any]]:
+def _of_a_log(runs: Sequence[SegmentRun], attempt: Attempt) -> list[Result]:
+    """What became of segment runs of one log, or the error that it ends with; then nothing of them is left."""
+    before = len(attempt.given)
+    done = result_of(lambda: {"runs": _rewritten(runs, attempt)})
+    if "error" not in done:
+        of_runs: list[Result] = done["runs"]
+        return of_runs
+    discard(attempt.files, attempt.given[before:])
+    return [done | {"step_index": runs[0].step_index}]
+
+
+def _rewritten(runs: Sequence[SegmentRun], attempt: Attempt) -> list[Result]:
     """What became of segment runs of one log."""
     known = runs[0].latest
     if known is None:

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from keptlog.engine.attempt import Attempt
-from keptlog.engine.jobs import Jobs, Result
+from keptlog.engine.jobs import Jobs, Result, run_for_logs
 from keptlog.engine.latest import BeatenSource, staged_below
 from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.tasks import Sizes
-from keptlog.errors import StorageUnavailable, first_line
+from keptlog.errors import KeptlogError, StorageUnavailable, first_line
 from keptlog.kernels.watermarks import NO_KEYS, no_watermarks, read_watermarks, store_watermarks
 from keptlog.log.steps import CleanStep
 from keptlog.log.words.counted import counted
@@ -61,27 +61,47 @@ class WatermarksTask:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class WatermarksLeft:
+    """What the segment runs of a job left of watermarks."""
+
+    parts: Sequence[SegmentRun]
+    """The segment runs of the logs that were cut, and did not fail."""
+    results: Sequence[Result]
+    """Those of all segment runs of logs that did not fail."""
+    otherwise: str
+    """How things are if they can't be stored, for people."""
+
+
 def stored_watermarks(
-    jobs: Jobs, parts: Sequence[SegmentRun], results: Sequence[Result], sizes: Sizes, left: str
+    jobs: Jobs, of_logs: WatermarksLeft, sizes: Sizes, failed: dict[int, KeptlogError]
 ) -> dict[int, str | None]:
     """Step index to the file of its log's watermarks after the pass; steps that have none at all may be missing.
 
-    ``parts`` are the segment runs of the logs that were cut, ``results`` those of all segment runs. ``left`` says to
-    people how things are if they can't be stored.
+    A log whose watermarks can't be stored comes into ``failed``, by its step.
 
     Raises:
-        StorageUnavailable: they can't be stored, or whoever runs the tasks fails.
+        StorageUnavailable: whoever runs the tasks fails.
     """
-    tasks = _tasks(parts, results)
+    results = of_logs.results
     free_paths = {run["step_index"]: run["free_watermarks_path"] for run in results if "free_watermarks_path" in run}
-    # Not around the job: what that ends with is no failure to store.
-    try:
-        few = [task for task in tasks if task.input_bytes(jobs.files) <= sizes.watermarks_without_job_bytes]
-        stored = [task.store(jobs.files, free_paths[task.step_index]) for task in few]
-    except OSError as error:
-        raise StorageUnavailable(f"storing watermarks: {first_line(error)}; {left}, try again") from error
-    many = [task for task in tasks if task not in few]
-    stored += jobs.run(many, f"storing the watermarks of {counted(len(many), 'log')}")
+    stored: list[Result] = []
+    many: list[WatermarksTask] = []
+    for task in _tasks(of_logs.parts, results):
+        # Not around the job: what that ends with is no failure to store.
+        try:
+            if task.input_bytes(jobs.files) > sizes.watermarks_without_job_bytes:
+                many.append(task)
+            else:
+                stored.append(task.store(jobs.files, free_paths[task.step_index]))
+        except KeptlogError as error:
+            failed[task.step_index] = error
+        except OSError as error:
+            failed[task.step_index] = StorageUnavailable(
+                f"storing watermarks: {first_line(error)}; {of_logs.otherwise}, try again"
+            )
+            failed[task.step_index].__cause__ = error
+    stored += run_for_logs(jobs, many, f"storing the watermarks of {counted(len(many), 'log')}", failed)
     with_path = (result for result in [*results, *stored] if "watermarks_path" in result)
     return {result["step_index"]: result["watermarks_path"] for result in with_path}
 

@@ -1,8 +1,8 @@
 """What is done to topics from end to end: observe, plan, work, commit.
 
 passes            ``clean``, ``retain``, ``purge``, ``drop``, ``repair``, ``apply`` (topics as code), ``restore`` and
-``restore_position``, ``restore_to_file``; one log, leg or topic at a time: ``apart``, ``in_legs``, ``landing``; failed
-logs: ``marked``
+``restore_position``, ``restore_to_file``; one log, leg or topic at a time: ``apart``, ``rewrites``, ``in_legs``,
+``landing``; failed logs: ``marked``
 which logs        ``names``
 how they stand    ``observer`` (the one way to look), ``observable``, ``standings``, ``stored_files``
 what is checked   ``verify_pass``, ``verify``, ``check``, ``holders``

@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import (
     CommitStateUnknown,
-    InvariantViolated,
     KeptlogError,
     StalePlan,
     StorageUnavailable,
@@ -44,7 +43,7 @@ from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.given.given import whole_number
 from keptlog.log.offset_map import slot_bytes_for, slots_in
 from keptlog.log.plan import CleanPlan, Plan, make_plan
-from keptlog.log.result import RewriteResult, verify
+from keptlog.log.result import RewriteResult
 from keptlog.log.run_id import valid_run_id
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire
@@ -52,16 +51,16 @@ from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import possible_topics
 from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.log.words.counted import counted
-from keptlog.passes.apart import Apart, asking_a_topic
+from keptlog.passes.apart import Apart
 from keptlog.passes.landing import OUTAGES_BORNE, Landing, land_fresh
 from keptlog.passes.marked import Death, Marked
 from keptlog.passes.names import named_logs, require_all
+from keptlog.passes.rewrites import Rewrites, is_in_legs
 from keptlog.progress import Progress, silent
 from keptlog.storage.leftover import discard
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
-    from keptlog.passes.in_legs import InLegs
     from keptlog.table.changes.mark import Failure
     from keptlog.table.store import LogStore
 
@@ -103,10 +102,6 @@ class Pass:
 
 def _stands_still() -> int:
     return 0
-
-
-def _is_in_legs(step: CleanStep) -> bool:
-    return isinstance(step, Compact) and len(step.legs) > 1
 
 
 def clean_plan(logs: Iterable[Log], broker: BrokerConfig, now_ms: int, *, requested: bool = False) -> CleanPlan:
@@ -153,23 +148,15 @@ class Cleaner:
         return Pass(valid_run_id(run_id), plan, failed=named.unreadable)
 
     def rewrite(self, steps: Sequence[CleanStep], run_id: str, progress: Progress = silent) -> list[RewriteResult]:
-        """Run steps on Spark and verify each outcome; everything is staged, nothing visible. No steps, no session.
+        """Run steps on Spark and verify each outcome; everything is staged, nothing visible. All are done, or none.
 
         Raises:
             StalePlan: a topic was deleted meanwhile, or an input is gone.
             InvariantViolated: an outcome would break a guarantee.
         """
-        if not steps:
-            return []
-        locations = {topic: self._location(topic) for topic in {step.topic_partition.topic for step in steps}}
-        outcomes = self.engine.rewrite(steps, locations, run_id, progress)
-        try:
-            for outcome in outcomes:
-                verify(outcome)
-        except InvariantViolated:
-            discard(self.store.files, [path for outcome in outcomes for path in outcome.staged_paths])
-            raise
-        return outcomes
+        from keptlog.engine.outcome import all_or_none  # noqa: PLC0415
+
+        return all_or_none(self.store.files, Rewrites(self.store, self.engine, run_id, progress).each(steps))
 
     def stage(
         self, planned: Pass, kinds: Iterable[type[CleanStep]] = (Compact, Expire), progress: Progress = silent
@@ -182,16 +169,14 @@ class Cleaner:
             KeptlogError: Spark can't be started, and nothing is staged; that is no log's fault.
         """
         steps = [step for kind in kinds for step in planned.plan.steps if isinstance(step, kind)]
-        done = self._staged(planned, [step for step in steps if not _is_in_legs(step)], progress)
-        for step in filter(_is_in_legs, steps):
+        done = self._staged(planned, [step for step in steps if not is_in_legs(step)], progress)
+        for step in filter(is_in_legs, steps):
             # Hours may pass: nobody else waits for it.
             done = self._staged(replace(self._landed(done), outcomes=()), [step], progress)
         return done
 
     def _staged(self, planned: Pass, steps: Sequence[CleanStep], progress: Progress) -> Pass:
         """Rewrite steps together; a large one alone, in legs, of which the last is staged and the others are live."""
-        from keptlog.passes.in_legs import InLegs  # noqa: PLC0415
-
         started_ms = self.monotonic_ms()
         outage = planned.outage
         if steps and not outage:
@@ -205,12 +190,8 @@ class Cleaner:
             names = [str(step.topic_partition) for step in steps]
             failed = planned.failed | dict.fromkeys(names, outage)
             return replace(planned, failed=failed, blameless=planned.blameless.union(names), outage=outage)
-        in_legs = InLegs(self.store, self.engine, planned.run_id, progress)
-        apart = Apart(
-            lambda some: self._rewritten(some, in_legs),
-            lambda step: self._look_for_outage(step, planned.run_id),
-            planned.run_id,
-        )
+        rewrites = Rewrites(self.store, self.engine, planned.run_id, progress)
+        apart = Apart(rewrites.done, rewrites.look_for_outage, planned.run_id)
         apart.rewrite_all(steps)
         lost = {str(step.topic_partition): self._lost_input(step, apart) for step in steps}
         return replace(
@@ -221,16 +202,6 @@ class Cleaner:
             outage=apart.outage,
             duration_ms=planned.duration_ms + self.monotonic_ms() - started_ms,
         )
-
-    def _rewritten(self, steps: Sequence[CleanStep], in_legs: InLegs) -> list[RewriteResult]:
-        match steps:
-            case [Compact() as step] if _is_in_legs(step):
-                return [in_legs.rewrite(step, self._location(step.topic_partition.topic))]
-        return self.rewrite(steps, in_legs.run_id, in_legs.progress)
-
-    def _location(self, topic: str) -> str:
-        with asking_a_topic():
-            return self.store.data_location(topic)
 
     def commit(self, staged: Pass) -> Pass:
         """Make what was staged live, all logs of a topic in one commit, and mark the logs that failed.
@@ -326,16 +297,6 @@ class Cleaner:
             else:
                 marked += map(str, done)
         return Marked(tuple(marked), unmarked, tuple(untried))
-
-    def _look_for_outage(self, step: CleanStep, run_id: str) -> None:
-        """Whether a step could be done at all.
-
-        Raises:
-            Exception: Spark, the catalog or the storage is out of reach; or the step's topic is broken (LogCorrupt …).
-        """
-        self.engine.probe(run_id)
-        with asking_a_topic():
-            self.store.describe_topic(step.topic_partition.topic)
 
     def _lost_input(self, step: CleanStep, apart: Apart) -> KeptlogError | None:
         """The error of an input that is not there although it still is live: no other commit came first."""

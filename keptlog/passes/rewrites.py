@@ -1,0 +1,94 @@
+"""Steps on their way through Spark: each is staged and verified, or has its own error.
+
+steps --where does the topic's data lie?--> engine --verify--> an outcome or an error a step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from keptlog.errors import InvariantViolated, KeptlogError
+from keptlog.log.result import RewriteResult, verify
+from keptlog.log.steps import CleanStep, Compact
+from keptlog.passes.apart import asking_a_topic
+from keptlog.progress import Progress
+from keptlog.storage.leftover import discard
+
+if TYPE_CHECKING:
+    from keptlog.engine.engine import Engine
+    from keptlog.passes.in_legs import InLegs
+    from keptlog.table.store import LogStore
+
+
+def is_in_legs(step: CleanStep) -> bool:
+    """Whether a step is too large for one commit."""
+    return isinstance(step, Compact) and len(step.legs) > 1
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """The rewrites of one pass, of one store with one engine."""
+
+    store: LogStore
+    engine: Engine
+    run_id: str
+    progress: Progress
+
+    def done(self, steps: Sequence[CleanStep]) -> list[RewriteResult | KeptlogError]:
+        """The same as ``each``; a large step, which comes alone, is done in legs.
+
+        Raises:
+            KeptlogError: what a large step ends with; or as ``each``.
+        """
+        match steps:
+            case [Compact() as step] if is_in_legs(step):
+                return [self._in_legs.rewrite(step, self._location(step.topic_partition.topic))]
+        return self.each(steps)
+
+    def each(self, steps: Sequence[CleanStep]) -> list[RewriteResult | KeptlogError]:
+        """Run steps on Spark and verify each outcome; everything is staged, nothing visible. No steps, no session.
+
+        Returns:
+            An outcome for each step, in their order, or the error that its log ends with; then nothing is staged of it.
+
+        Raises:
+            StorageUnavailable: Spark fails, or the catalog, and nobody knows for which log; nothing is staged.
+        """
+        locations = {topic: self._location(topic) for topic in {step.topic_partition.topic for step in steps}}
+        return [
+            self._verified(outcome)
+            for outcome in self.engine.rewrite_each(steps, locations, self.run_id, self.progress)
+        ]
+
+    def look_for_outage(self, steps: Sequence[CleanStep]) -> None:
+        """Whether the first of these steps could be done at all.
+
+        Raises:
+            Exception: Spark, the catalog or the storage is out of reach; or a topic is broken (LogCorrupt …).
+        """
+        self.engine.probe(self.run_id)
+        with asking_a_topic():
+            self.store.describe_topic(steps[0].topic_partition.topic)
+
+    @cached_property
+    def _in_legs(self) -> InLegs:
+        """One for all tries: it knows which legs are live."""
+        from keptlog.passes.in_legs import InLegs  # noqa: PLC0415
+
+        return InLegs(self.store, self.engine, self.run_id, self.progress)
+
+    def _verified(self, outcome: RewriteResult | KeptlogError) -> RewriteResult | KeptlogError:
+        if isinstance(outcome, RewriteResult):
+            try:
+                verify(outcome)
+            except InvariantViolated as error:
+                discard(self.store.files, outcome.staged_paths)
+                return error
+        return outcome
+
+    def _location(self, topic: str) -> str:
+        with asking_a_topic():
+            return self.store.data_location(topic)

@@ -1,0 +1,148 @@
+"""Logs that fail among many cost no other in the same pass: one job does all, and the disk keeps nothing of them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from keptlog.engine.jobs import Result, Task
+from keptlog.engine.tasks import Sizes
+from keptlog.home import new_id
+from keptlog.log.record import NewRecord
+from keptlog.passes.clean import Cleaner, Pass
+from keptlog.table.io.files import TableFiles
+from keptlog.table.store import LogStore
+from keptlog.whole_file import sync
+from tests.in_process import InProcessJobs, in_process_engine
+from tests.logs import open_store
+from tests.passes.conftest import DAY_MS, NOW_MS
+
+TOPICS = "abcdefgh"
+VALUE_BYTES = 20_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LogStore:
+    """Topics of one log each, of which a clean leaves one record of some size."""
+    store = open_store(tmp_path)
+    for topic in TOPICS:
+        store.create_topic(topic, 1, {"cleanup.policy": "compact"})
+        values = [os.urandom(VALUE_BYTES) for _ in range(2)]
+        store.append(topic, [NewRecord(b"k", value, NOW_MS - 8 * DAY_MS, 0) for value in values], new_id(), NOW_MS)
+    return store
+
+
+@pytest.fixture
+def rewrites(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the jobs do that rewrite."""
+    really, done = InProcessJobs.run, []
+
+    def run(jobs: InProcessJobs, tasks: Sequence[Task], doing: str) -> list[Result]:
+        if doing.startswith("rewriting"):
+            done.append(doing)
+        return really(jobs, tasks, doing)
+
+    monkeypatch.setattr(InProcessJobs, "run", run)
+    return done
+
+
+def run(store: LogStore, now_ms: int = NOW_MS) -> Pass:
+    cleaner = Cleaner(store, in_process_engine(store.files, Sizes()))
+    return cleaner.commit(cleaner.stage(cleaner.begin((), new_id(), now_ms=now_ms)))
+
+
+def cleaned(done: Pass) -> list[str]:
+    return sorted(outcome.step.topic_partition.topic for outcome in done.committed)
+
+
+def of_run(folder: Path, done: Pass) -> set[str]:
+    return {str(path) for path in folder.rglob("*.parquet") if done.run_id in path.name}
+
+
+def live(store: LogStore, done: Pass) -> set[str]:
+    paths = {segment.path for topic in TOPICS for segment in store.logs(topic)[0].segments}
+    return {path.removeprefix("file://") for path in paths if done.run_id in path}
+
+
+def marked(store: LogStore) -> list[str]:
+    return [topic for topic in TOPICS if store.logs(topic)[0].uncleanable]
+
+
+def test_a_damaged_log_costs_no_second_job_and_no_file_of_another_log(
+    store: LogStore, tmp_path: Path, rewrites: list[str]
+) -> None:
+    Path(store.logs("d")[0].segments[0].path.removeprefix("file://")).write_bytes(b"this is no Parquet file")
+    done = run(store)
+    assert cleaned(done) == list("abcefgh")
+    assert list(done.failed) == ["d-0"]
+    assert rewrites == ["rewriting 8 logs"]
+    assert of_run(tmp_path, done) == live(store, done)
+    assert marked(store) == ["d"]
+
+
+def with_room_for(outputs: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk with room for so many outputs of these logs, and not for one more."""
+
+    def used_bytes() -> int:
+        return sum(path.stat().st_size for path in folder.rglob("*.parquet"))
+
+    most_bytes = used_bytes() + outputs * VALUE_BYTES * 5 // 4
+    really = TableFiles.open_output
+
+    @contextmanager
+    def open_output(files: TableFiles, path: str) -> Iterator[pa.NativeFile]:
+        with really(files, path) as sink:
+            yield sink
+            if path.endswith(".parquet"):
+                sink.flush()
+                if used_bytes() > most_bytes:
+                    raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    monkeypatch.setattr(TableFiles, "open_output", open_output)
+
+
+def test_a_disk_with_room_for_some_takes_those_and_keeps_nothing_of_the_others(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        with_room_for(4, tmp_path, patch)
+        done = run(store)
+    assert len(cleaned(done)) == 4
+    assert len(done.failed) == 4
+    assert all("is full" in str(error) for error in done.failed.values())
+    assert of_run(tmp_path, done) == live(store, done)
+    assert marked(store) == []
+    again = run(store, NOW_MS + 1)
+    assert sorted(cleaned(done) + cleaned(again)) == list(TOPICS)
+
+
+def test_a_disk_without_room_for_any_is_asked_twice_and_is_no_logs_fault(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rewrites: list[str]
+) -> None:
+    with_room_for(0, tmp_path, monkeypatch)
+    done = run(store)
+    assert done.blameless == done.failed.keys() == {f"{topic}-0" for topic in TOPICS}
+    assert "is full" in str(done.outage)
+    assert len(rewrites) == 2
+    assert of_run(tmp_path, done) == set()
+
+
+def test_a_log_that_a_disk_refuses_only_when_its_task_waits_for_it_is_found_among_those_of_its_task(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        if "c" in path.parts and path.suffix == ".parquet":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(path)
+
+    monkeypatch.setattr("keptlog.table.io.durable_at_end.sync", refuse)
+    done = run(store)
+    assert cleaned(done) == list("abdefgh")
+    assert list(done.failed) == ["c-0"]
+    assert of_run(tmp_path, done) == live(store, done)
