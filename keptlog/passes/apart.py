@@ -15,7 +15,7 @@ memory at each try, or of an outage of Spark, catalog or storage, which is no lo
 wrong, or a module that its workers lack, is wrong for every log (``InvalidConfig``); one of a topic is wrong for its
 own logs (``asking_a_topic``).
 
-Where no log does well it is asked: does an empty task run, can the topic be loaded?
+Where no log does well it is asked: does an empty task run, can the topic be loaded, or at least another one?
 
     no                       an outage: nothing more is tried, and whoever is left has failed without a fault of its own
     yes, several logs        they are tried apart, or once more
@@ -70,7 +70,7 @@ class Apart:
     rewrite: Callable[[Sequence[CleanStep]], Sequence[RewriteResult | KeptlogError]]
     """Gives an outcome for each step, in their order; what it raises may be of any of them, or of none."""
     look: Callable[[Sequence[CleanStep]], None]
-    """Raises a KeptlogError if what the first of these steps needs is out of reach."""
+    """Raises a KeptlogError if what the first of these steps needs is out of reach, and not for it alone."""
     run_id: str
     outcomes: list[RewriteResult] = field(default_factory=list)
     failed: dict[str, KeptlogError] = field(default_factory=dict)

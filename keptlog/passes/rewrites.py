@@ -1,6 +1,9 @@
 """Steps on their way through Spark: each is staged and verified, or has its own error.
 
-steps --where does the topic's data lie?--> engine --verify--> an outcome or an error a step
+    steps --where does the topic's data lie?--> engine --verify--> an outcome or an error a step
+              a topic that can't say fails alone
+
+Several topics in a row that are out of reach are told as one error, for it may be an outage (``apart``).
 """
 
 from __future__ import annotations
@@ -10,10 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InvariantViolated, KeptlogError
+from keptlog.errors import InvariantViolated, KeptlogError, StorageUnavailable
 from keptlog.log.result import RewriteResult, verify
 from keptlog.log.steps import CleanStep, Compact
 from keptlog.passes.apart import asking_a_topic
+from keptlog.passes.landing import OUTAGES_BORNE
 from keptlog.progress import Progress
 from keptlog.storage.leftover import discard
 
@@ -57,21 +61,32 @@ class Rewrites:
         Raises:
             StorageUnavailable: Spark fails, or the catalog, and nobody knows for which log; nothing is staged.
         """
-        locations = {topic: self._location(topic) for topic in {step.topic_partition.topic for step in steps}}
+        errors: dict[str, KeptlogError] = {}
+        locations = self._locations(steps, errors)
+        within_reach = [step for step in steps if step.topic_partition.topic in locations]
+        rewritten = iter(self.engine.rewrite_each(within_reach, locations, self.run_id, self.progress))
         return [
-            self._verified(outcome)
-            for outcome in self.engine.rewrite_each(steps, locations, self.run_id, self.progress)
+            self._verified(next(rewritten)) if (topic := step.topic_partition.topic) in locations else errors[topic]
+            for step in steps
         ]
 
     def look_for_outage(self, steps: Sequence[CleanStep]) -> None:
-        """Whether the first of these steps could be done at all.
+        """Whether the first of these steps could be done at all, or its topic alone is out of reach.
 
         Raises:
             Exception: Spark, the catalog or the storage is out of reach; or a topic is broken (LogCorrupt …).
         """
         self.engine.probe(self.run_id)
-        with asking_a_topic():
-            self.store.describe_topic(steps[0].topic_partition.topic)
+        topics = list(dict.fromkeys(step.topic_partition.topic for step in steps))[:OUTAGES_BORNE]
+        for topic in topics:
+            try:
+                with asking_a_topic():
+                    self.store.describe_topic(topic)
+            except StorageUnavailable:
+                if topic == topics[-1]:
+                    raise
+            else:
+                return
 
     @cached_property
     def _in_legs(self) -> InLegs:
@@ -88,6 +103,26 @@ class Rewrites:
                 discard(self.store.files, outcome.staged_paths)
                 return error
         return outcome
+
+    def _locations(self, steps: Sequence[CleanStep], errors: dict[str, KeptlogError]) -> dict[str, str]:
+        """Where the data of each step's topic lies; a topic that does not tell comes into ``errors``.
+
+        Raises:
+            StorageUnavailable: several topics in a row are out of reach: the others are not asked.
+        """
+        locations: dict[str, str] = {}
+        out_of_reach = 0
+        for topic in dict.fromkeys(step.topic_partition.topic for step in steps):
+            try:
+                locations[topic] = self._location(topic)
+            except KeptlogError as error:
+                errors[topic] = error
+                out_of_reach += isinstance(error, StorageUnavailable)
+                if out_of_reach == OUTAGES_BORNE:
+                    raise
+            else:
+                out_of_reach = 0
+        return locations
 
     def _location(self, topic: str) -> str:
         with asking_a_topic():
