@@ -36,6 +36,14 @@ PARTITION_EOF = KafkaError._PARTITION_EOF
 """Not an error: the log ends here."""
 OFFSET_OUT_OF_RANGE = KafkaError._AUTO_OFFSET_RESET
 """The log does not hold the offset that was asked for."""
+_BROKEN_BATCH = {
+    KafkaError._BAD_MSG,
+    KafkaError._BAD_COMPRESSION,
+    KafkaError._NOT_IMPLEMENTED,
+    KafkaError.INVALID_MSG,
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
+}
+"""What a consumer says of a batch that it was given, in place of its records."""
 _TURN_SECONDS = 1.0
 _REFUSED_TURNS = 2
 """So many follow once it is known that nobody listens: a broker may just be starting again."""
@@ -184,6 +192,11 @@ def ask(
             if not turns or not may_pass or trouble.is_final:
                 raise
             _logger.debug("no broker answers yet (%s), %d more turns follow if need be", error.args[0].name(), turns)
+
+
+def is_broken_batch(error: KafkaError) -> bool:
+    """Whether a consumer says that a batch is damaged, or of a kind that it can't read: no waiting mends that."""
+    return error.code() in _BROKEN_BATCH
 
 
 def translated(error: KafkaError, settings: ClientSettings, doing: str, trouble: Trouble | None = None) -> KeptlogError:

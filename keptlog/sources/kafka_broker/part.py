@@ -26,12 +26,13 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
-from keptlog.errors import IngestStopped, StalePlan, StorageUnavailable
+from keptlog.errors import IngestStopped, LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.kafka_client.errors import (
     OFFSET_OUT_OF_RANGE,
     PARTITION_EOF,
     Trouble,
     broker_errors,
+    is_broken_batch,
     no_answer,
     translated,
 )
@@ -108,6 +109,7 @@ class BrokerPart:
             InvalidConfig: a client setting, a password or a permission is wrong.
             IngestStopped: the log was cut off below the range.
             UnknownTopic: the topic is gone.
+            LogCorrupt: a batch there is damaged, or of a kind that this client can't read.
             InvalidRecord: a record can't be kept as it is.
         """
         with broker_errors(self.settings, f"{self.there} can't be read") as trouble, _no_search_for_cycles():
@@ -190,6 +192,12 @@ class _Reading:
             raise StalePlan(
                 f"{self.part.there} does not have offset {self.position} any more: it was deleted, or the log was cut "
                 "off; ingest again to see what is left"
+            )
+        if is_broken_batch(error):
+            raise LogCorrupt(
+                f"{self.part.there}: the batch at offset {max(offset, self.position)} can't be read: "
+                f"{self.part.settings.hide(error.str())}; let a replica lead it that is whole, or delete the records "
+                "up to the end of that batch there (kafka-delete-records), and go on without those (--skip-lost)"
             )
         if error.code() != PARTITION_EOF:
             raise KafkaException(error)
