@@ -136,7 +136,9 @@ def _topics(config: IngestConfig, only: set[TopicPartition], log_store: LogStore
         if len(config.topics) != 1:
             raise InvalidConfig(f"into ({config.into}) takes one topic: name it in topics")
         return {valid_topic_name(config.into): config.topics[0]}
-    known = topics_from_brokers(log_store.store)
+    # A run over one topic-partition must not wait for the storage of others.
+    named = {name.topic for name in only} or set(config.topics)
+    known = topics_from_brokers(log_store.store, named or None)
     if only:
         here = log_store.store.topics() if config.bootstrap else known
         return {name.topic: known.get(name.topic, name.topic) for name in sorted(only) if name.topic in here}

@@ -54,6 +54,9 @@ from keptlog.log.words.counted import counted
 from keptlog.progress import Progress, silent
 from keptlog.storage.leftover import discard
 from keptlog.table.commits.staged import discarded_if_refused
+from keptlog.table.metadata.lineage import require_own
+from keptlog.table.metadata.state import read_source
+from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
@@ -160,16 +163,20 @@ class Ingest:
     def _stored(self, topics: Collection[str]) -> tuple[dict[str, StoredSource | None], dict[str, KeptlogError]]:
         """What each topic here remembers, null for one that does not exist; and those that can't be read."""
         existing = set(self.store.topics())
-        stored: dict[str, StoredSource | None] = {}
-        failed: dict[str, KeptlogError] = {}
-        for topic in topics:
+
+        def read(topic: str) -> StoredSource | KeptlogError | None:
+            if topic not in existing:
+                return None
             try:
-                if topic in existing:
-                    self.store.require_own(topic)
-                stored[topic] = self.store.source_of(topic) if topic in existing else None
+                table = self.store.load_table(topic)
+                require_own(table)
+                return read_source(topic, table.properties)
             except KeptlogError as error:
-                failed[topic] = error
-        return stored, failed
+                return error
+
+        found = side_by_side(read, topics)
+        failed = {topic: each for topic, each in found.items() if isinstance(each, KeptlogError)}
+        return {topic: each for topic, each in found.items() if not isinstance(each, KeptlogError)}, failed
 
 
 @dataclass

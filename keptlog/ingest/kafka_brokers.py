@@ -44,8 +44,8 @@ DEFAULT_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
 _logger = logging.getLogger(__name__)
 
 
-def topics_from_brokers(store: LogStore) -> dict[str, str]:
-    """The topics here that remember brokers, and their names there.
+def topics_from_brokers(store: LogStore, only: Collection[str] | None = None) -> dict[str, str]:
+    """The topics here that remember brokers, and their names there; of some of them if ``only`` names these.
 
     One that can't be read is among them, under its own name: it fails once it is planned, and stops no other.
     """
@@ -59,7 +59,8 @@ def topics_from_brokers(store: LogStore) -> dict[str, str]:
             return topic
         return source.topic if source and source.bootstrap else None
 
-    names = side_by_side(name_there, store.topics())
+    here = store.topics()
+    names = side_by_side(name_there, here if only is None else [topic for topic in here if topic in only])
     return {topic: name for topic, name in names.items() if name}
 
 
