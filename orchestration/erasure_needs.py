@@ -20,6 +20,7 @@ from keptlog.log.assessment import Assessment
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure_schedule import PassTimes, ask_ms
 from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.given.past import is_past
 from keptlog.log.sections import expirable
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import next_time
@@ -48,11 +49,15 @@ class TopicNeed:
     logs: tuple[Assessment, ...] = ()
     """Of those that were looked at because it is time to ask: the ones that a clean would bring on."""
     possible_ms: int = 0
-    """Since when it can be done; in the future if it can't yet."""
+    """Since when it can be done; in the future if it can't yet, or if a clock that was ahead has dated it."""
 
     @property
     def need(self) -> ErasureNeed:
         return ErasureNeed(self.needy.need)
+
+    def is_possible(self, now_ms: int) -> bool:
+        """Whether it may be done by now; a time that is still to come says nothing against it."""
+        return self.possible_ms <= now_ms or not is_past(self.needy.since_ms, now_ms)
 
     @property
     def deadline_ms(self) -> int | None:
@@ -70,7 +75,7 @@ class TopicNeed:
         deadline = "" if self.deadline_ms is None else f", deadline {next_time(self.deadline_ms)[3:]}"
         if self.ask_ms is None:
             return what + deadline
-        when_ms = max(self.ask_ms, self.possible_ms)
+        when_ms = self.ask_ms if self.is_possible(now_ms) else max(self.ask_ms, self.possible_ms)
         if when_ms > now_ms:
             return f"{what}, asked for {next_time(when_ms)}{deadline}"
         if self.need in _CLEANS and not self.logs:
@@ -142,7 +147,7 @@ def ripe(needs: Sequence[TopicNeed], seen: Overview) -> list[TopicNeed]:
     logs: dict[str, list[Assessment]] = defaultdict(list)
     for each in seen.assessments:
         logs[each.log.topic_partition.topic].append(each)
-    return [_with_logs(each, logs[each.topic], seen.now_ms) for each in due if each.possible_ms <= seen.now_ms]
+    return [_with_logs(each, logs[each.topic], seen.now_ms) for each in due if each.is_possible(seen.now_ms)]
 
 
 def _with_logs(need: TopicNeed, logs: Sequence[Assessment], now_ms: int) -> TopicNeed:

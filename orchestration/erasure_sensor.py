@@ -50,7 +50,7 @@ from keptlog.errors import KeptlogError, first_line
 from keptlog.home import monotonic_ms
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.erasures.open_erasures import ErasureNeed, OpenErasures
-from keptlog.log.given.past import was_within
+from keptlog.log.given.past import is_past, was_within
 from keptlog.log.segment import total_bytes
 from keptlog.log.words.counted import counted, first_lines
 from keptlog.passes.observer import Overview
@@ -261,10 +261,12 @@ def _advanced(tick: _Tick, topic: str) -> Mapping[str, KeptlogError]:
 
 def _may_be_further(topic: str, each: OpenErasures, tick: _Tick) -> bool:
     seen, memory = tick.seen, tick.memory
-    if each.next_ms is not None and each.next_ms > seen.now_ms and not each.has(ErasureNeed.SOURCE):
-        return False
-    if each.has(ErasureNeed.PURGE) or all(needy.need == ErasureNeed.VERIFICATION for needy in each.needs):
-        return False
+    # What a clock that was ahead has dated is dated anew by a look, and by nothing else.
+    if all(is_past(needy.since_ms, seen.now_ms) for needy in each.needs):
+        if each.next_ms is not None and each.next_ms > seen.now_ms and not each.has(ErasureNeed.SOURCE):
+            return False
+        if each.has(ErasureNeed.PURGE) or all(needy.need == ErasureNeed.VERIFICATION for needy in each.needs):
+            return False
     if topic not in memory.looked:
         return True
     location, at_ms = memory.looked[topic]
