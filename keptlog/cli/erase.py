@@ -239,7 +239,9 @@ def _proposal_lines(proposal: ErasureProposal) -> list[str]:
     lines = [f"request {proposal.request.id}: {counted(proposal.key_count, 'key')}"]
     for each in proposal.topics.values():
         if each.is_repeated:
-            lines.append(f"  {each.topic}: has this request already")
+            lines.append(f"  {each.topic}: has this request already, by {each.way}")
+            kept = _time(each.deadline_ms) or "none"
+            lines.append(f"    deadline: {kept}, as before; another deadline or reason needs another id")
             continue
         lines.append(f"  {each.topic}: {_WAYS[each.way]}")
         lines.append(f"    deadline: {_deadline(each)}; done {_earliest(each)}")

@@ -50,6 +50,17 @@ def test_it_tells_what_will_happen_and_does_it_only_when_it_may(users: Run, monk
     assert [each for each in outputs if "user-7@here" in each.out + each.err] == []
 
 
+def test_a_repeated_request_tells_the_way_and_the_deadline_that_hold(users: Run) -> None:
+    users("erase", "users", "--key", "user-7@here", "--yes", "--run-id", "r1", "--by", "2099-01-01T00:00Z")
+    again = users(
+        "erase", "users", "--key", "user-7@here", "--yes", "--run-id", "r1", "--by", "2d", "--reason", "other"
+    )
+    assert again.code == 0
+    assert "users: has this request already, by tombstone\n" in again.out
+    told = "deadline: 2099-01-01T00:00:00.000Z, as before; another deadline or reason needs another id\n"
+    assert told in again.out
+
+
 def test_what_waits_for_retention_names_its_command(keptlog: Run, lines: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """No clean touches such a topic, so whoever only cleans and purges would wait for ever."""
     keptlog("topic", "create", "visits", "--config", "cleanup.policy=delete", "--config", f"retention.ms={HOUR_MS}")

@@ -22,7 +22,7 @@ def test_a_request_waits_for_the_deletion_that_arrives(world: World) -> None:
     world.ask()
     row = world.row()
     assert (row.erasure.state, row.next_ms) == ("requested", None)
-    assert row.blocked == ("waits for the source to delete 1 key: delete there, or erase --here",)
+    assert row.blocked == ("waits for the source to delete 1 key: delete there, or erase --here with another id",)
     world.ingest({2: (OTHER, b"2")}, 3)
     assert world.row().erasure.looked[0].end_offset == 3
     world.ingest({3: (KEY, None), 4: (KEY, b"came back")}, 5)
@@ -115,7 +115,9 @@ def test_of_several_keys_all_are_waited_for(world: World) -> None:
     world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
     world.ask(KEY, OTHER)
     world.ingest({2: (KEY, None)}, 3)
-    assert world.row().blocked == ("waits for the source to delete 1 key: delete there, or erase --here",)
+    assert world.row().blocked == (
+        "waits for the source to delete 1 key: delete there, or erase --here with another id",
+    )
     world.ingest({3: (OTHER, None)}, 4)
     erasure = world.erasure()
     assert erasure.state == "tombstoned"

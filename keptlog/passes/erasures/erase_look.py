@@ -147,7 +147,8 @@ class TopicLook:
         match erasure.state:
             case ErasureState.REQUESTED if erasure.way == ErasureWay.SOURCE and erasure.waiting:
                 keys = len({each.key_hash for each in erasure.waiting})
-                return [f"waits for the source to delete {counted(keys, 'key')}: delete there, or erase --here"]
+                remedy = "delete there, or erase --here with another id"
+                return [f"waits for the source to delete {counted(keys, 'key')}: {remedy}"]
             case ErasureState.TOMBSTONED if erasure.way == ErasureWay.HERE:
                 return ["the pass that drops the records has not ended: ask again with the same id"]
             case ErasureState.TOMBSTONED | ErasureState.COMPACTED if erasure.gone is None:
