@@ -116,8 +116,7 @@ class TopicLook:
                 with reaching(f"segment {segment.path} can't be read"), open_segment(self.store.files, segment) as file:
                     for number in range(len(file.row_groups)):
                         offsets = file.read(number, ["offset"])["offset"].to_numpy()
-                        for base, end in near:
-                            live.update(map(int, offsets[(offsets >= base) & (offsets < end)]))
+                        live.update(offsets[_is_within(offsets, near)].tolist())
             found[partition] = frozenset(live)
         return found
 
@@ -170,6 +169,13 @@ class TopicLook:
                 return [*kept.left(erasure.gone), *kept.not_read()] or kept.no_purge()
             case _:
                 return []
+
+
+def _is_within(offsets: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    """Which offsets lie in one of these ranges, sorted, which may overlap: the furthest end before each tells."""
+    furthest = np.maximum.accumulate(ranges[:, 1])
+    before = np.searchsorted(ranges[:, 0], offsets, side="right")
+    return (before > 0) & (furthest[before - 1] > offsets)
 
 
 def _waits_for_storage(erasure: Erasure) -> bool:

@@ -68,6 +68,29 @@ class _SearchResult:
 
 
 @dataclass(frozen=True)
+class _EndOffsets:
+    """The bounds of one erasure, looked up for each hit: there may be as many of both as it has keys."""
+
+    erasure: Erasure
+
+    @cached_property
+    def key_hashes(self) -> frozenset[str]:
+        return frozenset(self.erasure.key_hashes)
+
+    def of(self, partition: int, key_hash: str) -> int | None:
+        """As ``Erasure.end_offset_of``."""
+        return self._known.get((partition, key_hash), self._known.get((partition, "")))
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, str], int]:
+        known: dict[tuple[int, str], int] = {}
+        for each in self.erasure.bounds:
+            at = each.partition, each.key_hash
+            known[at] = max(each.end_offset, known.get(at, 0))
+        return known
+
+
+@dataclass(frozen=True)
 class Verification:
     """Looks through the files of one topic."""
 
@@ -167,7 +190,8 @@ class Verification:
 
     def _left(self, findings: Sequence[FileFindings], erasure: Erasure) -> tuple[str, ...]:
         """Which files keep an erasure open."""
-        left = [(each, text) for each in findings if (text := self._why_not(each, erasure))]
+        bounds = _EndOffsets(erasure)
+        left = [(each, text) for each in findings if (text := self._why_not(each, bounds))]
         if not left:
             return ()
         kept = KeptRecords.look(self.store, self.topic, self.now_ms)
@@ -179,7 +203,7 @@ class Verification:
         more = len(left) - _SHOWN
         return (*told, *((f"and {counted(more, 'file')} more",) if more > 0 else ()))
 
-    def _why_not(self, findings: FileFindings, erasure: Erasure) -> str | None:
+    def _why_not(self, findings: FileFindings, bounds: _EndOffsets) -> str | None:
         path = findings.file.path
         if findings.problem:
             return f"{path} was not looked through: {findings.problem}"
@@ -188,21 +212,22 @@ class Verification:
         # It was gone when it was opened, and the last listing had it all the same.
         if findings.is_gone and (findings.file.is_stray or VERSION_IN_PATH in path):
             return f"{path} was not looked through: {_LISTED}"
-        hits = [hit for hit in findings.hits if self._counts(hit, erasure, is_stray=findings.file.is_stray)]
+        hits = [hit for hit in findings.hits if self._counts(hit, bounds, is_stray=findings.file.is_stray)]
         if not hits:
             return None
         records, keys = sum(hit.records for hit in hits), len({hit.key_hash for hit in hits})
         return f"{path} ({findings.kind}) has {counted(records, 'record')} of {counted(keys, 'key')}"
 
-    def _counts(self, hit: KeyHits, erasure: Erasure, *, is_stray: bool) -> bool:
+    def _counts(self, hit: KeyHits, bounds: _EndOffsets, *, is_stray: bool) -> bool:
         """Whether a hit is of a record that was to go."""
-        if hit.key_hash.hex() not in erasure.key_hashes:
+        key_hash = hit.key_hash.hex()
+        if key_hash not in bounds.key_hashes:
             return False
         # What says that it is of a partition that the topic does not have tells as little as what says nothing.
         if is_stray or hit.partition is None or hit.partition not in self._partitions or hit.lowest_offset is None:
             return True
         # A partition without a bound was added later, and all that it has is new.
-        return hit.lowest_offset < (erasure.end_offset_of(hit.partition, hit.key_hash.hex()) or 0)
+        return hit.lowest_offset < (bounds.of(hit.partition, key_hash) or 0)
 
 
 def _is_settled(findings: FileFindings) -> bool:
