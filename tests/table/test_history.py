@@ -9,6 +9,7 @@ import pytest
 
 from keptlog.home import open_home
 from keptlog.log.told.history import HistoryEntry
+from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.history import COST, history_of
 from keptlog.table.metadata.lineage import summary_of
 from keptlog.table.store import LogStore
@@ -66,6 +67,26 @@ def test_what_a_purge_expires_is_told_as_before(store: LogStore, tmp_path: Path)
     assert operations(store) == ["append"] * 2 + ["clean"] + ["append"] * 3
     assert len(files(tmp_path)) == 1
     assert len({each.snapshot_id for each in after}) == len(after)
+
+
+def test_a_purge_that_merges_a_file_between_the_list_and_the_reading_hides_nothing(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_each(store, [("a", "1")], [("a", "2")])
+    purge(store)
+    before = operations(store)
+    table, read_bytes = store.load_table(TOPIC), TableFiles.read_bytes
+    waiting = [lambda: purge(store)]
+
+    def read_later(files: TableFiles, path: str) -> bytes:
+        while waiting and "/history/" in path:
+            waiting.pop()()
+        return read_bytes(files, path)
+
+    monkeypatch.setattr(TableFiles, "read_bytes", read_later)
+    seen = history_of(store.files, table, LATER_MS, RETENTION_MS)
+    assert not waiting
+    assert [each.operation for each in seen if each.moves_records][: len(before)] == before
 
 
 def test_another_day_has_another_file_and_goes_after_its_time(store: LogStore, tmp_path: Path) -> None:

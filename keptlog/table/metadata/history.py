@@ -108,8 +108,11 @@ def history_of(files: TableFiles, table: Table, now_ms: int, retention_ms: int) 
     """All that is remembered of a topic, earliest first."""
     oldest = _oldest_day(now_ms, retention_ms)
     found: dict[int, HistoryEntry] = {}
-    for path, day in _paths(files, table.location()):
-        if day >= oldest:
+    seen = set[str]()
+    # A purge may merge a file that is listed and not read yet. The one that has taken its place is in the next list.
+    while new := [path for path, day in _paths(files, table.location()) if day >= oldest and path not in seen]:
+        seen.update(new)
+        for path in new:
             found |= {each.snapshot_id: each for each in _read(files, table, path) or ()}
     found |= {each.snapshot_id: each for each in map(_entry, table.metadata.snapshots)}
     return sorted(found.values(), key=lambda each: (each.at_ms, each.snapshot_id))
