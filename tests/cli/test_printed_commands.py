@@ -54,6 +54,15 @@ def test_the_link_for_a_home_that_was_moved_leads_there(
     _require_link_leads(keptlog, home, moved)
 
 
+def test_the_link_for_a_home_that_was_moved_with_the_folder_around_it_leads_there(
+    keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _made(keptlog)
+    moved = home.parent.rename(home.parent.with_name("another disk")) / home.name
+    monkeypatch.setenv("KEPTLOG_HOME", str(moved))
+    _require_link_leads(keptlog, home, moved)
+
+
 def test_the_link_of_an_earlier_move_is_replaced(keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _made(keptlog)
     home.symlink_to(home.rename(home.with_name("moved once")))

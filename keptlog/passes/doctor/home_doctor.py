@@ -139,6 +139,9 @@ def _elsewhere_problem(found: Elsewhere) -> Problem:
     # A link that leads nowhere is that of an earlier move: it is replaced, which a plain ln refuses.
     words = ["ln", "-sfn" if found.is_place_taken else "-s", str(home), str(found.made_at)]
     link = None if os.path.exists(found.made_at) else shlex.join(words)  # noqa: PTH110  # a Path may raise
+    parent = os.path.dirname(found.made_at)  # noqa: PTH120
+    if link and not os.path.exists(parent):  # noqa: PTH110  # it was moved together with the folder around it
+        link = f"{shlex.join(['mkdir', '-p', parent])} && {link}"
     cause = "the folder was moved, or its disk is mounted elsewhere"
     return Problem(str(home), str(found), cause, found.way_back, link)
 
