@@ -19,7 +19,8 @@ So an observer asks where topics are for ``LOCATING_MS`` (one query where the ca
 behind REST), reads for ``READING_MS``, and leaves the rest to the next look; until then a topic that was not asked for,
 or not read, is judged as it was last seen, or not at all.
 
-A topic that can't be read, for whatever reason, costs only itself, and is tried again at each look.
+A topic that can't be read, for whatever reason, costs only itself, and is tried again at each look. But a dozen sensors
+look one after the other. So where a storage was waited for in vain, the topic is left alone for ``TRIED_AGAIN_MS``.
 
 What is remembered is never what a change is made from: passes read the tables (``keptlog.passes.names``). Nothing is
 imported here that takes long, so that ``keptlog status`` starts quickly.
@@ -34,7 +35,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
+from keptlog.errors import Action, KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.declared import About
@@ -60,6 +61,10 @@ LOCATING_MS = 3_000
 """Of a look in which nothing may have changed: a tick of a sensor is to end soon."""
 CHECKING_MS = 100
 """The same: time for 20,000 files of a local disk, and for less of one that is far away."""
+TRIED_AGAIN_MS = 30_000
+"""A topic whose storage was waited for in vain is tried again after as long, or once it has changed."""
+_WAITED_MS = 500
+"""Who fails sooner keeps no look waiting."""
 
 
 @dataclass(frozen=True)
@@ -241,6 +246,8 @@ class _Topic:
     about: About = field(default_factory=About)
     metadata_files: MetadataFiles = ()
     """Those that say all this."""
+    rests_until_ms: int | None = None
+    """Until when it is not tried again, on a clock that never goes back."""
     _again_ms: list[float] = field(init=False)
     """Log by log, when it is to be judged again: asked of a hundred thousand at each look, so it is kept."""
 
@@ -253,6 +260,11 @@ class _Topic:
             if again_ms <= now_ms or now_ms < self.assessments[number].now_ms:
                 self.assessments[number] = assess(self.assessments[number].log, now_ms)
                 self._again_ms[number] = _again_ms(self.assessments[number])
+
+    def is_to_be_tried(self, monotonic_ms: int) -> bool:
+        """Whether it could not be read and is to be read anew."""
+        rests = self.rests_until_ms is not None and monotonic_ms < self.rests_until_ms
+        return self.unreadable is not None and not rests
 
     def is_held(self, now_ms: int) -> bool:
         """Whether readers decide now over tombstones that could go by the clock."""
@@ -290,7 +302,9 @@ class Observer:
                 seen.judge_again(now_ms)
             changed = [topic for topic, location in locations.items() if self._location(topic) != location]
             # Who mends a file need not move the location: what could not be read is tried anew, longest ago first.
-            unreadable = [topic for topic, seen in self._seen.items() if seen.unreadable and topic not in changed]
+            unreadable = [
+                topic for topic, seen in self._seen.items() if seen.is_to_be_tried(began_ms) and topic not in changed
+            ]
             # Readers move without a commit: whoever is waited for is asked again where he stands.
             held = [topic for topic, seen in self._seen.items() if seen.is_held(now_ms) and topic not in changed]
             read = side_by_side(
@@ -325,12 +339,14 @@ class Observer:
         return self._seen[topic].location if topic in self._seen else None
 
     def _read(self, topic: str, location: str, now_ms: int) -> _Topic:
+        began_ms = self.monotonic_ms()
         try:
             observed = self.store.observe(topic, location)
         except KeptlogError as error:
+            rests_until_ms = _rests_until_ms(error, began_ms, self.monotonic_ms())
             before = self._seen.get(topic)
             erasures = unread_erasures_of(self.store, topic, error) or (before.erasures if before else OpenErasures())
-            return _Topic(location, unreadable=error, erasures=erasures)
+            return _Topic(location, unreadable=error, erasures=erasures, rests_until_ms=rests_until_ms)
         judged = [assess(log, now_ms) for log in observed.logs]
         return _Topic(
             observed.location,
@@ -360,6 +376,11 @@ class Observer:
             },
             broker=BrokerConfig.of(self.store.broker_settings),
         )
+
+
+def _rests_until_ms(error: KeptlogError, began_ms: int, ended_ms: int) -> int | None:
+    is_outage = isinstance(error, StorageUnavailable) and error.action is Action.RETRY
+    return ended_ms + TRIED_AGAIN_MS if is_outage and ended_ms - began_ms >= _WAITED_MS else None
 
 
 def _again_ms(assessment: Assessment) -> float:

@@ -12,14 +12,14 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntry, ManifestFile
 from pyiceberg.table import Table
 
-from keptlog.errors import Action, LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.errors import Action, KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.log.told.metrics import cleaner_metrics
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.passes.clean import Cleaner
-from keptlog.passes.observer import READING_MS, Observer, Overview, observe
+from keptlog.passes.observer import READING_MS, TRIED_AGAIN_MS, Observer, Overview, observe
 from keptlog.table.changes.mark import Failure
 from keptlog.table.metadata import live_segments
 from keptlog.table.metadata.logs import ObservedTopic, StoredTopic
@@ -174,6 +174,42 @@ def test_a_storage_that_does_not_answer_for_one_topic_costs_that_one_and_for_all
     unreachable |= {"a", "c"}
     with pytest.raises(StorageUnavailable, match="does not answer"):
         Observer(store, lambda: 0).look(NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("waits_ms", "error", "tried"),
+    [
+        (10_000, StorageUnavailable("no answer"), [1, 1, 2]),
+        (10, StorageUnavailable("no answer"), [1, 2, 3]),
+        (10_000, StorageUnavailable("no right to read").for_good(), [1, 2, 3]),
+        (10_000, LogCorrupt("damaged"), [1, 2, 3]),
+    ],
+    ids=["waited for in vain", "failed at once", "refused", "damaged"],
+)
+def test_a_topic_that_was_waited_for_in_vain_is_tried_again_after_a_while(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch, waits_ms: int, error: KeptlogError, tried: list[int]
+) -> None:
+    really, clock, tries = LogStore.observe, [0], list[int]()
+
+    def observe_some(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
+        if topic != "b":
+            return really(store, topic, location)
+        tries.append(1)
+        clock[0] += waits_ms
+        raise error
+
+    monkeypatch.setattr(LogStore, "observe", observe_some)
+    observer = Observer(store, lambda: clock[0])
+    found = []
+    for later_ms in (0, TRIED_AGAIN_MS - 1, 1):
+        clock[0] += later_ms
+        seen = observer.look(NOW_MS)
+        assert (list(seen.unreadable), seen.behind, names(seen)) == (["b"], 0, ["a-0", "c-0"])
+        found.append(len(tries))
+    assert found == tried
+    append(store, "b")
+    observer.look(NOW_MS)
+    assert len(tries) == tried[-1] + 1, "a commit has moved it"
 
 
 def test_who_looks_again_and_again_holds_no_manifest_entry(store: LogStore) -> None:
