@@ -1,8 +1,7 @@
 """What holds bytes of a log that are not live any more, since when, and by when they are gone.
 
 A clean replaces segments, a delete removes records, and the bytes stay: for a while because somebody may still read
-them, for longer because something keeps them. G8 is the promise that this ends. Each thing that keeps bytes is a
-**holder**, and has a deadline:
+them, for longer because something keeps them. G8 promises an end. What keeps bytes is a **holder**, with a deadline:
 
     superseded            may be deleted           deadline
         |---- the delay ----|---- purge interval ----|---------> late: told, exit 1, a failed check
@@ -31,6 +30,7 @@ from shlex import quote
 
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.next_command import next_command
 
 ORPHAN_GRACE_MS = 24 * 3_600_000
 """Longer than any append or clean takes from its first staged file to its commit."""
@@ -365,7 +365,7 @@ def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: in
     deadlines_ms = [(each.deadline_ms(terms), each.files) for each in held]
     due_ms = max(each.kept_until_ms or each.due_ms(terms) or 0 for each in held)
     since_ms, is_post_dated = min(each.since_ms for each in held), holdings.is_post_dated(held[0])
-    why, purge = "", f"keptlog purge {topic}"
+    why, purge = "", next_command("purge", topic)
     if is_post_dated and kind is not HolderKind.POST_DATED:
         why, purge = _COMMITTED_AHEAD.format(since=iso_time(since_ms)), f"KEPTLOG_NOW_MS={due_ms} {purge}"
     return Holder(

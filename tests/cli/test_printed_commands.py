@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from keptlog.home import open_home
+from keptlog.notify.checks import leave_checks
 from tests.cli.conftest import Run
 
 
@@ -117,3 +118,12 @@ def test_the_line_that_checks_an_export_names_its_folder_and_key_whole(keptlog: 
     words = shlex.split(said[1].removeprefix("to check them: "))
     assert words == ["keptlog", "receipt", "verify", "for the auditor", "--public-key", str(home / "receipts.pub")]
     assert keptlog(*words[1:]).code == 0
+
+
+def test_what_doctor_prints_for_a_topic_that_begins_with_a_dash_can_be_run(keptlog: Run, home: Path) -> None:
+    made = keptlog("topic", "create", "--config", "cleanup.policy=compact", "--", "-users")
+    assert made.code == 0
+    leave_checks(home, {"-users-0": {"G1": "a file is damaged"}})
+    [problem] = _problems(keptlog, "conditions")
+    assert problem["command"] == "keptlog verify -- -users-0"
+    assert keptlog(*str(problem["command"]).split()[1:]).code == 0

@@ -20,6 +20,7 @@ from keptlog.log.told.stored_files import WrongFile
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.next_command import last_argument, next_command
 from keptlog.log.words.units import size
 
 _MINUTE_MS = 60_000
@@ -169,7 +170,7 @@ def holder_problem(holder: Holder) -> Problem:
     """What keeps superseded bytes past their deadline, or nobody can tell until when."""
     told, _, _ = str(holder).rpartition(f": {holder.remedy}")
     is_mended = holder.kind in _MENDS_BY_PURGE and not holder.is_purge_refused and not holder.is_post_dated
-    command = f"keptlog purge {holder.topic}".strip() if is_mended else None
+    command = next_command("purge", holder.topic) if is_mended else None
     if holder.kind is HolderKind.SPARK:
         command = f"rm -r {shlex.quote(holder.name)}"
     return Problem(
@@ -199,7 +200,7 @@ def condition_problems(conditions: Iterable[Condition], broker: BrokerConfig) ->
             is_timely = bool(each.checks) and TIMELY_CHECKS.issuperset(each.checks)
             next_step = _NEXT_OF_ERRORS.get((each.matter, each.action), steps[each.matter])
             cause, todo, command = _NEXT_IF_LATE if is_timely else next_step
-            runs = command.format(subject=each.subject) if command else None
+            runs = command.format(subject=last_argument(each.subject)) if command else None
             yield Problem(each.subject, each.text, cause, todo.format(subject=each.subject), runs)
 
 

@@ -30,6 +30,7 @@ from keptlog.log.told.examination import (
 )
 from keptlog.log.told.problem import CheckUp, Problem
 from keptlog.log.words.counted import some_of
+from keptlog.log.words.next_command import next_command
 from keptlog.passes.doctor.disk_doctor import room_problems
 from keptlog.passes.doctor.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
 from keptlog.passes.doctor.proof_doctor import erasure_problems, receipt_problems
@@ -170,7 +171,7 @@ def _catalog(patient: Patient) -> Iterator[Problem]:
             "warehouse", f"{patient.home}/warehouse, where all files of the topics lie, is not there", cause, todo
         )
     for topic in unfinished:
-        command = f"keptlog topic delete {topic} --yes"
+        command = next_command("topic delete", topic, "--yes")
         cause = "a deletion was killed, or the storage refused some of its files"
         yield Problem(topic, str(unfinished_deletion(topic)), cause, "run it again", command)
 

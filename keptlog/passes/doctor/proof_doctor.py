@@ -19,6 +19,7 @@ from keptlog.log.told.examination import unreadable_problem
 from keptlog.log.told.problem import Problem
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.next_command import next_command
 from keptlog.passes.doctor.home_patient import NotLookedAt, Patient
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.doctor.topic_exam import TopicExam
@@ -66,7 +67,7 @@ def receipt_problems(patient: Patient) -> Iterator[Problem]:
             what = f"{counted(len(late), 'receipt')} of topic {each.topic} could not be sealed since"
             cause = "the signing key or the chain of receipts can't be used, or no purge has come"
             todo = "run it, and do what it says of them"
-            yield Problem(each.topic, f"{what} {iso_time(min(late))}", cause, todo, f"keptlog purge {each.topic}")
+            yield Problem(each.topic, f"{what} {iso_time(min(late))}", cause, todo, next_command("purge", each.topic))
     if unseen:
         raise NotLookedAt(first_line(unseen))
 

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import Action, LogCorrupt
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.next_command import next_command
 from keptlog.table.metadata.partitions import PARTITIONS, partition_count
 from keptlog.table.metadata.state import SNAPSHOT_ID, recorded_snapshot
 from keptlog.table.namespaces import NAMESPACE
@@ -176,7 +177,7 @@ def require_own(table: Table) -> None:
         raise LogCorrupt(
             f"topic {lineage.topic} was changed by somebody else, and nothing is written to it: {lineage.told()}; "
             f"keptlog repair {lineage.topic} --dry-run shows what can be done about it"
-        ).mended_by(f"keptlog repair {lineage.topic}")
+        ).mended_by(next_command("repair", lineage.topic))
 
 
 def require_written_format(table: Table) -> None:
@@ -263,7 +264,7 @@ def blaming(table: Table) -> Iterator[None]:
             raise
         require_written_format(table)  # no repair can be written
         raise LogCorrupt(f"{error.contradiction}: another program wrote it; {lineage.way_back()}").mended_by(
-            f"keptlog repair {lineage.topic}"
+            next_command("repair", lineage.topic)
         ) from error
 
 

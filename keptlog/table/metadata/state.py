@@ -56,6 +56,7 @@ from keptlog.log.stopped_ingest import StoppedIngest
 from keptlog.log.told.metrics import LastPass
 from keptlog.log.truncations import NO_TRUNCATIONS, Truncations
 from keptlog.log.uncleanable import Uncleanable
+from keptlog.log.words.next_command import next_command
 from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.partitions import LONGEST_SHOWN, is_long, partition_count
 from keptlog.table.metadata.stored_json import from_property, to_json
@@ -144,7 +145,7 @@ class _Property(Generic[_T]):
         text = properties.get(name)
         if not text:
             return None
-        command = f"keptlog repair {topic}"
+        command = next_command("repair", topic)
         remedy = f"{self.remedy} ({command} does that)" if self.is_note else self.remedy
         try:
             return from_property(self.kind, text, f"topic {topic}: property {name}", self.what, remedy)
@@ -373,7 +374,7 @@ def recorded_snapshot(topic: str, properties: Mapping[str, str]) -> int | None:
     if text is None:
         return None
     if not is_long(text):
-        command = f"keptlog repair {topic}"
+        command = next_command("repair", topic)
         told = f"remove it, and the newest snapshot that keptlog has made takes its place ({command} does that)"
         error = LogCorrupt(
             f"topic {topic}: property {SNAPSHOT_ID}={text[:LONGEST_SHOWN]!r} is no snapshot's id; {told}"
