@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 FAILED_AT_TAG = "keptlog/ingest_failed_at"
 """On a run: JSON with the time, and the position of each topic-partition that did not come in; null for a topic, and
-for what was never read.
+for what was never read. Beside it the id of each topic that did not come in as a whole.
 """
 _NAMES_IN_LINE = 3
 _ITSELF = "\0"
@@ -65,7 +65,7 @@ def run_ingest(run: Run, ingest: Ingest, plans: IngestPlans, now_ms: int) -> Non
     lag = _lag_afterwards(context, ingest, plans, result)
     for intake in result.committed:
         context.log_event(ingest_materialization(run.keys, intake, lag.get(intake.topic_partition)))
-    _fail_if_any_failed(context, plans, result, now_ms)
+    _fail_if_any_failed(run, plans, result, now_ms)
     records = sum(each.records for each in result.committed)
     context.log.info("%s into %s", counted(records, "record"), counted(len(result.committed), "topic-partition"))
 
@@ -165,16 +165,18 @@ def _lag_afterwards(
         return {}
 
 
-def _fail_if_any_failed(context: Context, plans: IngestPlans, result: IngestResult, now_ms: int) -> None:
+def _fail_if_any_failed(run: Run, plans: IngestPlans, result: IngestResult, now_ms: int) -> None:
     if not result.failed:
         return
+    context = run.context
     names = sorted(result.failed)
     outage = outage_among(result.failed, is_any_done=bool(result.committed))
     if outage:
         tag_outage(context, outage, now_ms)
         tags = as_tags(FAILED_TAG, ",".join(names))
     else:
-        failed_at = {"at_ms": now_ms, "positions": _positions(plans, result)}
+        positions = _positions(plans, result)
+        failed_at = {"at_ms": now_ms, "positions": positions, "topic_ids": _topic_ids(run, positions)}
         tags = as_tags(FAILED_TAG, ",".join(names)) | as_tags(FAILED_AT_TAG, json.dumps(failed_at))
     tell_in_tags(context.instance, context.run.run_id, tags)
     raise dg.Failure(
@@ -198,3 +200,13 @@ def _positions(plans: IngestPlans, result: IngestResult) -> dict[str, int | None
     stands |= {str(each.topic_partition): each.range.end_offset for each in result.committed}
     stands |= dict.fromkeys(plans.source.topics)
     return {name: stands.get(name) for name in sorted(result.failed)}
+
+
+def _topic_ids(run: Run, positions: Mapping[str, int | None]) -> dict[str, str]:
+    """The ids of topics among what has failed, as far as they are there: one made anew has not failed with the old."""
+    found: dict[str, str] = {}
+    for name in (name for name, position in positions.items() if position is None):
+        with suppress(KeptlogError):
+            topic_id = run.log_store.store.describe_topic(name).id
+            found |= {name: topic_id} if topic_id else {}
+    return found

@@ -4,7 +4,8 @@ A run that fails says in a tag which topic-partitions did not come in, and at wh
 that died could not say anything; all that it was asked for has failed, at the positions that the sensor has put into
 its tags. Only failures at the position of today count: whatever moved it, a run, a hand, a topic that was made anew,
 ended the row of failures. Where a whole topic failed, or a run died that a hand had launched, no position is known.
-That counts until a newer run that named the topic succeeds.
+That counts until a newer run that named the topic succeeds, or until the topic is made anew, where the run could say
+which it was.
 
 The pause grows as it does for logs that can't be cleaned, from ``log.cleaner.backoff.ms`` to
 ``keptlog.cleaner.backoff.max.ms``. A run that an outage has stopped, or that never began, counts for
@@ -15,7 +16,7 @@ once, what it was asked for would not be asked for again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import dagster as dg
@@ -49,6 +50,8 @@ class _Failure:
     """Null for a topic, and for a topic-partition that was never read."""
     is_cancelled: bool = False
     """Whether somebody has ended the run."""
+    topic_id: str | None = None
+    """Of a topic that failed as a whole, if the run knew it."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,16 @@ class IngestFailures:
         return at_position + [each for each in self.by_name.get(name.topic, ()) if each.position is None]
 
 
-def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailures:
-    """What the failed runs of the ingest job tell, and cancelled ones; a time that is still to come says nothing."""
+TopicIds = Mapping[str, str | None]
+
+
+def recent_failures(
+    own: OwnRuns, backoff: Backoff, now_ms: int, topic_ids: Callable[[], TopicIds] = dict
+) -> IngestFailures:
+    """What the failed runs of the ingest job tell, and cancelled ones; a time that is still to come says nothing.
+
+    ``topic_ids`` has those of today's topics, as far as they are known; it is called where a failure depends on them.
+    """
     # Apart, or a hundred that somebody has cancelled would hide all that failed.
     failed = failed_records(own, INGEST_JOB_NAME)
     cancelled = own.records(dg.DagsterRunStatus.CANCELED, job_name=INGEST_JOB_NAME, limit=_RUNS)
@@ -98,12 +109,14 @@ def recent_failures(own: OwnRuns, backoff: Backoff, now_ms: int) -> IngestFailur
         for name, failure in _failures_of(record, now_ms)
     ]
     succeeded = _last_successes(own) if any(failure.position is None for _, _, failure in failures) else {}
+    ids = topic_ids() if any(failure.topic_id for _, _, failure in failures) else {}
     by_name: dict[str, list[_Failure]] = defaultdict(list)
     runs_by_name: dict[str, list[str]] = defaultdict(list)
     for record, name, failure in failures:
         runs_by_name[name].append(record.dagster_run.run_id)
         last_id = max(succeeded.get(name, -1), succeeded.get(_ALL, -1))
-        is_over = failure.position is None and record.storage_id <= last_id
+        is_of_another = failure.topic_id is not None and ids.get(name) not in (None, failure.topic_id)
+        is_over = failure.position is None and (record.storage_id <= last_id or is_of_another)
         if is_past(failure.at_ms, now_ms) and not is_over:
             by_name[name].append(failure)
     outages = outages_among(failed, stopped, stopped_ingests, now_ms)
@@ -121,7 +134,10 @@ def _failures_of(record: dg.RunRecord, now_ms: int) -> Iterator[tuple[str, _Fail
         at_ms, positions = ended_ms, asked_at(tags) or named
     at_ms = happened_ms(record, at_ms, now_ms)
     is_cancelled = record.dagster_run.status is dg.DagsterRunStatus.CANCELED
-    yield from ((name, _Failure(at_ms, position, is_cancelled)) for name, position in positions.items())
+    told = failed_at.get("topic_ids")
+    ids = {name: each for name, each in told.items() if isinstance(each, str)} if isinstance(told, dict) else {}
+    for name, position in positions.items():
+        yield name, _Failure(at_ms, position, is_cancelled, ids.get(name))
 
 
 def asked_at(tags: Mapping[str, str]) -> dict[str, int | None]:

@@ -29,7 +29,7 @@ from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.dagster.orchestration.stored_ticks import TellingCursor, ToldLast
 from keptlog.dagster.resources.lag import lag_scanner_of
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.ingest.lag_news import LagNews
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted, first_lines, some_of
@@ -95,7 +95,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
     lags.news.mark_untold(lags.untold(tick.context.cursor))
     scan = scanner.scan(settings, tick.now_ms(), sources)
     own = OwnRuns.of_tick(tick)
-    failures = recent_failures(own, backoff_of(log_store.broker), scan.now_ms)
+    failures = recent_failures(own, backoff_of(log_store.broker), scan.now_ms, lambda: _topic_ids(tick))
     records = own.records(*UNDER_WAY)
     slow = slow_ingests(own, records, [topic.topic for topic in scan.topics])
     decision = decide(scan, threshold, ingests_in_flight(own, records), failures, slow)
@@ -112,6 +112,15 @@ def _tick(tick: Tick) -> dg.SensorResult:
         asset_events=[source_observation(tick.keys, name, lag) for name, lag in news],
         cursor=cursor,
     )
+
+
+def _topic_ids(tick: Tick) -> dict[str, str | None]:
+    """The ids of the topics that can be read now."""
+    try:
+        seen = tick.log_store.observer.look(tick.now_ms())
+    except StorageUnavailable:
+        return {}  # then what has failed before counts on
+    return {log.topic_partition.topic: log.topic_id for log in seen.logs}
 
 
 @dataclass

@@ -239,3 +239,15 @@ def test_a_run_that_was_launched_with_nonsense_breaks_no_tick(here: IngestWorld,
     assert not here.ingest(**config).success
 
     assert here.asked() == ["users-0"]
+
+
+def test_a_topic_that_is_made_anew_does_not_wait_for_what_failed_before_as_a_whole(here: IngestWorld) -> None:
+    here.world.now_ms = time.time_ns() // 1_000_000
+    here.knows("users", 0, 0, 0, 0, there="users-there")
+    for _ in range(3):
+        assert not here.ingest(topics=["users"]).success
+    here.world.store.delete_topic("users", here.world.now_ms)
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    here.world.now_ms += SECOND_MS
+    assert here.asked() == ["users-0"]
