@@ -24,6 +24,7 @@ from keptlog.sources.line_files import why_no_json
 _FIELDS = {"key", "key_base64", "value", "value_base64", "timestamp", "partition", "headers"}
 _READ_ONLY = {"offset", "timestamp_type", "delete_horizon"}
 _KNOWN = _FIELDS | _READ_ONLY
+_OF_HEADERS = {"key", "value", "value_base64"}
 _ENCODED = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -75,10 +76,7 @@ def object_of(line: bytes) -> dict[str, Any]:
 
 
 def _record(fields: dict[str, Any], now_ms: int) -> NewRecord:
-    if not fields.keys() <= _KNOWN:
-        name = min(fields.keys() - _KNOWN)
-        near = difflib.get_close_matches(name, _FIELDS, n=1)
-        raise InvalidRecord(f"unknown field {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
+    _require_known(fields, _KNOWN, _FIELDS, "unknown field")
     if "value" not in fields and "value_base64" not in fields:
         raise InvalidRecord('no "value": write null for a tombstone')
     timestamp_ms = whole_number(fields, "timestamp")
@@ -139,11 +137,20 @@ def headers_of(headers: Any) -> tuple[Header, ...]:
 def _header(header: Any) -> Header:
     if not isinstance(header, dict) or not isinstance(header.get("key"), str):
         raise InvalidRecord(f'a header must be {{"key": string, "value": string or null}}, not {kind_of(header)}')
+    _require_known(header, _OF_HEADERS, _OF_HEADERS, "a header has an unknown field")
     try:
         header["key"].encode()
     except UnicodeEncodeError:
         raise InvalidRecord("a header's key is not text that UTF-8 can hold (a lone surrogate?)") from None
     return header["key"], _bytes(header, "value")
+
+
+def _require_known(fields: dict[str, Any], known: set[str], meant: set[str], what: str) -> None:
+    """Refuse a field that nobody reads: what is misspelt would be taken for not given."""
+    if not fields.keys() <= known:
+        name = min(fields.keys() - known)
+        near = difflib.get_close_matches(name, meant, n=1)
+        raise InvalidRecord(f"{what} {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
 
 
 def _header_object(header: Header) -> dict[str, Any]:

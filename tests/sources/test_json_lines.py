@@ -58,6 +58,11 @@ def test_headers_keep_their_order_their_repeats_and_their_nulls() -> None:
         (b'{"key": "\xff", "value": "v"}', "not UTF-8 at byte 9"),
         ("{", "not JSON: Expecting property name"),
         ('{"key": "k", "value": "v", "timestamp": ' + "1" * 5000 + "}", "not JSON: a number has thousands of digits"),
+        (
+            '{"key": "k", "value": "v", "headers": [{"key": "h", "valeu": "b"}]}',
+            "a header has an unknown field 'valeu': did you mean 'value'?",
+        ),
+        ('{"key": "k", "value": "v", "headers": [{"key": "h", "hex": "00"}]}', "a header has an unknown field 'hex'"),
     ],
 )
 def test_a_wrong_line_is_refused_with_what_would_be_right(line: str | bytes, message: str) -> None:
