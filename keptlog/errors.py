@@ -49,6 +49,13 @@ class KeptlogError(Exception):
     action = Action.REPORT_BUG
     command: str | None = None
     """The command that mends it, where one does; the message says so in words."""
+    whole_before_offset: int | None = None
+    """Of a source that is read in order: what lies below this offset was read whole, and may land."""
+
+    def from_offset(self, offset: int) -> Self:
+        """The same error, of what lies at this offset of a source, below which all was read."""
+        self.whole_before_offset = offset
+        return self
 
     def mended_by(self, command: str) -> Self:
         """The same error, saying which command mends it."""

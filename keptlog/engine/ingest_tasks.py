@@ -19,6 +19,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from keptlog.engine.attempt import Attempt
+from keptlog.engine.jobs import described
+from keptlog.errors import KeptlogError
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.segment_writer import SegmentWriter
 
@@ -52,7 +54,8 @@ class Part(Protocol):
 
         Raises:
             KeptlogError: it can't be read; names the topic-partition and the place. It stops this one alone; whatever
-                else is raised is tried again, and then fails all that is ingested with it.
+                else is raised is tried again, and then fails all that is ingested with it. What lies below its
+                ``whole_before_offset`` was given before.
         """
         ...
 
@@ -67,15 +70,27 @@ class IngestTask:
     segment_bytes: int
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
-        """Stage the part's segments."""
+        """Stage the part's segments; if only its beginning can be had, those, with why it is not more."""
         skipped: list[str] = []
         path_for = partial(attempt.segment, self.location, self.part.topic_partition)
         writer = SegmentWriter(attempt.files, path_for, self.segment_bytes)
         try:
-            for table in self.part.read(skipped.append):
-                writer.write(table)
+            stopped = self._write(writer, skipped.append)
             segments = writer.finish()
         except BaseException:
             writer.abandon()
             raise
-        return {"segments": [dataclasses.asdict(segment) for segment in segments], "skipped": skipped}
+        staged = {"segments": [dataclasses.asdict(segment) for segment in segments], "skipped": skipped}
+        return staged | stopped
+
+    def _write(self, writer: SegmentWriter, skip: Skip) -> dict[str, Any]:
+        """Write what the part gives; tells where it ends, and why, if that is before its end."""
+        try:
+            for table in self.part.read(skip):
+                writer.write(table)
+        except KeptlogError as error:
+            end_offset = error.whole_before_offset
+            if end_offset is None or end_offset <= self.part.from_offset:
+                raise
+            return {"end_offset": end_offset, "stopped": described(error)}
+        return {}

@@ -174,7 +174,7 @@ def result_of(work: Callable[[], Result]) -> Result:
     try:
         return work()
     except KeptlogError as error:
-        return {"error": type(error).__name__, "message": str(error)}
+        return described(error)
     except OSError as error:
         why, refused = refusal_of(error), store_refusal_of(error)
         if why:
@@ -185,6 +185,11 @@ def result_of(work: Callable[[], Result]) -> Result:
         else:
             raise
         return {"error": StorageUnavailable.__name__, "message": message}
+
+
+def described(error: KeptlogError) -> Result:
+    """An error, fit for JSON: ``error_in`` makes it again."""
+    return {"error": type(error).__name__, "message": str(error)}
 
 
 def error_in(result: Mapping[str, Any]) -> KeptlogError | None:

@@ -30,7 +30,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from keptlog.engine.ingest_tasks import IngestTask, Part
-from keptlog.engine.jobs import Jobs, TaskOutcome, run_each
+from keptlog.engine.jobs import Jobs, TaskOutcome, error_in, run_each
 from keptlog.errors import IngestStopped, InvalidConfig, KeptlogError
 from keptlog.ingest.plans import IngestPlans, PlannedTopic, require_covered
 from keptlog.ingest.reconcile import Reconciliation
@@ -368,7 +368,7 @@ class _Run:
 def _read_of(
     name: TopicPartition, planned: OffsetRange, outcomes: Sequence[tuple[Part, TaskOutcome]]
 ) -> tuple[Intake | None, KeptlogError | None]:
-    """What of a range can be committed: all of it, or what lies before the first part that failed, and why it did."""
+    """What of a range can be committed: all of it, or what lies before the first place that can't be read, and why."""
     segments: list[Segment] = []
     skipped: list[str] = []
     for part, outcome in outcomes:
@@ -379,6 +379,9 @@ def _read_of(
             return Intake(name, before, tuple(segments), tuple(skipped), cut_short_by=outcome), outcome
         segments += [Segment(**segment) for segment in outcome["segments"]]
         skipped += outcome["skipped"]
+        if error := error_in(outcome.get("stopped", {})):
+            before = cut_short(planned, outcome["end_offset"])
+            return Intake(name, before, tuple(segments), tuple(skipped), cut_short_by=error), error
     return Intake(name, planned, tuple(segments), tuple(skipped)), None
 
 

@@ -51,8 +51,11 @@ def test_it_is_told_with_its_offset_and_both_ways_out(content: bytes) -> None:
         broker.produce("users", ("c", "3"))
         settings = ClientSettings.load({}, {}).at(broker.bootstrap)
         part = BrokerPart(settings, "users", TopicPartition("users", 0), 0, 5, stall_seconds=20)
+        tables = part.read(lambda _: None)
+        assert next(tables)["offset"].to_pylist() == [0, 1]
         with pytest.raises(LogCorrupt, match="the batch at offset 2 can't be read") as raised:
-            list(part.read(lambda _: None))
+            next(tables)
+    assert raised.value.whole_before_offset == 2
     assert "let a replica lead it that is whole" in str(raised.value)
     assert "--skip-lost" in str(raised.value)
     assert outage_among({"users-0": raised.value}, is_any_done=False) is None
@@ -69,6 +72,15 @@ def test_who_only_looks_is_told_too(store: LogStore) -> None:
         assert list(ingest.carry_out(ingest.plan(source), "run-2").failed) == ["users-0"]
         stopped = LagScanner(store).scan(settings, NOW_MS).stopped
         assert "the batch at offset 1 can't be read" in stopped[TopicPartition("users", 0)]
+
+
+def test_a_batch_behind_the_part_is_none_of_its_errors() -> None:
+    with mock_broker() as broker:
+        broker.produce("users", ("a", "1"), ("b", "2"))
+        produce(broker, "users", BATCHES["a flipped bit"])
+        settings = ClientSettings.load({}, {}).at(broker.bootstrap)
+        part = BrokerPart(settings, "users", TopicPartition("users", 0), 0, 2, stall_seconds=20)
+        assert sum(table.num_rows for table in part.read(lambda _: None)) == 2
 
 
 def test_a_code_that_nobody_knows_is_an_outage_still() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import IngestStopped
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.result import IngestResult
 from keptlog.log.lost_deletions import SeenCurrent
@@ -58,7 +58,7 @@ def test_what_is_read_later_than_tombstones_are_kept_and_has_gaps_is_stopped_wit
     assert scene.position() == 20
     assert not result.committed
     [(name, error)] = result.failed.items()
-    assert (name, type(error)) == ("a-0", InvalidConfig)
+    assert (name, type(error)) == ("a-0", IngestStopped)
     assert str(error) == (
         "it was read up to offset 20 as of 2027-01-15T08:00:00.000Z, longer ago than delete.retention.ms=86400000 at "
         "its source, and offsets are missing there since: tombstones may be gone, and what they deleted would stay "

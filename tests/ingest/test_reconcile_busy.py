@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 from keptlog.engine.ingest_tasks import Skip
-from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavailable
+from keptlog.errors import IngestStopped, KeptlogError, StalePlan, StorageUnavailable
+from keptlog.ingest import ingest_pass
 from keptlog.ingest.source import Survey
 from keptlog.log.record import Record
 from keptlog.log.source import IngestPlan, StoredSource
-from keptlog.table.store import LogStore
+from keptlog.table.metadata.state import read_source
 from tests.ingest.test_reconcile import DAY_MS, CompactedTopic, KeyedPart, Scene
 from tests.logs import open_store
 
@@ -113,7 +114,7 @@ def test_where_comparing_takes_longer_than_tombstones_stay_nothing_lands_and_it_
     result = scene.bring(source, reconcile=True)
     assert not result.committed
     [(name, error)] = result.failed.items()
-    assert (name, type(error)) == ("t-0", InvalidConfig)
+    assert (name, type(error)) == ("t-0", IngestStopped)
     assert str(error).startswith(
         "to compare it with all that is there, and to read what is new, took longer than delete.retention.ms=86400000 "
         "at its source, offsets are missing in what is new, and keys that were there have gone meanwhile"
@@ -217,16 +218,16 @@ def test_a_topic_here_that_can_not_be_read_again_gets_nothing(
     source.put(dan="1", bob="2", eve="1")
     source.put(dan="2")
     source.clean(drop_tombstones=False)
-    here, busy, really = scene.state(), StorageUnavailable("catalog busy"), LogStore.source_of
+    here, busy, really = scene.state(), StorageUnavailable("catalog busy"), read_source
 
     def happens() -> None:
         source.before_the_look = None
         source.put(cat="2", fay="1")
         source.clean(drop_tombstones=False)
-        monkeypatch.setattr(LogStore, "source_of", busy_once)
+        monkeypatch.setattr(ingest_pass, "read_source", busy_once)
 
-    def busy_once(_store: LogStore, _topic: str) -> StoredSource:
-        monkeypatch.setattr(LogStore, "source_of", really)
+    def busy_once(_topic: str, _properties: Mapping[str, str]) -> StoredSource:
+        monkeypatch.setattr(ingest_pass, "read_source", really)
         raise busy
 
     source.before_the_look = happens

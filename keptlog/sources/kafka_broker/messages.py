@@ -28,7 +28,7 @@ def table_of(messages: Sequence[Message], where: TopicPartition) -> pa.Table:
     """Messages, at least one and none of them an error, as a table of ``SCHEMA`` with the partition of ``where``.
 
     Raises:
-        InvalidRecord: a record can't be kept as it is; names its offset.
+        InvalidRecord: a record can't be kept as it is; names its offset, below which another one may be.
     """
     count = len(messages)
     kinds, times_ms = zip(*map(Message.timestamp, messages), strict=True)
@@ -52,7 +52,7 @@ def _unfit(where: TopicPartition, message: Message, what: str) -> InvalidRecord:
     return InvalidRecord(
         f"{where}: the record at offset {offset} {what}: mend its producer, delete the records before offset "
         f"{offset + 1} there (kafka-delete-records), and go on without those (--skip-lost)"
-    )
+    ).from_offset(offset)
 
 
 def _offsets(messages: Sequence[Message]) -> npt.NDArray[np.int64]:

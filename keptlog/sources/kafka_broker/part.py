@@ -18,7 +18,7 @@ import contextlib
 import gc
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -26,7 +26,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
-from keptlog.errors import IngestStopped, LogCorrupt, StalePlan, StorageUnavailable
+from keptlog.errors import IngestStopped, InvalidRecord, LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.kafka_client.errors import (
     OFFSET_OUT_OF_RANGE,
     PARTITION_EOF,
@@ -111,6 +111,8 @@ class BrokerPart:
             UnknownTopic: the topic is gone.
             LogCorrupt: a batch there is damaged, or of a kind that this client can't read.
             InvalidRecord: a record can't be kept as it is.
+
+        The last two come behind all records that are there before.
         """
         with broker_errors(self.settings, f"{self.there} can't be read") as trouble, _no_search_for_cycles():
             consumer = Consumer(self.settings.for_consumer(error_cb=trouble))
@@ -135,6 +137,8 @@ class _Reading:
     _idle_polls: int = 0
     _log_end: int | None = None
     """Where the log ended when it was last seen to."""
+    _broken: LogCorrupt | None = None
+    """Why the next records can't be read."""
     _is_outage: bool = False
     """Whether the broker can't be reached, and that was logged."""
 
@@ -154,13 +158,28 @@ class _Reading:
                 size_bytes += polled_bytes
                 self._at_once = max(1, min(_MOST_AT_ONCE, _BYTES_AT_ONCE * len(messages) // (polled_bytes + 1)))
         if together:
-            yield table_of(together, self.part.topic_partition)
+            yield from self._tables_of(together)
+        if self._broken:
+            raise self._broken
+
+    def _tables_of(self, messages: Sequence[Message]) -> Iterator[pa.Table]:
+        """One table, or that of the messages before the first which no table can hold."""
+        try:
+            table = table_of(messages, self.part.topic_partition)
+        except InvalidRecord as error:
+            if before := [message for message in messages if _offset(message) < (error.whole_before_offset or 0)]:
+                yield from self._tables_of(before)
+            raise
+        yield table
 
     def _poll(self) -> list[Message]:
         """The records that came, none of them outside of the part; notices when it is done."""
         end = self.part.end_offset
         polled = self.consumer.consume(min(self._at_once, end - self.position), timeout=_POLL_SECONDS)
         has_events = any(map(Message.error, polled))
+        # The client goes on behind a batch that it can't read.
+        broken = next((place for place, each in enumerate(polled) if _is_broken(each)), None) if has_events else None
+        polled, unreadable = polled[:broken], polled[broken] if broken is not None else None
         messages = [message for message in polled if message.error() is None] if has_events else polled
         if messages:
             self.position = _offset(messages[-1]) + 1
@@ -172,6 +191,8 @@ class _Reading:
         if has_events:
             for event in polled:
                 self._heed(event.error(), _offset(event))
+        if unreadable:
+            self._stop_at(unreadable)
         if self.position >= end:
             self.is_done = True
             return [message for message in messages if _offset(message) < end]
@@ -181,7 +202,7 @@ class _Reading:
 
     def _heed(self, error: KafkaError | None, offset: int) -> None:
         """What came between the records."""
-        if error is None or error.code() in _HARMLESS or error.str().startswith(_OF_THE_GROUP):
+        if error is None or _is_harmless(error):
             return
         if error.code() == OFFSET_OUT_OF_RANGE and "truncation" in error.str():
             found = _BROKER_END.search(error.str())
@@ -193,16 +214,22 @@ class _Reading:
                 f"{self.part.there} does not have offset {self.position} any more: it was deleted, or the log was cut "
                 "off; ingest again to see what is left"
             )
-        if is_broken_batch(error):
-            raise LogCorrupt(
-                f"{self.part.there}: the batch at offset {max(offset, self.position)} can't be read: "
-                f"{self.part.settings.hide(error.str())}; let a replica lead it that is whole, or delete the records "
-                "up to the end of that batch there (kafka-delete-records), and go on without those (--skip-lost)"
-            )
         if error.code() != PARTITION_EOF:
             raise KafkaException(error)
         self._log_end = offset
         self.is_done = offset >= self.part.end_offset
+
+    def _stop_at(self, unreadable: Message) -> None:
+        """End with what came before a batch; it is an error if it lies in the part."""
+        self.is_done = True
+        at_offset = max(_offset(unreadable), self.position)
+        if at_offset < self.part.end_offset:
+            why = self.part.settings.hide(cast("KafkaError", unreadable.error()).str())
+            self._broken = LogCorrupt(
+                f"{self.part.there}: the batch at offset {at_offset} can't be read: {why}; let a replica lead it that "
+                "is whole, or delete the records up to the end of that batch there (kafka-delete-records), and go on "
+                "without those (--skip-lost)"
+            ).from_offset(at_offset)
 
     def _wait_on(self) -> None:
         """Nothing came; give up if that has lasted too long."""
@@ -241,6 +268,15 @@ def _no_search_for_cycles() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _is_broken(message: Message) -> bool:
+    error = message.error()
+    return error is not None and is_broken_batch(error) and not _is_harmless(error)
+
+
+def _is_harmless(error: KafkaError) -> bool:
+    return error.code() in _HARMLESS or error.str().startswith(_OF_THE_GROUP)
 
 
 def _offset(message: Message) -> int:

@@ -126,8 +126,11 @@ def test_a_setting_that_librdkafka_does_not_know_is_refused(mock: Mock) -> None:
 def test_a_record_that_no_table_can_hold_is_named_with_the_choice(mock: Mock, record: Record, why: str) -> None:
     topic = f"unfit-{record.timestamp_ms > 0}"
     mock.produce(topic, [Record(0, b"k", b"v", T), record])
+    tables = mock.part(topic, 0, 2).read(lambda _: None)
+    assert next(tables)["offset"].to_pylist() == [0], "what lies before it may land"
     with pytest.raises(InvalidRecord) as refused:
-        read(mock.part(topic, 0, 2))
+        next(tables)
+    assert refused.value.whole_before_offset == 1
     assert str(refused.value) == (
         f"here-0: the record at offset 1 {why}: mend its producer, delete the records before offset 2 there "
         "(kafka-delete-records), and go on without those (--skip-lost)"
