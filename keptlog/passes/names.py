@@ -3,7 +3,8 @@
 People name topics and topic-partitions, ``orders`` or ``orders-0``; no word at all means every log. A word is a
 topic-partition if there is one of that name, else a topic: ``a-1`` is partition 1 of ``a`` even if a topic is called
 ``a-1``, whose logs are then to be named one by one. If ``a`` can't be read, nobody knows whether it has a partition 1.
-Then the topic ``a-1`` is taken, and that is told: one topic that is broken costs no other.
+Then the word means nothing, for the records of another log would be taken for those of this one. The error says how the
+logs of the topic ``a-1`` are named: those words mean the same whatever ``a`` is like.
 
 Catalogs and stores are mostly waited for, so topics are read side by side.
 
@@ -14,12 +15,11 @@ nothing done for the others before a misspelt word is put right (``refuse_unknow
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from keptlog.errors import KeptlogError, UnknownTopic, first_line
+from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.given.plain_number import plain_number
 from keptlog.log.given.unknown_topic import unknown_log, unknown_topic
 from keptlog.log.segment import Log
@@ -30,9 +30,6 @@ from keptlog.table.waiting.side_by_side import side_by_side
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
     from keptlog.table.unopened import UnopenedStore
-
-
-_logger = logging.getLogger(__name__)
 
 
 class Topics(Protocol):
@@ -74,7 +71,7 @@ def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
 
     def meant_by(name: str) -> Sequence[Log]:
         topic = name.rpartition("-")[0]
-        of_partition = _of_partition(name, read.get(topic, ()), is_topic=name in topics)
+        of_partition = _of_partition(name, read.get(topic, ()), topics)
         if of_partition:
             return of_partition
         if name in topics:
@@ -95,20 +92,21 @@ def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
     return NamedLogs(tuple(logs.values()), unreadable)
 
 
-def _of_partition(name: str, logs: Sequence[Log] | KeptlogError, *, is_topic: bool) -> Sequence[Log]:
-    """The log of that name among those of the topic before the hyphen; none if that is not known and not needed."""
-    if not isinstance(logs, KeptlogError):
-        return [log for log in logs if str(log.topic_partition) == name]
-    if not is_topic:
-        raise logs
-    _tell_taken(name, logs)
-    return ()
+def _of_partition(name: str, logs: Sequence[Log] | KeptlogError, topics: Collection[str]) -> Sequence[Log]:
+    """The log of that name among those of the topic before the hyphen; none if there is none."""
+    if isinstance(logs, KeptlogError):
+        raise _in_doubt(name, logs, topics)
+    return [log for log in logs if str(log.topic_partition) == name]
 
 
-def _tell_taken(name: str, error: KeptlogError) -> None:
+def _in_doubt(name: str, error: KeptlogError, topics: Collection[str]) -> KeptlogError:
+    """Why a word means nothing as long as the topic before the hyphen can't be read."""
+    if name not in topics:
+        return error
     topic = name.rpartition("-")[0]
-    told = "%s is taken as the topic of that name: it is not known whether topic %s has such a log (%s)"
-    _logger.warning(told, name, topic, first_line(error))
+    way_out = f"{name} may be a log of topic {topic}, so topic {name} is named by its logs: {name}-0 and so on"
+    told = type(error)(f"{error}; {way_out}")
+    return told.mended_by(error.command) if error.command else told
 
 
 def _read(store: Topics, topic: str) -> Sequence[Log] | KeptlogError:
@@ -137,10 +135,7 @@ def topic_and_partition(store: LogStore | UnopenedStore, name: str) -> tuple[str
     try:
         partitions, partition = store.describe_topic(topic).partitions if topic in topics else 0, plain_number(number)
     except KeptlogError as error:
-        if name not in topics:
-            raise
-        _tell_taken(name, error)
-        return name, None
+        raise _in_doubt(name, error, topics) from error
     if partition is not None and partition < partitions:
         return topic, partition
     if name not in topics:
