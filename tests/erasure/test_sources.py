@@ -15,6 +15,10 @@ from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World, new_id
 from tests.table.foreign import set_properties
 from tests.table.stores import staged
 
+WAITS = (
+    "waits for the source to delete 1 key: delete there (once more if it came back), or erase --here with another id"
+)
+
 
 def test_a_request_waits_for_the_deletion_that_arrives(world: World) -> None:
     world.create()
@@ -22,7 +26,7 @@ def test_a_request_waits_for_the_deletion_that_arrives(world: World) -> None:
     world.ask()
     row = world.row()
     assert (row.erasure.state, row.next_ms) == ("requested", None)
-    assert row.blocked == ("waits for the source to delete 1 key: delete there, or erase --here with another id",)
+    assert row.blocked == (WAITS,)
     world.ingest({2: (OTHER, b"2")}, 3)
     assert world.row().erasure.looked[0].end_offset == 3
     world.ingest({3: (KEY, None), 4: (KEY, b"came back")}, 5)
@@ -80,19 +84,56 @@ def test_a_deletion_that_came_and_was_cleaned_between_two_looks_waits_for_its_to
     assert world.verified().erasure.state == "verified"
 
 
-def test_a_key_that_was_deleted_and_came_back_between_two_looks_is_not_waited_for(world: World) -> None:
+@pytest.mark.parametrize("came", [b"came back, or was there before the request", None])
+def test_a_key_of_which_only_new_records_are_left_is_waited_for_until_its_deletion_is_seen(
+    world: World, came: bytes | None
+) -> None:
+    """A clean leaves the same of a key that was deleted and came back, and of one that was only updated.
+
+    It may even have been there before the request, where the ingest was behind its source.
+    """
     world.create()
     world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
     world.ask()
-    world.ingest({2: (KEY, None), 3: (KEY, b"came back")}, 4)
+    world.ingest({2: (KEY, came), 3: (KEY, b"new")}, 4)
     world.later(2 * HOUR_MS)
     world.clean()
+    for _ in range(2):
+        row = world.row()
+        assert (row.erasure.state, len(row.erasure.waiting), row.blocked) == ("requested", 1, (WAITS,))
+        assert world.to_deleted().erasure.state == "requested"
+        assert world.verified().erasure.state == "requested"
+    world.ingest({4: (KEY, None)}, 5)
     erasure = world.erasure()
-    assert (erasure.has_reached(ErasureState.TOMBSTONED), erasure.waiting) == (True, ())
-    assert erasure.end_offset_of(0, erasure.key_hashes[0]) == 2
+    assert (erasure.state, erasure.end_offset_of(0, erasure.key_hashes[0])) == ("tombstoned", 5)
     assert world.to_deleted().erasure.state == "deleted"
     assert world.verified().erasure.state == "verified"
-    assert [record for record in world.records() if record[1] == KEY] == [(3, KEY, b"came back")]
+
+
+@pytest.mark.parametrize(
+    ("cleaned", "came", "end_offset"),
+    [
+        ((KEY, None), {3: (KEY, b"came back")}, 3),
+        ((OTHER, b"2"), {3: (KEY, None), 4: (KEY, b"came back")}, 4),
+    ],
+)
+def test_a_key_that_came_back_is_not_waited_for_if_its_tombstone_is_there_still(
+    world: World, cleaned: tuple[bytes, bytes | None], came: dict[int, tuple[bytes, bytes | None]], end_offset: int
+) -> None:
+    """Wherever a clean has been since the last look."""
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+    world.ingest({2: cleaned}, 3)
+    world.later(2 * HOUR_MS)
+    world.clean()
+    world.ingest(came, max(came) + 1)
+    erasure = world.erasure()
+    assert (erasure.has_reached(ErasureState.TOMBSTONED), erasure.waiting) == (True, ())
+    assert erasure.end_offset_of(0, erasure.key_hashes[0]) == end_offset
+    assert world.to_deleted().erasure.state == "deleted"
+    assert world.verified().erasure.state == "verified"
+    assert [record for record in world.records() if record[1] == KEY] == [(max(came), KEY, b"came back")]
 
 
 def test_a_deletion_that_expired_where_a_clean_was_beyond_the_checkpoint_counts(world: World) -> None:
@@ -115,9 +156,7 @@ def test_of_several_keys_all_are_waited_for(world: World) -> None:
     world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
     world.ask(KEY, OTHER)
     world.ingest({2: (KEY, None)}, 3)
-    assert world.row().blocked == (
-        "waits for the source to delete 1 key: delete there, or erase --here with another id",
-    )
+    assert world.row().blocked == (WAITS,)
     world.ingest({3: (OTHER, None)}, 4)
     erasure = world.erasure()
     assert erasure.state == "tombstoned"

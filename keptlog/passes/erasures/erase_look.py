@@ -135,7 +135,11 @@ class TopicLook:
         places = KeyPlaces(self.store.files, hasher, frozenset(), hashes, waited[0].config.strategy)
         if any(_is_cleaned_behind(log, looked) for log in waited):
             # A deletion may have arrived, been cleaned and expired since: then nothing is left of the key at all.
-            return _looked_anew(erasure, logs, places.find(logs, {}, None), hasher, self.store.done_ms(self.now_ms))
+            found = places.find(logs, {}, None)
+            if not places.strategy.has_versions:
+                # By version it may have lost to a record that is gone by now; by offset none does.
+                erasure = _looked_on(erasure, waited, _hashed(found, hasher))
+            return _looked_anew(erasure, logs, found, hasher, self.store.done_ms(self.now_ms))
         found = places.find(waited, looked, None)
         if places.strategy.has_versions and any(each.tombstone for each in found):
             found = places.find(waited, {}, None)  # It may lose to a record of before.
@@ -146,7 +150,7 @@ class TopicLook:
         match erasure.state:
             case ErasureState.REQUESTED if erasure.way == ErasureWay.SOURCE and erasure.waiting:
                 keys = len({each.key_hash for each in erasure.waiting})
-                remedy = "delete there, or erase --here with another id"
+                remedy = "delete there (once more if it came back), or erase --here with another id"
                 return [f"waits for the source to delete {counted(keys, 'key')}: {remedy}"]
             case ErasureState.TOMBSTONED if erasure.way == ErasureWay.HERE:
                 return ["the pass that drops the records has not ended: ask again with the same id"]
@@ -191,12 +195,13 @@ def _is_cleaned_behind(log: Log, looked: Mapping[int, int]) -> bool:
 
 
 def _looked_on(erasure: Erasure, logs: Sequence[Log], places: Sequence[tuple[KeyPlace, str]]) -> Erasure:
-    """An erasure after a look at what came since the last one."""
+    """An erasure after a look at what came since the last one: each tombstone there is one that was seen to arrive."""
+    waited = {(each.partition, each.key_hash) for each in erasure.waiting}
     bounds = list(erasure.bounds)
     looked = {each.partition: each.end_offset for each in erasure.looked}
     for place, key_hash in places:
         deleted_at = place.tombstone[-1] if place.tombstone else -1
-        if deleted_at >= looked.get(place.partition, 0):
+        if (place.partition, key_hash) in waited and deleted_at >= looked.get(place.partition, 0):
             bounds.append(ErasureBound(place.partition, deleted_at, deleted_at + 1, key_hash))
     answered = {(each.partition, each.key_hash) for each in bounds}
     waiting = tuple(each for each in erasure.waiting if (each.partition, each.key_hash) not in answered)
@@ -210,25 +215,18 @@ def _looked_anew(
 ) -> Erasure:
     """As if it were asked for now, of the keys that are waited for; the bounds that are known stay.
 
-    What is waited for and is not there any more was deleted at its source: it has its bound where the log ends now. So
-    was a key that is there again, with nothing left from before the request: it keeps the bound of the request.
+    What is waited for and is not there any more was deleted at its source: it has its bound where the log ends now. A
+    key of which only new records are there is waited for still. A clean leaves the same of one that was deleted and
+    came back, and of one that was only updated.
     """
     waited = {(each.partition, each.key_hash) for each in erasure.waiting}
     there = [(place, key_hash) for place, key_hash in _hashed(places, hasher) if (place.partition, key_hash) in waited]
     seen = first_look(replace(erasure, bounds=(), waiting=()), logs, [place for place, _ in there], hasher, now_ms)
-    back = {(place.partition, key_hash) for place, key_hash in there if _is_back(erasure, place, key_hash)}
-    waiting = tuple(each for each in seen.waiting if (each.partition, each.key_hash) not in back)
     ends = {log.topic_partition.partition: log.log_end_offset for log in logs}
     gone = waited - {(place.partition, key_hash) for place, key_hash in there}
     new = [each for each in seen.bounds if each.key_hash]
     new += [ErasureBound(number, ends[number], ends[number], key_hash) for number, key_hash in sorted(gone)]
-    return replace(erasure, bounds=(*erasure.bounds, *new), waiting=waiting, looked=seen.looked)
-
-
-def _is_back(erasure: Erasure, place: KeyPlace, key_hash: str) -> bool:
-    """Whether all records of a key that is waited for came after the request: they are new, and no part of it."""
-    end_offset = erasure.end_offset_of(place.partition, key_hash)
-    return place.deleted_at is None and end_offset is not None and place.first_offset >= end_offset
+    return replace(erasure, bounds=(*erasure.bounds, *new), waiting=seen.waiting, looked=seen.looked)
 
 
 def _hashed(places: Sequence[KeyPlace], hasher: KeyHasher) -> list[tuple[KeyPlace, str]]:

@@ -50,8 +50,6 @@ class KeyPlace:
     """Of the last tombstone that was the latest record when it came; null if there is none."""
     value: Order | None
     """The highest of the records that are no tombstones; null if there is none."""
-    first_offset: int
-    """Of its first record that was met."""
 
     @property
     def highest_version(self) -> int | None:
@@ -128,8 +126,7 @@ class KeyPlaces:
         places = []
         for key, offset, version, is_deletion in rows:
             order = version is not None, version or 0, offset
-            tombstone, value = (order, None) if is_deletion else (None, order)
-            places.append(KeyPlace(key, -1, offset + 1, tombstone, value, offset))
+            places.append(KeyPlace(key, -1, offset + 1, order if is_deletion else None, None if is_deletion else order))
         return places
 
 
@@ -142,5 +139,4 @@ def both(one: KeyPlace, other: KeyPlace) -> KeyPlace:
         end_offset=max(one.end_offset, other.end_offset),
         tombstone=other.tombstone if is_latest else one.tombstone,
         value=max((each for each in (one.value, other.value) if each), default=None),
-        first_offset=min(one.first_offset, other.first_offset),
     )
