@@ -65,9 +65,11 @@ class TopicNeed:
 
     @property
     def settled_ms(self) -> int:
-        """Since when no other erasure has come to have it, and the earliest deadline is past."""
+        """Since when no other erasure has come to have it, and no deadline is ahead. In the future if one is."""
         newest_ms = self.needy.newest_since_ms
-        return max(self.possible_ms if newest_ms is None else newest_ms, self.deadline_ms or 0)
+        # What an older keptlog has remembered tells the earliest deadline alone.
+        last_ms = self.needy.latest_deadline_ms or self.deadline_ms or 0
+        return max(self.possible_ms if newest_ms is None else newest_ms, last_ms)
 
     def told(self, now_ms: int) -> str:
         """What is waited for, and until when."""

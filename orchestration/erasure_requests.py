@@ -7,7 +7,7 @@ what was stopped when it was asked for last (``outages``). Runs are the only mem
 asked for.
 
 A verification reads all of a topic. One that keeps finding what only a person can take away is asked for with pauses
-that grow up to a day, unless a deadline is still ahead, or another erasure has come to wait for it.
+that grow up to a day, unless one of its erasures has a deadline ahead, or another has come to wait for it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Wanted:
     topic: str
     since_ms: int
     settled_ms: int
-    """From when on another try finds the same erasures as the one before, and has no deadline to keep."""
+    """From when on another try finds the same erasures as the one before, and none of them has a deadline to keep."""
 
 
 @dataclass(frozen=True)

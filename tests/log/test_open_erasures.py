@@ -68,6 +68,14 @@ def test_those_with_the_same_need_are_told_together_and_what_has_ended_is_only_c
     assert open_erasures([erasure(VERIFIED)], None) == OpenErasures(ended_count=1)
 
 
+def test_of_those_that_wait_for_a_verification_the_latest_deadline_is_told_too() -> None:
+    found = [erasure(DELETED, deadline_ms=deadline_ms) for deadline_ms in (NOW_MS + 5, None, NOW_MS + 9)]
+    (needy,) = open_erasures([*found, erasure(VERIFIED, deadline_ms=NOW_MS + 99)], None).needs
+    assert (needy.earliest_deadline_ms, needy.latest_deadline_ms) == (NOW_MS + 5, NOW_MS + 9)
+    (needy,) = open_erasures([erasure(DELETED)], None).needs
+    assert (needy.earliest_deadline_ms, needy.latest_deadline_ms) == (None, None)
+
+
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=100), st.integers(0, 301))
 def test_overdue_erasures_are_never_told_where_there_are_none_and_always_where_there_are(
     deadlines: list[int], now_ms: int

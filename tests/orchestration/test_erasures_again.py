@@ -316,6 +316,26 @@ def test_what_was_looked_for_before_the_deadline_lets_nobody_wait_for_long_behin
         world.now_ms += 1
 
 
+def test_an_overdue_erasure_makes_none_wait_for_long_whose_deadline_is_ahead(world: World, users: str) -> None:
+    deleted(world)
+    deleted_too(world, "r2", by_ms=30 * HOUR_MS)
+    deadlines = [each.erasure.deadline_ms or 0 for each in world.log_store.eraser().list(now_ms=world.now_ms).rows]
+    tries = 0
+    while world.now_ms <= max(deadlines):
+        assert world.now_ms > min(deadlines)
+        (request,) = world.requests(erasure_sensor)
+        searched_in_vain(world, request)
+        tries += 1
+        world.now_ms += HOUR_MS
+    assert tries > 20
+    for hours in (1, 2, 4):
+        (request,) = world.requests(erasure_sensor)
+        searched_in_vain(world, request)
+        world.now_ms += hours * HOUR_MS - 1
+        assert world.requests(erasure_sensor) == []
+        world.now_ms += 1
+
+
 def test_another_erasure_that_comes_to_wait_for_it_does_not_wait_for_long(world: World, users: str) -> None:
     deleted(world)
     for hours in (1, 2, 4, 8):

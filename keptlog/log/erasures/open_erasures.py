@@ -52,6 +52,8 @@ class NeedyErasures:
     """Where there are tombstones; empty for all, or for too many to be named."""
     newest_since_ms: int | None = None
     """Of those that wait for a verification: since when the last one does. Who is kept open may wait for long."""
+    latest_deadline_ms: int | None = None
+    """Of those that wait for a verification; null if none has a deadline. The earliest may be long past."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,7 @@ def need_of(erasure: Erasure) -> ErasureNeed:
 def _together(need: ErasureNeed, erasures: list[Erasure]) -> NeedyErasures:
     deadlines = [each.deadline_ms for each in erasures if each.deadline_ms is not None]
     partitions: set[int] = set()
+    is_verification = need is ErasureNeed.VERIFICATION
     if need in {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}:
         partitions = {bound.partition for each in erasures for bound in each.bounds if bound.has_tombstones}
     return NeedyErasures(
@@ -146,7 +149,8 @@ def _together(need: ErasureNeed, erasures: list[Erasure]) -> NeedyErasures:
         min(deadlines, default=None),
         min(_since_ms(each) for each in erasures),
         tuple(sorted(partitions)) if len(partitions) <= _PARTITIONS else (),
-        max(_since_ms(each) for each in erasures) if need is ErasureNeed.VERIFICATION else None,
+        max(_since_ms(each) for each in erasures) if is_verification else None,
+        max(deadlines, default=None) if is_verification else None,
     )
 
 
