@@ -2,7 +2,8 @@
 
     KeptlogError
     |- InvalidConfig (ValueError)    a setting, a topic name or a command that can't be accepted
-    |  `- IngestStopped              what was read would lose or mix records; somebody has to choose how to go on
+    |  |- IngestStopped              what was read would lose or mix records; somebody has to choose how to go on
+    |  `- NoStoreClient              no client can be made for the store that a path names; others may be in reach
     |- InvalidRecord (ValueError)    a record that can't be appended; nothing of its batch was
     |- UnknownTopic (LookupError)    no such topic or topic-partition in this catalog
     |- StalePlan                     somebody else committed first; nothing of ours landed
@@ -71,6 +72,13 @@ class InvalidConfig(KeptlogError, ValueError):
 
 class IngestStopped(InvalidConfig):
     """What was read of a topic-partition would lose or mix records: it stops until somebody chooses how to go on."""
+
+
+class NoStoreClient(InvalidConfig):
+    """No client can be made for the store that a path names: nobody knows such a store, or a setting for it is missing.
+
+    A location is one topic's own, so this says nothing of topics that are elsewhere.
+    """
 
 
 class InvalidRecord(KeptlogError, ValueError):

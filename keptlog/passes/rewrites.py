@@ -126,4 +126,7 @@ class Rewrites:
 
     def _location(self, topic: str) -> str:
         with asking_a_topic():
-            return self.store.data_location(topic)
+            location = self.store.data_location(topic)
+        # A task would find it out as well, but takes a job for it, and for each try.
+        self.store.files.require_client(location)
+        return location

@@ -9,10 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from keptlog.errors import first_line
+from keptlog.errors import KeptlogError, first_line
 from keptlog.storage.files import Files
 
 _logger = logging.getLogger(__name__)
+
+_CANT_BE_DONE = (OSError, KeptlogError)
+"""The store refuses or does not answer; or nobody can even ask it, as where no client can be made for it."""
 
 
 def discard(files: Files, paths: Iterable[str]) -> None:
@@ -20,7 +23,7 @@ def discard(files: Files, paths: Iterable[str]) -> None:
     for path in paths:
         try:
             files.delete(path)
-        except OSError as error:
+        except _CANT_BE_DONE as error:
             _logger.info("staged file %s is left for a purge: %s", path, first_line(error))
 
 
@@ -28,7 +31,7 @@ def discard_below(files: Files, folder: str) -> None:
     """The same of all files below a folder; where they can't be listed now all are left for a purge."""
     try:
         paths = [file.path for file in files.list(folder)]
-    except OSError as error:
+    except _CANT_BE_DONE as error:
         _logger.info("staged files below %s are left for a purge: %s", folder, first_line(error))
     else:
         discard(files, paths)

@@ -60,7 +60,9 @@ def test_a_store_that_no_client_can_be_made_for_is_bad_settings_and_no_crash(pat
     with pytest.raises(InvalidConfig) as caught:
         create_remote((), path)
     assert str(caught.value).startswith(told)
-    assert str(caught.value).endswith(": correct the warehouse of the catalog, or its settings for that store")
+    assert str(caught.value).endswith(
+        ": correct the location of the table, the warehouse of the catalog, or its settings for that store"
+    )
     with pytest.raises(InvalidConfig):
         DurableFileIO().new_output(path)
 

@@ -54,6 +54,7 @@ from keptlog.table.io.remote_files import (
     list_remote,
     open_remote,
     remote_exists,
+    require_known,
     storage_properties,
     told_why,
     write_remote,
@@ -287,6 +288,16 @@ class TableFiles:
         """Whether a file is there now; OSError if that can't be told."""
         local = local_path(path)
         return remote_exists(self.properties, path) if local is None else local_exists(local)
+
+    def require_client(self, path: str) -> None:
+        """Refuse a path of a store that is not known here; S3 always is. Whether it can be reached is not asked.
+
+        Raises:
+            NoStoreClient: no client can be made for its store.
+        """
+        if local_path(path) is None and not path.startswith(S3):
+            with contextlib.suppress(OSError):
+                require_known(self.properties, path)
 
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Which of these files are not there now, in their order; an object store is asked side by side."""

@@ -72,6 +72,16 @@ def open_remote(properties: Properties, path: str, size_bytes: int | None = None
         raise
 
 
+def require_known(properties: Properties, path: str) -> None:
+    """Whether there is a client for the store of a path.
+
+    Raises:
+        NoStoreClient: none can be made.
+        OSError: this path is none there, or the store does not answer.
+    """
+    _filesystem_of(properties, path)
+
+
 def create_remote(properties: Properties, path: str) -> pa.NativeFile:
     """Begin a file; it is there once it is closed."""
     filesystem, inner = _filesystem_of(properties, path)

@@ -19,7 +19,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO, _import_retry_strategy
 from pyiceberg.typedef import EMPTY_DICT, Properties
 from typing_extensions import override
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import NoStoreClient
 from keptlog.table.io.addresses import parts_of
 from keptlog.table.io.files import local_path
 from keptlog.table.waiting.reaching import one_line
@@ -69,14 +69,14 @@ class PatientFileIO(PyArrowFileIO):
         """The client for a kind of store.
 
         Raises:
-            InvalidConfig: nobody knows one, or it can't be made with these settings.
+            NoStoreClient: nobody knows one, or it can't be made with these settings.
         """
         try:
             return super()._initialize_fs(scheme, netloc)
         except (ValueError, TypeError, LookupError, ModuleNotFoundError) as error:
-            raise InvalidConfig(
-                f"the client for {scheme}:// can't be made ({one_line(error)}): correct the warehouse of the catalog, "
-                "or its settings for that store"
+            raise NoStoreClient(
+                f"the client for {scheme}:// can't be made ({one_line(error)}): correct the location of the table, "
+                "the warehouse of the catalog, or its settings for that store"
             ) from error
 
     @override

@@ -1,0 +1,86 @@
+"""A topic whose location names a store that no client can be made for costs only itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyiceberg.table.update import SetLocationUpdate
+
+from keptlog.errors import NoStoreClient
+from keptlog.home import new_id
+from keptlog.log.record import NewRecord
+from keptlog.passes.clean import Cleaner, Pass
+from keptlog.storage.leftover import discard, discard_below
+from keptlog.table.io.files import TableFiles
+from keptlog.table.store import LogStore
+from tests.in_process import SMALL_CUTS, in_process_engine
+from tests.logs import open_store
+from tests.passes.conftest import DAY_MS, NOW_MS
+
+NOWHERE = "s4://lake/b"
+
+
+@pytest.fixture(params=[1, 3], ids=["one log", "three logs"])
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> LogStore:
+    """Topics a, b and c, each with logs to be cleaned; another program has moved b where nobody finds it."""
+    store = open_store(tmp_path)
+    for topic in "abc":
+        store.create_topic(topic, request.param, {"cleanup.policy": "compact"})
+        for partition in range(request.param):
+            records = [NewRecord(b"k", value, NOW_MS - 8 * DAY_MS, partition) for value in (b"1", b"2")]
+            store.append(topic, records, new_id(), NOW_MS)
+    table = store.load_table("b")
+    with table.transaction() as transaction:
+        transaction.set_properties({"write.metadata.path": f"{table.location()}/metadata"})
+    with store.load_table("b").transaction() as transaction:
+        transaction._apply((SetLocationUpdate(location=NOWHERE),))
+    return store
+
+
+def cleaned(cleaner: Cleaner) -> Pass:
+    return cleaner.commit(cleaner.stage(cleaner.begin((), new_id(), now_ms=NOW_MS)))
+
+
+def names(store: LogStore, *topics: str) -> list[str]:
+    return [str(log.topic_partition) for topic in topics for log in store.logs(topic)]
+
+
+def require_others_cleaned(store: LogStore, done: Pass) -> None:
+    assert sorted(str(outcome.step.topic_partition) for outcome in done.committed) == names(store, "a", "c")
+    assert sorted(done.failed) == names(store, "b")
+    assert done.outage is None
+    for error in done.failed.values():
+        with pytest.raises(NoStoreClient, match=r"client for s4:// can't be made .*correct the location of the table"):
+            raise error
+
+
+def test_the_others_are_cleaned_and_it_is_marked(store: LogStore) -> None:
+    done = cleaned(Cleaner(store, in_process_engine(store.files)))
+    require_others_cleaned(store, done)
+    assert done.blameless == frozenset()
+    marked = [str(log.topic_partition) for topic in "abc" for log in store.logs(topic) if log.uncleanable]
+    assert marked == names(store, "b")
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_so_they_are_where_a_task_is_the_first_to_find_it_out(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch, is_cut: bool
+) -> None:
+    monkeypatch.setattr(TableFiles, "require_client", lambda *_: None)
+    engine = in_process_engine(store.files, replace(SMALL_CUTS, whole_log_records=1 if is_cut else 5))
+    require_others_cleaned(store, cleaned(Cleaner(store, engine)))
+
+
+def test_what_nobody_refers_to_there_is_left_and_fails_nobody(tmp_path: Path) -> None:
+    left = tmp_path / "0.parquet"
+    left.write_bytes(b"staged")
+    discard(TableFiles(), [f"{NOWHERE}/0.parquet", str(left)])
+    discard_below(TableFiles(), NOWHERE)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("path", ["/w/0", "file:///w/0", "s3://lake/w/0", "s3://lake//0"])
+def test_a_store_that_is_only_out_of_reach_is_known(path: str) -> None:
+    TableFiles().require_client(path)
