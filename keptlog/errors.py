@@ -27,7 +27,7 @@ break what is whole. It is no ``InvalidConfig`` either, because no other argumen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Self
 
@@ -106,10 +106,13 @@ class StalePlan(KeptlogError):
     logs: Mapping[str, StalePlan] | None = None
     """Of a commit for several logs: those that came too late, with an error each. The others may be sent without them.
     Null if the error is of all of them."""
+    landed: Collection[str] = ()
+    """Those in which the same has landed before. They are done, and are not to be sent again."""
 
-    def of_logs(self, logs: Mapping[str, StalePlan]) -> Self:
-        """The same error, of these logs alone."""
+    def of_logs(self, logs: Mapping[str, StalePlan], landed: Collection[str] = ()) -> Self:
+        """The same error, of these logs alone; in others it ``landed`` before."""
         self.logs = logs
+        self.landed = landed
         return self
 
 

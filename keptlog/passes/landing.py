@@ -11,7 +11,8 @@
 What has landed before tells nothing: an outage may begin at any time. All other errors are the topic's own, and tell
 nothing of others.
 
-A log that came too late costs only itself: the others of its topic are committed without it (``land_fresh``).
+A log that came too late costs only itself: the others of its topic are committed without it (``land_fresh``). One in
+which the same has landed before, by a process that was killed then, counts as landed.
 """
 
 from __future__ import annotations
@@ -43,15 +44,16 @@ def land_fresh(
     """Commit together what is to land in several logs of a topic; what came too late for its log is left out.
 
     It goes from ``of_logs`` into ``stale``, also where the commit of the others fails then: so the same call again
-    sends what was sent before, and finds out whether that has landed.
+    finds out which of these have landed. What has landed before stays in ``of_logs``, and is not sent.
 
     Raises:
         StalePlan: none of them could land.
         KeptlogError: whatever ``commit`` raises.
     """
-    while True:
+    waiting = list(of_logs)
+    while waiting:
         try:
-            commit(of_logs)
+            commit(waiting)
         except StalePlan as error:
             if error.logs is None:
                 raise
@@ -59,6 +61,7 @@ def land_fresh(
             of_logs[:] = [each for each in of_logs if str(name_of(each)) not in error.logs]
             if not of_logs:
                 raise
+            waiting = [each for each in waiting if str(name_of(each)) not in {*error.logs, *error.landed}]
         else:
             return
 

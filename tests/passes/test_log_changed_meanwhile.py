@@ -131,6 +131,53 @@ def test_whoever_commits_the_same_again_finds_what_has_landed_without_the_log(cl
     assert cleaner.store.metadata_locations() == after
 
 
+@pytest.mark.parametrize("are_snapshots_gone", [False, True])
+def test_so_does_whoever_has_left_a_log_without_segments(
+    cleaner: Cleaner, monkeypatch: pytest.MonkeyPatch, are_snapshots_gone: bool
+) -> None:
+    store = cleaner.store
+    append(store, 1, None)
+    cleaner.commit(staged(cleaner, LOGS[1]))
+    for partition in (0, 2, 3):
+        append(store, partition, b"3")
+    waiting = staged(cleaner, *LOGS, now_ms=NOW_MS + 2 * DAY_MS)
+    assert [len(each.added) for each in waiting.outcomes if isinstance(each.step, Expire)] == [0]
+    clean_the_first(cleaner, waiting)
+    assert landed(cleaner.commit(waiting)) == LOGS[1:]
+    if are_snapshots_gone:  # so that no commit is found by its id
+        monkeypatch.setattr("keptlog.table.changes.swap.commit_id_of", lambda run_id, _: f"{run_id}/{new_id()}")
+    after = store.metadata_locations()
+    again = cleaner.commit(waiting)
+    assert (landed(again), list(again.failed)) == (LOGS[1:], [LOGS[0]])
+    assert store.metadata_locations() == after
+
+
+def test_so_it_does_where_what_came_too_late_fits_by_then(cleaner: Cleaner) -> None:
+    append(cleaner.store, 0, None)
+    later_ms = NOW_MS + DAY_MS
+    cleaner.commit(staged(cleaner, now_ms=NOW_MS))
+    append(cleaner.store, 1, b"3", b"4")
+    waiting = staged(cleaner, *LOGS[:2], now_ms=later_ms)
+    readers = Readers(cleaner.store, new_id)
+    readers.add(TOPIC, "search", now_ms=later_ms)
+    assert landed(cleaner.commit(waiting)) == [LOGS[1]]
+    again = cleaner.commit(waiting)
+    assert (landed(again), list(again.failed)) == ([LOGS[1]], [LOGS[0]])
+    readers.remove(TOPIC, "search")
+    again = cleaner.commit(waiting)
+    assert (landed(again), again.failed) == (LOGS[:2], {})
+
+
+def test_a_log_that_others_have_left_without_segments_came_too_late_all_the_same(cleaner: Cleaner) -> None:
+    append(cleaner.store, 1, None)
+    cleaner.commit(staged(cleaner, LOGS[1]))
+    waiting = staged(cleaner, LOGS[1], now_ms=NOW_MS + 2 * DAY_MS)
+    cleaner.commit(staged(cleaner, LOGS[1], now_ms=NOW_MS + 2 * DAY_MS))
+    assert not cleaner.store.logs(TOPIC)[1].segments
+    done = cleaner.commit(waiting)
+    assert (landed(done), list(done.failed)) == ([], [LOGS[1]])
+
+
 def test_an_outage_that_begins_then_is_not_the_reason_of_the_log_that_came_too_late(
     cleaner: Cleaner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

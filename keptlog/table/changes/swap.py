@@ -7,7 +7,8 @@ was made from. Whoever comes second, a zombie or another cleaner, finds that it 
     now       [ a ][ x ]                b and c are not live: somebody else has cleaned them
 
 One log of several that is not is told as such (``StalePlan.logs``). Nothing lands, and the others keep what was staged
-of them: whoever sent them sends them again without it.
+of them: whoever sent them sends them again without it. A log in which the same has landed before is told too
+(``StalePlan.landed``): a pass may be committed again, because a process that was killed did not tell what landed.
 
 Appends that came meanwhile lie behind the planned range and disturb nobody: the next round builds on them. Settings
 that were altered meanwhile count as they are now: a topic that is no longer compacted, that has another strategy, or
@@ -40,7 +41,7 @@ from typing import TypeVar
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
-from keptlog.errors import InvariantViolated, KeptlogError, StalePlan, UnknownTopic
+from keptlog.errors import InvariantViolated, KeptlogError, LogCorrupt, StalePlan, UnknownTopic
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.drop import DropResult, StagedOutcome
 from keptlog.log.result import RewriteResult
@@ -70,7 +71,15 @@ from keptlog.table.metadata.lineage import COMMIT_ID
 from keptlog.table.metadata.live_files import LiveFiles, logs_of
 from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.references import all_references, comparable
-from keptlog.table.metadata.state import LogState, cleaning_to, first_dirty_offset, last_pass, uncleanable, watermarks
+from keptlog.table.metadata.state import (
+    LogState,
+    cleaning_to,
+    first_dirty_offset,
+    last_pass,
+    read_last_pass,
+    uncleanable,
+    watermarks,
+)
 from keptlog.table.metadata.stored_json import to_json
 from keptlog.table.reading.overruns import told_of_overruns
 from keptlog.table.reading.readers import with_holds
@@ -109,7 +118,7 @@ class Swap:
             config = topic_of(table, broker_settings).config
             live = live_files.of(table)
             logs = logs_of(self.topic, table.properties, live, config)
-            require_each(self._by_log, partial(_require_fresh, logs), self._landed_in(live))
+            require_each(self._by_log, partial(_require_fresh, logs), self._landed_in(table, live))
             self._require_log_afterwards(live)
             self._require_staged(files, table)
             cleaned = [outcome for outcome in self.rewritten if isinstance(outcome, RewriteResult)]
@@ -197,19 +206,24 @@ class Swap:
                     "could not be told from it (I1); nothing was committed, please report this"
                 )
 
-    def _landed_in(self, live: Mapping[int, Sequence[LiveFile]]) -> set[str]:
-        """The logs in which what was staged is live: a commit of some of these outcomes has landed, maybe another's.
-
-        One whose outcome is a log without segments is not seen here.
-        """
+    def _landed_in(self, table: Table, live: Mapping[int, Sequence[LiveFile]]) -> set[str]:
+        """The logs in which some of these outcomes have landed before, maybe by another process."""
         paths = {file.segment.path for files in live.values() for file in files}
         return {
             name
             for name, outcome in self._by_log.items()
-            if outcome.added
-            and all(segment.path in paths for segment in outcome.added)
-            and not any(segment.path in paths for segment in outcome.removed)
+            if paths.isdisjoint(segment.path for segment in outcome.removed)
+            and paths.issuperset(segment.path for segment in outcome.added)
+            and (outcome.added or self._was_last_in(table, outcome.step.topic_partition.partition))
         }
+
+    def _was_last_in(self, table: Table, partition: int) -> bool:
+        """Whether this run was the last to clean a log: nothing else tells who has left no segment."""
+        try:
+            last = read_last_pass(self.topic, partition, table.properties)
+        except LogCorrupt:  # a note, which the next clean writes anew
+            return False
+        return last is not None and last.run_id == self.run_id
 
     def _require_staged(self, files: TableFiles, table: Table) -> None:
         """That all that was staged is there: asked of all at once, and of each log only if something is not."""

@@ -32,11 +32,10 @@ _T = TypeVar("_T")
 def require_each(of_logs: Mapping[str, _T], require: Callable[[_T], object], landed: Collection[str] = ()) -> None:
     """Ask the same of what is to land in several logs, which are named.
 
-    ``landed`` are those in which it has landed before. They are stale as well, but that is told of them only if no
-    other one is: who sends the rest again sends what was sent then, and finds that it has landed.
+    ``landed`` are those in which it has landed before. They don't pass either, and are told as what they are.
 
     Raises:
-        StalePlan: of those logs that do not pass (``StalePlan.logs``).
+        StalePlan: of those logs that do not pass (``StalePlan.logs``), or have before (``StalePlan.landed``).
     """
     found: dict[str, StalePlan] = {}
     for name, of_log in of_logs.items():
@@ -44,11 +43,11 @@ def require_each(of_logs: Mapping[str, _T], require: Callable[[_T], object], lan
             require(of_log)
         except StalePlan as error:
             found[name] = error
-    stale = {name: error for name, error in found.items() if name not in landed} or found
-    if stale:
-        first, *others = stale.values()
+    if found:
+        stale = {name: error for name, error in found.items() if name not in landed}
+        first, *others = (stale or found).values()
         more = f"; {counted(len(others), 'other log')} of the topic can't land either" if others else ""
-        raise StalePlan(f"{first}{more}").of_logs(stale) from first
+        raise StalePlan(f"{first}{more}").of_logs(stale, found.keys() - stale.keys()) from first
 
 
 def require_staged(files: TableFiles, table: Table, paths: Iterable[str]) -> None:
