@@ -1,4 +1,4 @@
-"""A store whose certificate is of an authority of one's own is reached by both clients, if one variable names that."""
+"""A store whose certificate is of an authority of one's own is reached by both clients, if one place names that."""
 
 from __future__ import annotations
 
@@ -33,6 +33,31 @@ def test_the_variable_that_is_named_helps_both_clients(
     bucket: ABucket, behind: TableFiles, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    require_both_reach(bucket, behind)
+
+
+@pytest.mark.parametrize("variable", ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"])
+def test_so_does_the_profile(
+    bucket: ABucket, behind: TableFiles, certificate: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    told = certificate.with_name("told")
+    told.write_text(f"[default]\nca_bundle = {certificate}\n")
+    monkeypatch.setenv(variable, str(told))
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    require_both_reach(bucket, behind)
+
+
+def test_the_variable_goes_before_the_profile(
+    bucket: ABucket, behind: TableFiles, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = certificate.with_name("told")
+    told.write_text("[default]\nca_bundle = /nowhere.pem\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(told))
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    require_both_reach(bucket, behind)
+
+
+def require_both_reach(bucket: ABucket, behind: TableFiles) -> None:
     path = f"s3://{bucket.name}/w/0"
     with create_remote(behind.properties, path) as sink:
         sink.write(b"records")

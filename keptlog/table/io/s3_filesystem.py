@@ -3,8 +3,8 @@
 1. It tries a request again more often: three attempts, Arrow's own choice, are too few for a busy store.
 2. A file that is small enough is one PUT, sent when it is closed, and not an upload of three requests. What is wrong
    with the bucket then shows at the end, which is as good: nobody refers to a file before it is closed.
-3. Where the store's certificate is of an authority of one's own, it knows that by the variable that boto3 knows. Arrow
-   reads another one, so metadata would land, and no segment.
+3. Where the store's certificate is of an authority of one's own, it knows that by the variable, or the profile, that
+   boto3 knows. Arrow reads another variable and no profile, so metadata would land, and no segment.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from keptlog.errors import NoStoreClient
 from keptlog.table.io.addresses import parts_of
+from keptlog.table.io.aws_profile import authority_of_profile
 from keptlog.table.io.files import local_path
 from keptlog.table.waiting.reaching import one_line
 
@@ -46,7 +47,7 @@ def patient(filesystem: pafs.FileSystem, properties: Mapping[str, Any]) -> pafs.
 
 def _own_authority(made_of: Mapping[str, Any]) -> dict[str, str]:
     """The file of whoever signs the certificate; empty where none is named, and for an Arrow that takes none."""
-    named = os.environ.get(_CA_BUNDLE)
+    named = os.environ[_CA_BUNDLE] if _CA_BUNDLE in os.environ else authority_of_profile()
     return {_CA_FILE: named} if named and not made_of.get(_CA_FILE, named) else {}
 
 
