@@ -22,14 +22,13 @@ grows with the clock until then.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from keptlog.log.holds import Holding
-from keptlog.log.sections import Sections, expirable, sections_of
-from keptlog.log.segment import Log, Segment
+from keptlog.log.sections import Sections, expirable, first_undecided, sections_of
+from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.words.iso_time import has_date
 
 
@@ -206,30 +205,44 @@ def _trigger(log: Log, sections: Sections, expiry_ms: int | None, now_ms: int) -
 def _due_ms(log: Log, sections: Sections, expiry_ms: int | None, now_ms: int) -> int | None:
     """The first moment at which a log is due if nothing but the clock goes on, if there is one with a date.
 
-    A rule may change its answer and the log be no more due than before: a segment closes, and the ratio is still too
-    low. So the log is judged as of such moments. The clock only ever makes more of a log cleanable, late or expired: if
-    it is due at one of them, it is due at each later one, and a few judgements find the first.
+    The clock does two things to a dirty section. It closes the active segment, and it lets the minimum lag pass of what
+    is closed, from the front. Each moment is calculated: a home has very many logs, and to judge a log as of each
+    moment costs many times what one judgement does.
     """
-    moments = {ms for ms in _changes_ms(log, sections, expiry_ms) if ms > now_ms and has_date(ms)}
-    in_order = sorted(ms for ms in moments if not _waits_after_failure(log, ms))
-    first = bisect_left(in_order, 1, key=lambda ms: int(_trigger(log, sections_of(log, ms), expiry_ms, ms) is not None))
-    return in_order[first] if first < len(in_order) else None
+    closed = sections.cleanable + sections.uncleanable
+    moments = [] if expiry_ms is None else [expiry_ms]
+    moments += _compactable_ms(log, sections, closed, sections.active)
+    if sections.active:
+        closing_ms = _closing_ms(log, sections)[0]
+        moments += [max(closing_ms, ms) for ms in _compactable_ms(log, sections, closed + sections.active, ())]
+    if not moments:
+        return None
+    # What waits after a failure may be due but for that.
+    first_ms = max(min(moments), now_ms)
+    if log.uncleanable and _waits_after_failure(log, first_ms):
+        first_ms = log.uncleanable.retry_at_ms
+    return first_ms if first_ms > now_ms and has_date(first_ms) else None
 
 
-def _changes_ms(log: Log, sections: Sections, expiry_ms: int | None) -> Iterator[int]:
-    """All moments, past ones too, at which the clock may make a log due."""
-    config, closed = log.config, sections.cleanable + sections.uncleanable
-    if log.uncleanable is not None:
-        yield log.uncleanable.retry_at_ms
-    if expiry_ms is not None:
-        yield expiry_ms
-    yield from _closing_ms(log, sections)
-    for segment in sections.uncleanable + sections.active:
-        yield segment.largest_timestamp_ms + config.min_compaction_lag_ms
-    # The active segment makes the log no later before it is closed.
-    for segments in (closed, closed + sections.active):
-        if times := _stamped_times(segments):
-            yield min(times) + config.max_compaction_lag_ms + 1
+def _compactable_ms(
+    log: Log, sections: Sections, closed: Sequence[Segment], active: Sequence[Segment]
+) -> Iterator[int]:
+    """When a dirty section that is closed up to ``active`` is late, and when enough of it may be cleaned; if ever."""
+    decided = closed[: first_undecided(closed, active, log)]
+    if not decided:
+        return
+    lag_ms = log.config.min_compaction_lag_ms
+    if times := _stamped_times(closed):
+        old_enough_ms = decided[0].largest_timestamp_ms + lag_ms if lag_ms > 0 else 0
+        yield max(min(times) + log.config.max_compaction_lag_ms + 1, old_enough_ms)
+    cleanable_bytes, clean_bytes = 0, total_bytes(sections.clean)
+    minimum = log.config.min_cleanable_dirty_ratio
+    for count, segment in enumerate(decided, 1):
+        cleanable_bytes += segment.size_bytes
+        both_bytes = clean_bytes + cleanable_bytes
+        if both_bytes and cleanable_bytes / both_bytes > minimum:
+            yield max(each.largest_timestamp_ms for each in decided[:count]) + lag_ms if lag_ms > 0 else 0
+            return
 
 
 def _closing_ms(log: Log, sections: Sections) -> list[int]:

@@ -77,7 +77,7 @@ def sections_of(log: Log, now_ms: int, active: Sequence[Segment] | None = None) 
         active = tuple(segment for segment in active if segment in in_dirty)
     closed = dirty[: len(dirty) - len(active)]
     young = _first_young(closed, log.config.min_compaction_lag_ms, now_ms)
-    waits = min(young, _first_undecided(closed, active, log))
+    waits = min(young, first_undecided(closed, active, log))
     return Sections(
         clean=log.segments[: bisect_left(log.segments, first_dirty_offset, key=_BASE_OFFSET)],
         cleanable=closed[:waits],
@@ -166,7 +166,7 @@ def _first_young(closed: Sequence[Segment], min_compaction_lag_ms: int, now_ms: 
     return len(closed)
 
 
-def _first_undecided(closed: Sequence[Segment], active: Sequence[Segment], log: Log) -> int:
+def first_undecided(closed: Sequence[Segment], active: Sequence[Segment], log: Log) -> int:
     """Index of the first segment that reaches beyond the last stable offset."""
     if log.last_stable_offset is None:
         return len(closed)

@@ -1,15 +1,18 @@
 """Which logs are due, why, in which order, and when to look again."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keptlog.log import assessment
 from keptlog.log.assessment import Trigger, assess, in_order_of_urgency
 from keptlog.log.config import TopicConfig
 from keptlog.log.record import LARGEST_TIMESTAMP_MS
-from keptlog.log.segment import Log
+from keptlog.log.sections import Sections, sections_of
+from keptlog.log.segment import Log, Segment
 from keptlog.log.uncleanable import Uncleanable
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 from tests.log.test_sections import logs
@@ -196,6 +199,31 @@ def test_a_young_segment_is_looked_at_again_when_its_minimum_lag_has_passed() ->
     assert assess(judged, NOW_MS).due_ms == NOW_MS - 7 + 1000
     assert assess(judged, NOW_MS - 7 + 999).trigger is None
     assert assess(judged, NOW_MS - 7 + 1000).trigger is Trigger.DIRTY_RATIO
+
+
+def test_a_log_that_waits_is_divided_once_however_many_segments_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look judges all logs of a home, and to divide one takes a walk through its segments."""
+    divided: list[int] = []
+
+    def counted(judged: Log, now_ms: int, active: Sequence[Segment] | None) -> Sections:
+        divided.append(now_ms)
+        return sections_of(judged, now_ms, active)
+
+    monkeypatch.setattr(assessment, "sections_of", counted)
+    young = [segment(10 * each, 10 * each + 9, time_ms=NOW_MS + each) for each in range(100)]
+    settings = config(segment_bytes=1, min_compaction_lag_ms=HOUR_MS)
+    assert assess(log(young, settings), NOW_MS).due_ms == NOW_MS + HOUR_MS
+    assert divided == [NOW_MS]
+
+
+def test_as_many_young_segments_are_waited_for_as_the_ratio_needs() -> None:
+    clean, young = segment(0, 9, time_ms=OLD_MS), [segment(10 * each, 10 * each + 9) for each in (1, 2, 3)]
+    in_order = [replace(each, largest_timestamp_ms=NOW_MS + lead) for each, lead in zip(young, (5, 9, 7), strict=True)]
+    settings = config(segment_bytes=1, min_compaction_lag_ms=1000, min_cleanable_dirty_ratio=0.7)
+    judged = log([clean, *in_order, segment(40, 49)], settings, checkpoint=10)
+    assert assess(judged, NOW_MS).due_ms == NOW_MS + 1009
+    undecided = replace(judged, last_stable_offset=25)
+    assert assess(undecided, NOW_MS).due_ms is None
 
 
 @st.composite
