@@ -5,8 +5,10 @@ What is being ingested is left to its run, and no run is asked for while the Spa
 What failed or was cancelled is left alone for a while, topic-partition by topic-partition, so that it neither starts a
 run at every tick nor holds up the rest of its topic.
 
-A stopped topic-partition (``keptlog.log.source``) can't go on by itself. It is asked for all the same, with the same
-pauses: the run that fails is what people are alerted by. Its reason stands in every tick and in its observation too.
+A stopped topic-partition (``keptlog.log.source``) can't go on by itself. Its reason stands in every tick and in its
+observation. It is asked for all the same, with the same pauses: the run that fails is what people are alerted by. One
+that an ingest has stopped at, where there is something to be read, is asked for as all that is behind: once its topic
+is due.
 """
 
 from __future__ import annotations
@@ -145,8 +147,11 @@ def decide(
         left_to_wait += [why_waits] if why_waits else []
         if in_flight.includes_any_of(topic.topic):
             continue
-        due = topic.behind if topic.lag and not why_waits else []
-        for name in [*due, *topic.stopped]:
+        behind = dict.fromkeys(topic.behind)
+        due = behind if topic.lag and not why_waits else {}
+        # What has stopped with nothing that may be read has no lag to wait for.
+        beyond = [name for name in topic.stopped if name not in behind]
+        for name in [*due, *beyond]:
             if why_paused := _why_paused(topic, name, failures, scan.now_ms):
                 paused[str(name)] = why_paused
             else:

@@ -237,6 +237,25 @@ def test_what_is_stopped_is_asked_for_with_longer_and_longer_pauses_and_always_t
     assert len(set(keys)) == len(keys)
 
 
+def test_what_an_ingest_has_stopped_at_is_named_once_and_waits_for_the_threshold(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.broker.produce("users", ("a", "1"), timestamp_ms=2**62)  # which no table can hold
+    here.knows("users", 0, 0, 0, 0)
+    (first,) = here.world.requests(ingest_lag_sensor)
+    assert "which no table can hold" in here.failure(here.run(first))
+    here.world.now_ms += 15 * SECOND_MS
+
+    (again,) = here.world.requests(ingest_lag_sensor)
+
+    assert asked_by(again) == ["users-0"]
+    assert again.tags["keptlog/topic_partitions"] == "users-0"
+    monkeypatch.setenv("KEPTLOG_INGEST_MIN_LAG", "3")
+    monkeypatch.setenv("KEPTLOG_INGEST_MAX_WAIT_MS", str(HOUR_MS))
+    assert "stopped: users-0" in here.skips()
+    assert "users is only 1 behind" in here.skips()
+
+
 def test_a_stopped_topic_partition_neither_holds_up_nor_fails_the_rest_of_its_topic(here: IngestWorld) -> None:
     here.produce("users", ("a", "1"), partition=1)
     here.knows("users", 100, 0, 0, 0)
