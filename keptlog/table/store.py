@@ -39,7 +39,7 @@ from keptlog.table.commits.loading import id_to_delete, load_topic_table, topic_
 from keptlog.table.commits.locations import LocationLook
 from keptlog.table.commits.topics import Topic, TopicCreation, require_partition, snapshot_of, topic_of
 from keptlog.table.io.file_io import metadata_read_once
-from keptlog.table.io.files import READ_ONLY, TableFiles, require_writable
+from keptlog.table.io.files import TableFiles, read_only, require_writable
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.live_files import LiveFiles
 from keptlog.table.metadata.logs import Locations, ObservedTopic
@@ -101,7 +101,7 @@ class LogStore:
     @property
     def read_only(self) -> str | None:
         """Why nothing may be changed here, in one line: the home is a copy, or was moved. Null if all may be."""
-        return self._catalog.properties.get(READ_ONLY)
+        return read_only(self._catalog.properties.items())
 
     def require_writable(self) -> None:
         """Refuse a pass over a home that is a copy, or was moved, with InvalidConfig; each change refuses it too."""

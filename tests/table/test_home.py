@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.purge import Purger
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.home_location import why_elsewhere
+from keptlog.table.io.files import TableFiles, require_writable
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     COMPACTED,
@@ -115,6 +117,34 @@ def test_nothing_is_changed_through_a_home_that_was_moved_until_it_is_back(tmp_p
     append_each(store_at(made), [("k", "3")])
 
     assert [value for _, _, value in values(store_at(made))] == [b"1", b"2", b"3"]
+
+
+def as_in_a_task(files: TableFiles) -> TableFiles:
+    taken: TableFiles = pickle.loads(pickle.dumps(files))  # noqa: S301  # as Spark does
+    return taken
+
+
+def test_who_has_a_moved_home_open_goes_on_once_the_link_is_made_and_refuses_again_without_it(tmp_path: Path) -> None:
+    made, moved = tmp_path / "home", tmp_path / "moved"
+    append_each(create(made), [("k", "1")])
+    made.rename(moved)
+    store = store_at(moved)
+    files = store.files
+    with pytest.raises(InvalidConfig, match=f"was moved from {made}"):
+        Purger(store).purge(now_ms=NOW_MS)
+    with pytest.raises(InvalidConfig, match=f"was moved from {made}"):
+        require_writable(as_in_a_task(files).properties)
+
+    made.symlink_to(moved)
+
+    append_each(store, [("k", "2")])
+    assert len(values(store)) == 2
+    assert store.read_only is None
+    Purger(store).purge(now_ms=NOW_MS)
+    for told in (files, as_in_a_task(files)):
+        require_writable(told.properties)
+    made.unlink()
+    assert f"was moved from {made}" in str(store.read_only)
 
 
 @pytest.mark.parametrize("is_link", [False, True])

@@ -13,6 +13,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -41,7 +42,7 @@ from keptlog.table.catalogs.configuration import FILE_IO, OWN_FILE_IO, catalog_s
 from keptlog.table.catalogs.database_file import FileIdentity, follow_file, identity_of, is_blank
 from keptlog.table.catalogs.embedded import DATABASE, LOCK_WAIT_SECONDS, warehouse_of
 from keptlog.table.catalogs.home_folder import RESTORE, lost_since, require_catalog_not_lost, require_folder
-from keptlog.table.catalogs.home_location import REMEMBER, remembered, why_elsewhere
+from keptlog.table.catalogs.home_location import REMEMBER, remembered, why_elsewhere, why_still_elsewhere
 from keptlog.table.catalogs.loaded import loaded
 from keptlog.table.catalogs.one_at_a_time import is_rest, one_at_a_time
 from keptlog.table.catalogs.sql import PatientSqlCatalog, failures_told
@@ -88,9 +89,10 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
                 "warehouse": warehouse_of(home),
                 FILE_IO: OWN_FILE_IO,
             },
-            **({READ_ONLY: elsewhere} if elsewhere else {}),
         )
         self.properties["uri"] = f"sqlite:///{self._database}?timeout={LOCK_WAIT_SECONDS}"
+        if elsewhere:
+            self.properties[READ_ONLY] = partial(why_still_elsewhere, home, elsewhere)
 
     @override
     def _init_catalog(self) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +80,17 @@ def why_elsewhere(home: Path) -> str | None:
     """
     found = elsewhere(home)
     return str(found) if found else None
+
+
+def why_still_elsewhere(home: Path, known: str) -> str | None:
+    """The same for a home that was opened elsewhere: it may have been moved back since, or its old place made a link.
+
+    ``known`` is what was said then; it holds where the catalog can't be read now.
+    """
+    try:
+        return why_elsewhere(home)
+    except sqlite3.Error:
+        return known
 
 
 def elsewhere(home: Path) -> Elsewhere | None:

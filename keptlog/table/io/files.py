@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -70,7 +70,10 @@ if TYPE_CHECKING:
 
 Properties = tuple[tuple[str, Any], ...]
 READ_ONLY = "keptlog.read-only"
-"""Of a catalog's properties: why no file may be changed through it. Tasks take it along."""
+"""Of a catalog's properties: why no file may be changed through it, or what tells that whenever it is asked.
+
+Tasks take along what is true when they are made.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,10 @@ class TableFiles:
 
     def __getstate__(self) -> dict[str, Any]:
         """What goes to tasks: how storage is reached, and nothing of the catalog, whose address may hold a password."""
-        return self.__dict__ | {"properties": only_for(storage_properties(self.properties), self.needed)}
+        others = tuple(each for each in storage_properties(self.properties) if each[0] != READ_ONLY)
+        why = read_only(self.properties)
+        told = others if why is None else (*others, (READ_ONLY, why))
+        return self.__dict__ | {"properties": only_for(told, self.needed)}
 
     def within(self, paths: Iterable[str]) -> TableFiles:
         """The same files, of which tasks may open only what lies at these paths, or where they lie."""
@@ -382,9 +388,15 @@ def require_writable(properties: Iterable[tuple[str, Any]]) -> None:
     Raises:
         InvalidConfig: with the reason.
     """
-    for name, why in properties:
-        if name == READ_ONLY:
-            raise InvalidConfig(why)
+    why = read_only(properties)
+    if why is not None:
+        raise InvalidConfig(why)
+
+
+def read_only(properties: Iterable[tuple[str, Any]]) -> str | None:
+    """Why no file may be changed through a catalog of these properties; null if all may be."""
+    why: str | Callable[[], str | None] | None = dict(properties).get(READ_ONLY)
+    return why() if callable(why) else why
 
 
 def local_path(path: str) -> str | None:

@@ -33,8 +33,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan
-from keptlog.table.io.files import READ_ONLY
+from keptlog.errors import LogCorrupt, StalePlan
+from keptlog.table.io.files import require_writable
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import (
     Manifests,
@@ -76,8 +76,7 @@ def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table
         LogCorrupt: the storage knows more than the catalog.
         StalePlan: somebody may have committed what this catalog does not know, or is about to.
     """
-    if why := table.catalog.properties.get(READ_ONLY):
-        raise InvalidConfig(why)
+    require_writable(table.catalog.properties.items())
     paths = list(stored)
     alone = f"catalog.drop_table(({NAMESPACE!r}, NAME))"
     forget = f"take the topic out of this catalog and leave the files, as PyIceberg's {alone} does"
