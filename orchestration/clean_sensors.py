@@ -124,8 +124,8 @@ def _leave_tick(tick: Tick, name: str, interval_ms: int) -> None:
 
 
 def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
-    context, broker = tick.context, tick.log_store.broker
     seen = tick.log_store.observer.look(tick.now_ms())
+    context, broker = tick.context, tick.log_store.broker
     for topic, error in seen.unreadable.items():
         context.log.error("%s can't be read: %s", topic, unnamed(topic, error))
     asked = seen.due(trigger) if broker.log_cleaner_enable else []

@@ -3,7 +3,8 @@
 Opening a catalog costs time and connections, and a sensor ticks for ever in one process; so a process opens each home
 once and keeps it, with what its sensors have seen of the logs. A home that can't be opened is tried again by the next
 tick. Where that was waited for, it is by the first tick after half a minute only, and keeps nobody of another home
-waiting: a dozen sensors of a home tick after each other, and so do those of its neighbours. And one whose folder or
+waiting: a dozen sensors of a home tick after each other, and so do those of its neighbours. Runs try at once: each try
+of theirs may be the last. And one whose folder or
 catalog is another one now is opened anew, or the old catalog would be read on through an open connection, whatever was
 put in its place. One whose catalog is away is not: it would be a home that nobody has begun, without topics, and all
 that was known of them would be taken for gone.
@@ -208,8 +209,11 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def observer(self) -> Observer:
-        """What looks at all logs, and remembers them from tick to tick: one in a process."""
-        return self._open().observer
+        """What looks at all logs, and remembers them from tick to tick: one in a process.
+
+        It is for ticks: that the home was waited for in vain is remembered, too.
+        """
+        return self._open(is_tick=True).observer
 
     @property
     def holdings_here(self) -> Holdings:
@@ -242,9 +246,10 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def remembered(self, kind: type[Memory], begin: Callable[[LogStore], Memory], mount: str = "") -> Memory:
         """What this process remembers of these topics; ``begin`` makes it. A home that is opened anew begins anew.
 
-        ``mount`` is the name prefix of who remembers it, where two mounts of the home don't remember the same.
+        ``mount`` is the name prefix of who remembers it, where two mounts of the home don't remember the same. For
+        ticks, as ``observer`` is.
         """
-        opened = self._open()
+        opened = self._open(is_tick=True)
         with self._door().lock:
             memory = opened.memories.get((kind, mount))
             if not isinstance(memory, kind):
@@ -255,19 +260,19 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         with _doors:
             return _opened.setdefault((self.path, tuple(self.topics)), _Door())
 
-    def _open(self) -> _Opened:
+    def _open(self, *, is_tick: bool = False) -> _Opened:
         door = self._door()
         with door.lock:
             place = _Place.of(self.path)
             if door.opened is None or door.opened.place != place:
                 if door.opened and door.opened.place.catalog and not place.catalog:
                     self._require_not_lost()
-                door.opened = self._open_anew(door, place)
+                door.opened = self._open_anew(door, place, is_tick=is_tick)
             return door.opened
 
-    def _open_anew(self, door: _Door, place: _Place) -> _Opened:
+    def _open_anew(self, door: _Door, place: _Place, *, is_tick: bool) -> _Opened:
         began_ms = monotonic_ms()
-        if door.failure and door.failure.holds(place, began_ms):
+        if is_tick and door.failure and door.failure.holds(place, began_ms):
             # Its trace is that of the try: each raise would make it longer.
             raise door.failure.error.with_traceback(None)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from keptlog.dagster.resources import log_store
 from keptlog.dagster.resources.log_store import LogStoreResource, _opened
 from keptlog.errors import StorageUnavailable
 from keptlog.home import Home, open_home
+from tests.orchestration.conftest import World
+from tests.orchestration.shipped import SENSORS
 
 SECONDS_ENOUGH = 60
 REASON = "its catalog does not answer"
@@ -121,3 +124,28 @@ def test_a_home_in_whose_place_another_was_put_is_tried_at_once(tmp_path: Path, 
     away.path.rename(tmp_path / "old")
     away.path.mkdir()
     assert away.observer
+
+
+def test_a_run_tries_at_once_what_ticks_leave_alone(tmp_path: Path, opening: Opening) -> None:
+    away = home(tmp_path / "away")
+    opening.away = {away.path}
+    fails(away)
+    with pytest.raises(StorageUnavailable, match=REASON):
+        _ = away.store
+    assert len(opening.tries) == 2
+    opening.away = set()
+    assert away.store
+    assert away.observer
+    assert len(opening.tries) == 3
+
+
+@pytest.mark.parametrize("name", SENSORS)
+def test_no_sensor_tries_again_what_was_waited_for_in_vain(world: World, opening: Opening, name: str) -> None:
+    world.topic("users")
+    world.reopen()
+    opening.tries.clear()
+    opening.away = {world.path}
+    fails(world.log_store)
+    with suppress(StorageUnavailable):
+        world.tick(SENSORS[name])
+    assert opening.tries == [world.path]
