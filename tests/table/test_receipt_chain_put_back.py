@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 
 import pytest
 
+from keptlog.errors import StorageUnavailable
+from keptlog.table.io.files import TableFiles
 from tests.table.receipt_chains import chain_at, draft, ids, require_sound
 
 
@@ -26,6 +29,37 @@ def test_what_the_chain_has_lost_is_sealed_again_and_told_under_its_true_number(
     number = 3 + len(sealed_since)
     assert (receipt.id, receipt.sequence) == ("draft-erasure", number)
     assert ids(chain_at(home))[number - 1] == "draft-erasure"
+    require_sound(chain_at(home))
+
+
+@pytest.mark.parametrize("times", [1, 2, 30])
+def test_it_is_noticed_too_where_the_storage_did_not_answer_when_it_was_asked_for_the_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    home = tmp_path / "home"
+    long_lived = chain_at(home)
+    long_lived.append([draft(1), draft(2)])
+    shutil.copy(home / "catalog.db", tmp_path / "backup.db")
+    long_lived.append([draft("erasure")])
+    (tmp_path / "backup.db").replace(home / "catalog.db")
+    for each in "abc":
+        chain_at(home).append([draft(each)])
+    read = TableFiles.read_bytes
+    left = [None] * times
+
+    def silent(files: TableFiles, path: str) -> bytes:
+        if "000000004-" in path and left:
+            left.pop()
+            raise TimeoutError("no answer")
+        return read(files, path)
+
+    monkeypatch.setattr(TableFiles, "read_bytes", silent)
+    with contextlib.suppress(StorageUnavailable):
+        long_lived.append([draft("erasure")])
+    left.clear()
+    (receipt,) = long_lived.append([draft("erasure")])
+    assert (receipt.id, receipt.sequence) == ("draft-erasure", 6)
+    assert ids(chain_at(home))[5:] == ["draft-erasure"]
     require_sound(chain_at(home))
 
 

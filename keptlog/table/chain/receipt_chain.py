@@ -131,8 +131,9 @@ class ReceiptChain(SealedReceipts):
         end = ChainEnd.of(table.properties)
         folder = chain_folder(table)
         if self._known is None or self._known.folder != folder or not self._known.went_on_to(end):
-            self._known = ReceiptFiles(self.files, folder)
-            self._known.look(end)
+            anew = ReceiptFiles(self.files, folder)
+            anew.look(end)
+            self._known = anew
         return self._known
 
     def _make_table(self) -> None:

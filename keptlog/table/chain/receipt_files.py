@@ -142,12 +142,21 @@ class ReceiptFiles:
         """Look up to there, and tell whether the chain goes on from here to it; if not, it was put back: list it anew.
 
         One that was put back may be longer by now. Then the receipt behind the end of here names another hash.
+
+        If the storage does not answer, nothing has changed here, and the next call asks for that hash again.
         """
         known = self.end
         if known == end or known.length >= end.length:
             return known == end
-        self.look(end)
-        return not known.length or self._previous_sha256(known.length + 1) == known.sha256
+        before = known, self._by_number.copy(), self._numbers.copy(), self._settled.copy()
+        goes_on = False
+        try:
+            self.look(end)
+            goes_on = not known.length or self._previous_sha256(known.length + 1) == known.sha256
+        finally:
+            if not goes_on:
+                self.end, self._by_number, self._numbers, self._settled = before
+        return goes_on
 
     def look(self, end: ChainEnd) -> None:
         """Take in what the chain has got since the last look; ``end`` is not before that."""
@@ -160,8 +169,9 @@ class ReceiptFiles:
     def _add(self, file: StoredFile, first: int, last: int) -> None:
         name = ReceiptName.of(file.path)
         if name and first <= name.sequence <= last and file.path not in self._by_number.get(name.sequence, ()):
-            self._by_number.setdefault(name.sequence, []).append(file.path)
-            self._numbers.setdefault(name.id, []).append(name.sequence)
+            # New lists: what is put back after a look in vain has those that were there.
+            self._by_number[name.sequence] = [*self._by_number.get(name.sequence, ()), file.path]
+            self._numbers[name.id] = [*self._numbers.get(name.id, ()), name.sequence]
 
     @property
     def missing(self) -> list[int]:
