@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,43 @@ def test_a_deletion_that_was_killed_when_the_register_was_gone_still_names_them(
     assert asked.register_files == []
     assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
     assert ids(asked) == ["r2", "r3"]
+
+
+class KilledAtOnce(Exception):
+    pass
+
+
+def begun_before(world: World, monkeypatch: pytest.MonkeyPatch, killed_in: str) -> None:
+    """A deletion that a keptlog began which did not look for erasures."""
+
+    def killed(*_: Any) -> None:
+        raise KilledAtOnce
+
+    monkeypatch.setattr(Removal, killed_in, killed)
+    with pytest.raises(KilledAtOnce):
+        delete(world)
+    monkeypatch.undo()
+    (journal,) = world.home.rglob("deletion-*.json")
+    stored = json.loads(journal.read_text())
+    del stored["erasures"]
+    journal.write_text(json.dumps(stored))
+
+
+def test_a_deletion_that_an_older_keptlog_began_names_them_while_their_register_is_there(
+    asked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun_before(asked, monkeypatch, "delete")
+    assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
+    assert ids(asked) == ["r2", "r3"]
+
+
+def test_a_deletion_that_an_older_keptlog_began_does_not_tell_of_none_where_the_register_is_gone(
+    asked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun_before(asked, monkeypatch, "look_again")
+    assert asked.register_files == []
+    assert delete(asked).ended is None
+    assert told(asked) == [None]
 
 
 def test_each_is_in_one_receipt_where_a_file_stays_until_the_next_try(

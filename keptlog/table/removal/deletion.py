@@ -64,7 +64,7 @@ from keptlog.table.removal.drafts import (
     seal_drafts,
     write_draft,
 )
-from keptlog.table.removal.ended_erasures import ended_erasures
+from keptlog.table.removal.ended_erasures import ended_erasures, with_erasures
 from keptlog.table.removal.hidden import hidden_below
 from keptlog.table.removal.journal import (
     DELETION,
@@ -274,7 +274,7 @@ class _Emptying:
             return None
         self.deletion.require_own_folder(self.table, listed)
         sizes = {file.path: file.size_bytes for file in listed}
-        removal = Removal(files, location, read_journals(files, location, sizes)[0])
+        removal = Removal(files, location, with_erasures(files, read_journals(files, location, sizes)[0], erasures))
         drafts = drafts_among(location, sizes)
         kept = comparable_forms([self.table.metadata_location, *removal.journals, *drafts])
         # What is hidden is no journal and no draft any more.
@@ -350,7 +350,7 @@ class _Emptying:
 
         done = removal.settle(doomed, leave_receipt)
         self._gone |= {file.path: file for journal in done.values() for file in journal.segments + journal.metadata}
-        for journal in done.values():
+        for journal in filter(_is_deletion, done.values()):
             self._tell_ended(journal.erasures)
         found = drafts_among(removal.location, [*drafts, *listed])
         given_up_at_ms = dict.fromkeys(found, self.deletion.done_ms(self.deletion.now_ms))

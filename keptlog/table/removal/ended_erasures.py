@@ -6,13 +6,15 @@ no trace of it. So it is read before anything goes, and stands in the journal, w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.erasures.erasure import Erasure
 from keptlog.table.io.files import TableFiles
 from keptlog.table.removal.erasure_register import read_erasures
-from keptlog.table.removal.journal import EndedErasure
+from keptlog.table.removal.journal import DELETION, EndedErasure, Journal, write_journal
 from keptlog.table.waiting.reach import OUT_OF_REACH, FailureKind, failure_of
 from keptlog.table.waiting.reaching import one_line
 
@@ -35,6 +37,25 @@ def ended_erasures(files: TableFiles, table: Table) -> tuple[tuple[EndedErasure,
             raise
         return None, one_line(error)
     return tuple(map(_ended, (each for each in remembered if each.is_open))), ""
+
+
+def with_erasures(
+    files: TableFiles, journals: Mapping[str, Journal], erasures: tuple[EndedErasure, ...] | None
+) -> dict[str, Journal]:
+    """The journals, those of a deletion with what ends with it where they don't know; call it before anything goes.
+
+    An older keptlog began the deletion, and did not look. What is found is written down, so that it outlives a kill.
+    """
+    unknown = sorted(
+        path for path, journal in journals.items() if journal.kind == DELETION and journal.erasures is None
+    )
+    if erasures is None or not unknown:
+        return dict(journals)
+    told = {unknown[0]: erasures} | dict.fromkeys(unknown[1:], ())
+    found = {path: replace(journals[path], erasures=each) for path, each in told.items()}
+    for path, journal in found.items():
+        write_journal(files, path, journal)
+    return {**journals, **found}
 
 
 def _ended(erasure: Erasure) -> EndedErasure:

@@ -77,8 +77,11 @@ class Journal:
     kind: str = EXPIRY
     not_looked_at: tuple[str, ...] = ()
     """What could not be read when it was made, a line each: files that only that names are not among these."""
-    erasures: tuple[EndedErasure, ...] | None = ()
-    """Of a topic's deletion: what ends with it, in the first of its journals; null if that can't be read."""
+    erasures: tuple[EndedErasure, ...] | None = None
+    """Of a topic's deletion: what ends with it, in the first of its journals, and none in others; null if nobody knows.
+
+    That is so where it could not be read, and where an older keptlog wrote the journal, which did not look.
+    """
 
     @property
     def paths(self) -> list[str]:
