@@ -134,6 +134,27 @@ def test_a_deletion_that_an_older_keptlog_began_does_not_tell_of_none_where_the_
     assert told(asked) == [None]
 
 
+def test_a_second_receipt_does_not_deny_those_that_the_first_names_which_waits_for_its_seal(
+    asked: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def killed(*_: Any) -> None:
+        raise KilledAtOnce
+
+    monkeypatch.setattr("keptlog.table.removal.deletion.seal_drafts", killed)
+    with pytest.raises(KilledAtOnce):
+        delete(asked)
+    monkeypatch.undo()
+    (metadata,) = asked.home.rglob("keptlog/users/metadata")
+    data = metadata.parent / "data"
+    data.mkdir(exist_ok=True)
+    (data / "staged-late.parquet").write_bytes(b"PAR1")
+    assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
+    assert len([each for each in chain_at(asked.home).receipts() if each.kind == "topic-delete"]) == 2
+    assert None not in told(asked)
+    assert ids(asked) == ["r2", "r3"]
+    assert "no receipt tells" not in caplog.text
+
+
 def test_each_is_in_one_receipt_where_a_file_stays_until_the_next_try(
     asked: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

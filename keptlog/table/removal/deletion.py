@@ -64,7 +64,7 @@ from keptlog.table.removal.drafts import (
     seal_drafts,
     write_draft,
 )
-from keptlog.table.removal.ended_erasures import ended_erasures, with_erasures
+from keptlog.table.removal.ended_erasures import ended_erasures, told_in_drafts, with_erasures
 from keptlog.table.removal.hidden import hidden_below
 from keptlog.table.removal.journal import (
     DELETION,
@@ -291,14 +291,17 @@ class _Emptying:
         if any(file.path not in sizes for file in files.list(journal_folder(location))):
             # Another call has begun in between, and may have deleted what was not listed any more.
             return self._planned()
+        before = told_in_drafts(files, drafts, str(self.table.metadata.table_uuid))
+        self._tell_ended(before or ())
         if new or self._is_empty(removal, drafts):
             snapshots = sorted(each.snapshot_id for each in self.table.metadata.snapshots)
             named = NamedFiles(files).of(new, references.ranges)
             path = self._path_of_journal(new)
             # An earlier journal says it, and may have deleted manifests.
             is_first = not (self._receipts or any(map(_is_deletion, removal.journals.values())))
-            first = (unread, erasures) if is_first else ((), ())
-            if is_first and why_untold:
+            is_told = not is_first or before is not None
+            first = (unread if is_first else (), () if is_told else erasures)
+            if not is_told and why_untold:
                 _logger.warning(
                     "topic %s: no receipt tells which erasures end with it: %s", self.deletion.name, why_untold
                 )

@@ -6,13 +6,17 @@ no trace of it. So it is read before anything goes, and stands in the journal, w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.erasures.erasure import Erasure
 from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.stored_json import from_json
+from keptlog.table.removal.drafts import read_draft
 from keptlog.table.removal.erasure_register import read_erasures
 from keptlog.table.removal.journal import DELETION, EndedErasure, Journal, write_journal
 from keptlog.table.waiting.reach import OUT_OF_REACH, FailureKind, failure_of
@@ -56,6 +60,19 @@ def with_erasures(
     for path, journal in found.items():
         write_journal(files, path, journal)
     return {**journals, **found}
+
+
+def told_in_drafts(files: TableFiles, paths: Iterable[str], table_id: str) -> tuple[EndedErasure, ...] | None:
+    """What receipts that wait for their seal tell of it, those of this table's deletion; null if none does."""
+    found: dict[EndedErasure, None] | None = None
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError, LogCorrupt):
+            draft = read_draft(files, path)
+            told = draft.content.get("erasures") if draft.kind == DELETION else None
+            if told is not None and draft.content.get("table_uuid") == table_id:
+                each = from_json(tuple[EndedErasure, ...], json.dumps(told), path, "receipt", "delete the topic again")
+                found = (found or {}) | dict.fromkeys(each)
+    return None if found is None else tuple(found)
 
 
 def _ended(erasure: Erasure) -> EndedErasure:
