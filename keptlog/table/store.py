@@ -195,7 +195,7 @@ class LogStore:
                 stored = looked_at(lambda: loaded.pop() if loaded else self.load_table(topic), self._table_look.at)
             if self._cache:
                 self._cache.put(stored)
-        return observed_with_holds(self.files, stored, stored.observed(self.broker_settings))
+        return observed_with_holds(self.files, stored, stored.observed(self.broker_settings), self.load_table)
 
     def require_own(self, topic: str) -> None:
         """Refuse with LogCorrupt a topic whose snapshot somebody else has moved away from its state."""

@@ -275,7 +275,7 @@ class UnopenedStore:
         from keptlog.table.reading.readers import observed_with_holds
 
         # Where readers have come to stands in files that no commit moves.
-        return observed_with_holds(self.files, stored, observed)
+        return observed_with_holds(self.files, stored, observed, self.load_table)
 
     def _bare(self, topic: str, location: str | None) -> BareTable | None:
         from keptlog.table.reading.bare import bare_table

@@ -117,7 +117,7 @@ class PatientRestCatalog(RestCatalog):
     """PyIceberg's, with these differences."""
 
     def __init__(self, name: str, **properties: str) -> None:
-        self.vended: Vended = {}
+        self.vended = Vended()
         super().__init__(name, **properties)
 
     def _create_session(self) -> Session:

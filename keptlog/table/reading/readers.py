@@ -36,6 +36,7 @@ from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.table.io.files import TableFiles
+from keptlog.table.io.vending import with_credentials
 from keptlog.table.metadata.logs import ObservedTopic, StoredTopic, has_readers, table_location
 from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.metadata.prefixes import READER_PREFIX
@@ -325,8 +326,7 @@ def with_holds(
         LogCorrupt: a registration, or the summary of erasures, is none.
         StorageUnavailable: positions can't be read.
     """
-    is_needed = has_readers(properties) and any(segment.stamped_count for log in logs for segment in log.segments)
-    if not is_needed:
+    if not _are_held(logs, properties):
         return list(logs)
     topic = logs[0].topic_partition.topic
     readers = registrations(topic, properties)
@@ -345,10 +345,26 @@ def with_holds(
     return [replace(log, holds=holds_of(log)) for log in logs]
 
 
-def observed_with_holds(files: TableFiles, stored: StoredTopic, observed: ObservedTopic) -> ObservedTopic:
-    """The same topic, its logs with what its readers hold; raises as ``with_holds``."""
+def _are_held(logs: Sequence[Log], properties: Mapping[str, str]) -> bool:
+    return has_readers(properties) and any(segment.stamped_count for log in logs for segment in log.segments)
+
+
+def observed_with_holds(
+    files: TableFiles, stored: StoredTopic, observed: ObservedTopic, load: Callable[[str], object]
+) -> ObservedTopic:
+    """The same topic, its logs with what its readers hold; raises as ``with_holds``.
+
+    It may be known without its table. That is ``load``-ed where only then the catalog says how positions are opened.
+    """
+    if not _are_held(observed.logs, stored.properties):
+        return observed
     interval_ms = observed.holdings.terms.purge_interval_ms
-    logs = with_holds(files, observed.logs, stored.properties, stored.location, interval_ms)
+
+    def look() -> list[Log]:
+        return with_holds(files, observed.logs, stored.properties, stored.location, interval_ms)
+
+    location = table_location(stored.location)
+    logs = with_credentials(files.properties, location, lambda: load(stored.topic), look)
     return replace(observed, logs=tuple(logs))
 
 
