@@ -90,3 +90,23 @@ def test_a_tag_that_cannot_be_read_holds_something_uncounted_and_costs_nothing_e
     assert len(observed.logs) == 1
     [held] = [each for each in observed.holdings.held if each.kind is HolderKind.TAG]
     assert (held.name, held.files) == ("audit", None)
+
+
+def test_what_was_committed_since_is_read_with_the_access_of_the_table_that_was_just_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    tag(tmp_path, 0, "audit")
+    append_each(store, [("a", "2")])
+    files, before = SupersededFiles(), store.load_table(TOPIC)
+    files.of(before)
+
+    def is_over(location: str) -> InputFile:
+        raise PermissionError(f"{location}: the credentials have expired")
+
+    monkeypatch.setattr(before.io, "new_input", is_over)
+    clean(store)
+    after = store.load_table(TOPIC)
+    assert after.io is not before.io
+    assert files.of(after) == SupersededFiles().of(after)

@@ -77,25 +77,37 @@ class _Content:
     equality_bytes: Mapping[str, int]
 
 
+@dataclass(slots=True)
+class ManifestMemory:
+    """What was read of a topic's manifest lists and manifests, by path, and nothing of how: that is good for a while.
+
+    A table that is loaded again may come with other credentials (``keptlog.table.io.vending``).
+    """
+
+    lists: dict[str, list[ManifestFile]] = field(default_factory=dict)
+    content: dict[str, _Content] = field(default_factory=dict)
+
+
 class Manifests:
     """Reads a topic's manifest lists and manifests, each once: they never change.
+
+    ``io`` is that of the table as it was just loaded. Who lives longer than that keeps the ``memory`` alone.
 
     All raise LogCorrupt, naming the file, if it is gone or damaged; what a storage raises that can't be
     reached goes through.
     """
 
-    def __init__(self, topic: str, io: FileIO) -> None:
+    def __init__(self, topic: str, io: FileIO, memory: ManifestMemory | None = None) -> None:
         self._topic = topic
         self._io = io
-        self._lists: dict[str, list[ManifestFile]] = {}
-        self._content: dict[str, _Content] = {}
+        self._memory = ManifestMemory() if memory is None else memory
 
     def of(self, snapshot: Snapshot) -> list[ManifestFile]:
         """The manifests of a snapshot."""
         path = snapshot.manifest_list
-        if path not in self._lists:
-            self._lists[path] = self._read("manifest list", path, lambda: list(snapshot.manifests(self._io)))
-        return self._lists[path]
+        if path not in self._memory.lists:
+            self._memory.lists[path] = self._read("manifest list", path, lambda: list(snapshot.manifests(self._io)))
+        return self._memory.lists[path]
 
     def files_in(self, manifest: ManifestFile) -> References:
         """The live files of a manifest, and the manifest itself."""
@@ -112,15 +124,16 @@ class Manifests:
     def forget_all_but(self, snapshots: Iterable[Snapshot]) -> None:
         """Keep in memory only what was read of these."""
         paths = {snapshot.manifest_list for snapshot in snapshots}
-        self._lists = {path: manifests for path, manifests in self._lists.items() if path in paths}
-        shown = {manifest.manifest_path for manifests in self._lists.values() for manifest in manifests}
-        self._content = {path: content for path, content in self._content.items() if path in shown}
+        lists = {path: manifests for path, manifests in self._memory.lists.items() if path in paths}
+        shown = {manifest.manifest_path for manifests in lists.values() for manifest in manifests}
+        content = {path: content for path, content in self._memory.content.items() if path in shown}
+        self._memory.lists, self._memory.content = lists, content
 
     def _content_of(self, manifest: ManifestFile) -> _Content:
         path = manifest.manifest_path
-        if path not in self._content:
-            self._content[path] = self._read("manifest", path, lambda: _content_of(manifest, self._io))
-        return self._content[path]
+        if path not in self._memory.content:
+            self._memory.content[path] = self._read("manifest", path, lambda: _content_of(manifest, self._io))
+        return self._memory.content[path]
 
     def _read(self, what: str, path: str, read: Callable[[], _Read]) -> _Read:
         try:

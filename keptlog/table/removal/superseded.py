@@ -24,7 +24,14 @@ from keptlog.errors import LogCorrupt
 from keptlog.log.holder import Held, HolderKind
 from keptlog.log.segment_path import partition_in
 from keptlog.table.metadata.lineage import summary_of
-from keptlog.table.metadata.references import Manifests, References, comparable, comparable_forms, live_references
+from keptlog.table.metadata.references import (
+    ManifestMemory,
+    Manifests,
+    References,
+    comparable,
+    comparable_forms,
+    live_references,
+)
 from keptlog.table.removal.expiry import replaced_at_ms
 
 if TYPE_CHECKING:
@@ -43,7 +50,7 @@ class SupersededFiles:
     """Tells what tables say of bytes that are not live; remembers the manifests of those that have tags or branches."""
 
     def __init__(self) -> None:
-        self._manifests: dict[str, Manifests] = {}
+        self._read: dict[str, ManifestMemory] = {}
 
     def of(self, table: Table) -> tuple[Held, ...]:
         """What commits have removed and what tags and branches keep, those of one moment together.
@@ -53,9 +60,9 @@ class SupersededFiles:
         """
         topic = table.name()[-1]
         if not _named(table):
-            self._manifests.pop(topic, None)
+            self._read.pop(topic, None)
             return _removed_by_commits(table)
-        manifests = self._manifests.setdefault(topic, Manifests(topic, table.io))
+        manifests = Manifests(topic, table.io, self._read.setdefault(topic, ManifestMemory()))
         held = tuple(_shown_by_any(table, manifests))
         manifests.forget_all_but(table.metadata.snapshots)
         return held
