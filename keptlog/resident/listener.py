@@ -1,7 +1,8 @@
 """The resident: waits for clients, forks for each, and does nothing else.
 
 So it has one thread, no connection and no open file, and nothing that a fork must not take along. Where a library has
-started a thread all the same, it forks nothing, and its clients do their commands themselves.
+started a thread all the same, it forks nothing, and its clients do their commands themselves. So does a client for whom
+the machine has no process left, or no memory: that passes, and costs nobody else.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from keptlog.resident.place import as_short
 
 _ALL_BUT_ITS_USERS = 0o177
 _WAITING = 64
+_PAUSE_SECONDS = 0.1
 _HANDLED = (signal.SIGCHLD, signal.SIGTERM)
 """Signals of its own, which a fork is not to take for its own."""
 
@@ -90,8 +92,10 @@ def _serve(listening: socket.socket, own_likeness: object, run: Callable[[], obj
             return
         _kill_left(clients, events)
         if listening.fileno() in events:
-            client, _ = listening.accept()
-            pid = os.fork() if thread_count() == 1 else None
+            client = _accepted(listening)
+            if client is None:
+                continue
+            pid = _forked() if thread_count() == 1 else None
             if pid == 0:
                 try:
                     for each in (listening, *clients.values()):
@@ -104,6 +108,23 @@ def _serve(listening: socket.socket, own_likeness: object, run: Callable[[], obj
                 clients[pid] = client
             else:
                 client.close()
+
+
+def _accepted(listening: socket.socket) -> socket.socket | None:
+    """The next client; null if it is gone already, or this process has no room for it, which may pass."""
+    try:
+        return listening.accept()[0]
+    except OSError:
+        select.select((), (), (), _PAUSE_SECONDS)  # it still waits, and would be told of again at once
+        return None
+
+
+def _forked() -> int | None:
+    """A fork, as ``os.fork`` tells it; null if there is no room for one more process."""
+    try:
+        return os.fork()
+    except OSError:
+        return None
 
 
 def _next(listening: socket.socket, keeper: int, clients: Mapping[int, socket.socket]) -> dict[int, int]:

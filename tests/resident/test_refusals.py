@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from keptlog import resident as package
-from keptlog.resident.place import socket_beside
+from keptlog.resident.place import as_short, socket_beside
 from tests.resident.conftest import REFUSED, Resident, client, running
 
 
@@ -132,3 +133,42 @@ def test_a_client_imports_next_to_nothing() -> None:
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "click" not in done.stdout
+
+
+_SHORT_OF_EVERYTHING = """
+import errno, os, socket, sys
+from keptlog.resident import listener
+fork, accept, failures = os.fork, socket.socket.accept, {"fork": 1, "accept": 1}
+def failing(name, call):
+    def called(*args):
+        if failures[name]:
+            failures[name] -= 1
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return call(*args)
+    return called
+os.fork, socket.socket.accept = failing("fork", fork), failing("accept", accept)
+listener.serve(sys.argv[1], ["nobody is like it"], lambda: 0, 0)
+"""
+"""A resident for which the machine has at first no file for its client, and then no process."""
+
+
+def test_a_machine_that_is_full_for_a_moment_costs_one_client_a_resident_and_nobody_else(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with subprocess.Popen([sys.executable, "-c", _SHORT_OF_EVERYTHING, path], stdin=subprocess.PIPE) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not path.is_socket():
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert [first_word(path) for _ in range(3)] == [b"", b"here", b"here"]
+            assert process.poll() is None
+        finally:
+            process.kill()
+
+
+def first_word(path: Path) -> bytes:
+    """What a resident says to who asks for something; nothing if it does nothing for him."""
+    with socket.socket(socket.AF_UNIX) as asking, as_short(str(path)) as short:
+        asking.settimeout(60)
+        asking.connect(short)
+        return asking.recv(4)
