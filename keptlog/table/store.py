@@ -41,7 +41,6 @@ from keptlog.table.commits.topics import Topic, TopicCreation, require_partition
 from keptlog.table.io.file_io import metadata_read_once
 from keptlog.table.io.files import TableFiles, read_only, require_writable
 from keptlog.table.metadata.lineage import require_own
-from keptlog.table.metadata.live_files import LiveFiles
 from keptlog.table.metadata.logs import Locations, ObservedTopic
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.state import read_source
@@ -57,7 +56,7 @@ from keptlog.table.reading.readers import observed_with_holds, with_holds
 from keptlog.table.removal.deletion import Deletion, being_deleted
 from keptlog.table.removal.drafts import Seal
 from keptlog.table.removal.topic_deletion import TopicDeletion
-from keptlog.table.table_look import TableLook
+from keptlog.table.topic_memory import TopicMemory
 from keptlog.table.waiting.reaching import reaching
 from keptlog.table.waiting.side_by_side import Patience
 
@@ -84,12 +83,11 @@ class LogStore:
         self.broker_settings = broker_settings
         self._new_id = new_id
         self._sleep = sleep
-        self._live_files = LiveFiles()
-        self._table_look = TableLook()
+        self._memory = TopicMemory()
         self._cache = cache
         self._locations = LocationLook(catalog)
         self.seal: Seal | None = None  # takes receipts into their chain
-        self.forgets: list[Callable[[str], None]] = [cache.forget] if cache else []  # what forgets a deleted topic
+        self.forgets: list[Callable[[str], None]] = [self._memory.forget, *([cache.forget] if cache else [])]
         self.clock_guard = ClockGuard(broker_settings, self.load_table, self.metadata_locations)
         self.done_ms = self.clock_guard.done_ms
 
@@ -170,7 +168,7 @@ class LogStore:
 
         def look(table: Table) -> list[Log]:
             require_own(table)
-            logs = self._live_files.logs(table, topic_of(table, self.broker_settings).config)
+            logs = self._memory.live_files.logs(table, topic_of(table, self.broker_settings).config)
             interval_ms = purge_interval_ms(self.broker_settings)
             return with_holds(self.files, logs, table.properties, table.metadata_location, interval_ms)
 
@@ -192,7 +190,9 @@ class LogStore:
         stored = self._cache.get(topic, location) if self._cache else None
         if stored is None:
             with reaching(f"topic {topic} can't be read"):
-                stored = looked_at(lambda: loaded.pop() if loaded else self.load_table(topic), self._table_look.at)
+                stored = looked_at(
+                    lambda: loaded.pop() if loaded else self.load_table(topic), self._memory.table_look.at
+                )
             if self._cache:
                 self._cache.put(stored)
         return observed_with_holds(self.files, stored, stored.observed(self.broker_settings), self.load_table)
@@ -208,7 +208,7 @@ class LogStore:
     def metadata_locations(self, patience: Patience | None = None) -> Locations:
         """Topic to the location of its current metadata, which every commit moves; empty where it can't be had."""
         with reaching("topics can't be listed"):
-            return self._locations.now(patience)
+            return self._memory.forgetting_gone(self._locations.now(patience))
 
     def append(self, topic: str, records: Iterable[NewRecord], run_id: str | None, now_ms: int) -> AppendResult:
         """Append a batch atomically; a ``run_id`` that was appended before is not appended again.
@@ -271,7 +271,7 @@ class LogStore:
         """
         self.clock_guard.require_plausible(topic, (outcome.step.now_ms for outcome in rewritten))
         swap = Swap(topic, rewritten, run_id, last_passes or {})
-        swap.commit(self.committer, self.files, self._live_files, self.broker_settings)
+        swap.commit(self.committer, self.files, self._memory.live_files, self.broker_settings)
 
     def retain(self, topic: str, steps: Sequence[Retain], run_id: str) -> None:
         """Carry out what retention has planned for the logs of a topic, in one commit.
@@ -282,7 +282,7 @@ class LogStore:
         """
         self.clock_guard.require_plausible(topic, (step.now_ms for step in steps))
         with reaching(f"topic {topic} can't be read"):
-            SegmentRemoval(topic, steps, run_id).commit(self.committer, self._live_files, self.broker_settings)
+            SegmentRemoval(topic, steps, run_id).commit(self.committer, self._memory.live_files, self.broker_settings)
 
     def delete_records(
         self, topic_partition: TopicPartition, before_offset: int, run_id: str | None, topic_id: str | None = None
@@ -300,7 +300,7 @@ class LogStore:
         name = self._new_id() if run_id is None else run_id
         with reaching(f"topic {topic_partition.topic} can't be read"):
             deletion = DeleteRecords(topic_partition, before_offset, name, is_new_run=run_id is None, topic_id=topic_id)
-            return deletion.commit(self.committer, self._live_files, self.broker_settings)
+            return deletion.commit(self.committer, self._memory.live_files, self.broker_settings)
 
     def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
         """The error of the first of these files that is live in the topic now, and not in storage; null if none is."""
@@ -336,7 +336,7 @@ class LogStore:
             self._repair(plan.topic, is_adoption=plan.is_adoption).commit(self.committer, plan, run_id)
 
     def _repair(self, topic: str, *, is_adoption: bool) -> Repair:
-        return Repair(topic, is_adoption, self.files, self._live_files, self.broker_settings)
+        return Repair(topic, is_adoption, self.files, self._memory.live_files, self.broker_settings)
 
     def read(
         self,
@@ -369,7 +369,7 @@ class LogStore:
             if own:
                 require_own(table)
             require_partition(described := topic_of(table, self.broker_settings), partition)
-            logs = self._live_files.logs(table, described.config, snapshot_of(table, snapshot_id))
+            logs = self._memory.live_files.logs(table, described.config, snapshot_of(table, snapshot_id))
             return logs, snapshot_id or table.metadata.current_snapshot_id
 
         with reaching(f"topic {topic} can't be read"):

@@ -22,6 +22,15 @@ class TableLook:
     live_segments: LiveSegments = field(default_factory=LiveSegments)
     superseded_files: SupersededFiles = field(default_factory=SupersededFiles)
 
+    def topics(self) -> set[str]:
+        """Those of which something is remembered."""
+        return self.live_segments.topics() | self.superseded_files.topics()
+
+    def forget(self, topic: str) -> None:
+        """Remember nothing of a topic."""
+        self.live_segments.forget(topic)
+        self.superseded_files.forget(topic)
+
     def at(self, table: Table) -> StoredTopic:
         """What a table says as it is now.
 

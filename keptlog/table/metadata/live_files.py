@@ -40,6 +40,14 @@ class LiveFiles:
             files_of_partition.sort(key=lambda file: file.segment.base_offset)
         return dict(by_partition)
 
+    def topics(self) -> set[str]:
+        """Those of which something is remembered."""
+        return self._manifests.topics()
+
+    def forget(self, topic: str) -> None:
+        """Remember nothing of a topic."""
+        self._manifests.forget(topic)
+
     def logs(self, table: Table, config: TopicConfig, snapshot: Snapshot | None = None) -> list[Log]:
         """The logs of a topic, one for each partition, in a snapshot (default: the current one).
 

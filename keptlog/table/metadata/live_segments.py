@@ -57,6 +57,14 @@ class LiveManifests(Generic[Kept]):
             self._parsed[topic] = parsed
         return parsed.values()
 
+    def topics(self) -> set[str]:
+        """Those of which something is remembered."""
+        return set(self._parsed)
+
+    def forget(self, topic: str) -> None:
+        """Remember nothing of a topic."""
+        self._parsed.pop(topic, None)
+
     def paths_of(self, topic: str) -> tuple[str, ...]:
         """The manifests of the newest snapshot of a topic that was read."""
         return tuple(self._parsed.get(topic, ()))
@@ -82,6 +90,14 @@ class LiveSegments:
             partition: tuple(sorted(segments, key=lambda segment: segment.base_offset))
             for partition, segments in by_partition.items()
         }
+
+    def topics(self) -> set[str]:
+        """Those of which something is remembered."""
+        return self._manifests.topics()
+
+    def forget(self, topic: str) -> None:
+        """Remember nothing of a topic."""
+        self._manifests.forget(topic)
 
     def manifests_of(self, topic: str) -> tuple[str, ...]:
         """Paths of the manifests that the segments of a topic were read from."""

@@ -67,6 +67,14 @@ class SupersededFiles:
         manifests.forget_all_but(table.metadata.snapshots)
         return held
 
+    def topics(self) -> set[str]:
+        """Those of which something is remembered."""
+        return set(self._read)
+
+    def forget(self, topic: str) -> None:
+        """Remember nothing of a topic."""
+        self._read.pop(topic, None)
+
 
 @dataclass
 class _Shown:
