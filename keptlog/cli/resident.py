@@ -10,8 +10,8 @@ import os
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -33,10 +33,28 @@ _NO_THREADS = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_
 
 
 @contextmanager
-def resident_beside(address_file: Path) -> Iterator[None]:
-    """A resident for those who find their Spark by this file, until the block ends."""
-    with resident_at(socket_beside(str(address_file.absolute()))):
-        yield
+def resident_beside(address_file: Path) -> Iterator[Callable[[], int | None]]:
+    """A resident for those who find their Spark by this file, until the block ends.
+
+    What it gives starts another one if that was killed, and says by which exit code it was. One that ended by itself
+    has said why, and would end again.
+    """
+    path = socket_beside(str(address_file.absolute()))
+    with ExitStack() as beside:
+        process = beside.enter_context(resident_at(path))
+
+        def revived() -> int | None:
+            nonlocal process
+            ended = process.poll()
+            if ended is None or ended >= 0:
+                return None
+            beside.close()
+            with suppress(OSError):  # the machine has no room for one now: at the next look then
+                process = beside.enter_context(resident_at(path))
+                return ended
+            return None
+
+        yield revived
 
 
 @contextmanager

@@ -7,8 +7,10 @@ import multiprocessing
 import os
 import secrets
 import signal
+import subprocess
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,6 +25,8 @@ from keptlog.spark.connect import CONNECT_PORT, place_of
 from keptlog.whole_file import replace_file
 
 _OWNER_ALONE = 0o600
+_LOOK_SECONDS = 30
+"""How often the resident is looked at: starting one takes seconds."""
 
 
 @click.command(short_help="Keep a Spark warm for the other commands and for Dagster.")
@@ -73,12 +77,13 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
     if not token:
         raise InvalidConfig(f"{TOKEN} is empty, so that anybody could run code here: give it a long text, or unset it")
     remote = remote_of(port, str(session_id or uuid.uuid4()))
+    revived: Callable[[], int | None] | None = None
     with ExitStack() as beside:
         if address_file:
             address_file.parent.mkdir(parents=True, exist_ok=True)
             place_for(address_file)
             # It takes its time for imports while Spark takes its own: who reads the file finds both.
-            beside.enter_context(resident_beside(address_file))
+            revived = beside.enter_context(resident_beside(address_file))
         for starts in itertools.count(1):
             with connect_server(port, token, time.sleep, settings) as process:
                 _warm(remote)
@@ -90,8 +95,18 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
                 elif starts == 1:
                     click.echo(f"export KEPTLOG_SPARK_MASTER='{remote}'")
                     click.echo(f"export {TOKEN}='{token}'")
-                ended = process.wait()
+                ended = _end_of(process, revived)
             click.echo(f"keptlog: Spark's Connect server ended with {ended}; it is started again", err=True)
+
+
+def _end_of(spark: subprocess.Popen[bytes], revived: Callable[[], int | None] | None) -> int:
+    """Wait until Spark ends, by which code; a resident that is killed meanwhile gets a successor."""
+    while True:
+        try:
+            return spark.wait(_LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            if revived and (killed := revived()):
+                click.echo(f"keptlog: the resident ended with {killed}; it is started again", err=True)
 
 
 def _warm(remote: str) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.cli.resident import resident_beside
 from keptlog.resident.place import socket_beside
-from tests.processes import Started, left
+from tests.processes import Started, descendants, left
 from tests.resident.conftest import REFUSED, Resident, client, running
 
 _STOPPED_EARLY = """
@@ -176,6 +177,22 @@ def test_a_killed_resident_leaves_its_commands_and_a_socket_that_costs_nothing(
         again = subprocess.run(client("read", "users"), cwd=home, env=environment, capture_output=True, check=False)
         assert again.returncode == 0
         assert next_one.pid != own_resident.pid
+
+
+def test_who_keeps_a_resident_starts_another_one_where_it_was_killed(tmp_path: Path) -> None:
+    before = descendants(os.getpid())
+    with resident_beside(tmp_path / "address") as revived:
+        assert revived() is None
+        [first] = descendants(os.getpid()) - before
+        os.kill(first.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while (ended := revived()) is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert ended == -signal.SIGKILL
+        [second] = descendants(os.getpid()) - before
+        assert second != first
+        assert revived() is None
 
 
 def test_a_resident_that_ends_takes_its_socket_along_and_lets_commands_finish(tmp_path: Path, home: Path) -> None:
