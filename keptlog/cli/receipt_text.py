@@ -151,7 +151,10 @@ def _erasure(content: Mapping[str, Any]) -> Iterator[str]:
     fingerprint = content.get("secret_fingerprint")
     yield from _some([_bound(each, fingerprint) for each in _objects(content.get("offsets"))], "  ")
     files = _objects(content.get("searched_files"))
-    yield f"  searched  {_amount(files)}: none has a record of these keys that was to go"
+    if content.get("key_hashes") == []:
+        yield f"  searched  {_amount(files)} FOR NO KEY: the erasure was made for none, so this proves nothing"
+    else:
+        yield f"  searched  {_amount(files)}: none has a record of these keys that was to go"
     yield from _some([_file(each) for each in files])
 
 

@@ -86,6 +86,15 @@ def test_a_receipt_reads_well(deleted: World) -> None:
     assert "reason: ticket 4711" in text
 
 
+def test_a_receipt_of_no_key_is_told_as_no_proof(deleted: World) -> None:
+    """An older keptlog has sealed such ones."""
+    deleted.verified()
+    [receipt] = deleted.receipts
+    text = "\n".join(lines_of(replace(receipt, content={**receipt.content, "key_hashes": []}), is_checked=True))
+    assert "FOR NO KEY: the erasure was made for none, so this proves nothing" in text
+    assert "none has a record" not in text
+
+
 def test_a_hash_that_its_text_names_can_be_asked_for_anew(world: World) -> None:
     world.create()
     world.ingest({0: (KEY, VALUE)}, 1)

@@ -35,6 +35,7 @@ from keptlog.passes.erasures.erasure_request import (
     ErasureRow,
     TopicProposal,
     refuse_unknown_ids,
+    require_keys,
 )
 from keptlog.passes.erasures.key_text import names_hashed_key, names_key, quotes
 from keptlog.passes.names import require_topics
@@ -197,8 +198,7 @@ class Eraser:
 
     def _require_sound(self, request: ErasureRequest, hasher: KeyHasher) -> None:
         valid_run_id(request.id)
-        if not request.keys and not request.key_hashes:
-            raise InvalidConfig("there is no key to erase: give one")
+        require_keys(request)
         if not request.topics:
             raise InvalidConfig("there is no topic to erase from: name one")
         require_own_hashes(hasher, request.told_hashes)

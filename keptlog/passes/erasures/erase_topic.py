@@ -46,7 +46,7 @@ from keptlog.log.search import SearchedFile
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.strategy import StrategyKind
 from keptlog.log.words.iso_time import iso_time
-from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal
+from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal, require_keys
 from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.changes.erasures import RegisterChange, Require
@@ -121,9 +121,11 @@ class TopicErasure:
         """Ask for it, in one commit; the same again gives what is known of it.
 
         Raises:
+            InvalidConfig: it is of no key; nothing was asked for.
             StalePlan: others kept appending first; nothing landed.
             KeptlogError: the topic can't be read, or the commit did not land.
         """
+        require_keys(self.request)
         erasure = Erasure(
             id=self.request.id,
             way=proposal.way.value,

@@ -111,7 +111,8 @@ class Verification:
         for row in rows:
             require_secret(self.hasher, row.erasure.fingerprint, f"topic {self.topic}: request {row.id}")
         now = self._as_now(rows)
-        searched = [row for row in now if row.erasure.state is ErasureState.DELETED]
+        # Of no key nothing is ever found, and that would be a proof of nothing.
+        searched = [row for row in now if row.erasure.state is ErasureState.DELETED and row.erasure.key_hashes]
         done = {row.id: row for row in self._searched(searched, run_id)} if searched else {}
         return [done.get(row.id, row) for row in now]
 

@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay
 from keptlog.log.erasures.erasure_deadline import Hindrance
-from keptlog.log.given.given import text, whole_number
+from keptlog.log.given.given import byte_strings, text, texts, whole_number
 from keptlog.log.search import FileFindings
 from keptlog.log.words.iso_time import iso_time
 from keptlog.storage.key_hash import TOLD_FORM, ToldHash, told_hash
 
 NOTHING_ASKED = "; nothing was asked for"
 """Ends the message where a topic of a request is not there."""
+OF_NO_KEY = (
+    "it was made for no key, so it has erased nothing, and a receipt of it proves nothing: ask for the keys under "
+    "another id"
+)
+"""What is told of an erasure that an older keptlog took in without a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,8 @@ class ErasureRequest:
     """That no record of these keys, as the topics stand now, is anywhere in them from the deadline on.
 
     Keys are given as they are or as keyed hashes (``Eraser.hash_of``); a key that is given as its hash is looked for in
-    the topic. The same id asks for nothing twice.
+    the topic. The same id asks for nothing twice. Topics, keys and hashes are copied: a list that is changed afterwards
+    changes no request.
     """
 
     id: str
@@ -37,10 +43,14 @@ class ErasureRequest:
     """Ingested topics: drop the records here, whatever the source still has."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidConfig if reason or deadline, which are stored, are of another type, or a hash is none."""
+        """Raises InvalidConfig if a part of it is of another type, or a hash is none."""
+        object.__setattr__(self, "topics", texts(self.topics, "the topics of an erasure"))
+        object.__setattr__(self, "keys", byte_strings(self.keys, "the keys of an erasure"))
         text(self.reason, "the reason of an erasure")
         if self.deadline_ms is not None:
             object.__setattr__(self, "deadline_ms", whole_number(self.deadline_ms, "deadline_ms"))
+        if isinstance(self.key_hashes, Iterable):  # what else it is, is told below
+            object.__setattr__(self, "key_hashes", tuple(self.key_hashes))
         _ = self.told_hashes
 
     @property
@@ -55,6 +65,16 @@ class ErasureRequest:
     def hashes(self) -> frozenset[bytes]:
         """The hashes alone."""
         return frozenset(each.key_hash for each in self.told_hashes)
+
+
+def require_keys(request: ErasureRequest) -> None:
+    """Refuse a request of no key: it would be kept at once, and proved by a search for nothing.
+
+    Raises:
+        InvalidConfig: it has none.
+    """
+    if not request.keys and not request.key_hashes:
+        raise InvalidConfig("there is no key to erase: give one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +131,12 @@ class ErasureRow:
     """What keeps it from its next state, besides time: each with what to do."""
     is_verified_now: bool = False
     """Whether this call has ended it."""
+
+    def __post_init__(self) -> None:
+        """One of no key is told as that, and nothing brings it on: every search would find nothing of it."""
+        if not self.erasure.key_hashes:
+            object.__setattr__(self, "blocked", (OF_NO_KEY,))
+            object.__setattr__(self, "next_ms", None)
 
     @property
     def id(self) -> str:

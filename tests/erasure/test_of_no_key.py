@@ -1,0 +1,133 @@
+"""An erasure of no key is never asked for. One that is stored is never proved: who looks for nothing finds nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from keptlog.errors import InvalidConfig
+from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ReachedState
+from keptlog.passes.erasures.ended_erasures import only_ended
+from keptlog.passes.erasures.erasure_request import OF_NO_KEY, ErasureRequest, ErasureResult
+from keptlog.table.changes.erasures import RegisterChange
+from tests.erasure.world import KEY, OTHER, VALUE, World, new_id
+
+
+@pytest.fixture
+def filled(world: World) -> World:
+    """A topic with both keys."""
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    return world
+
+
+def asked(world: World, request: ErasureRequest) -> ErasureResult:
+    eraser = world.eraser
+    return eraser.request(eraser.propose(request, now_ms=world.now_ms), now_ms=world.now_ms)
+
+
+def stored_without_key(world: World, *states: ErasureState) -> None:
+    """As an older keptlog has left it."""
+    reached = tuple(ReachedState(each.value, world.now_ms) for each in (ErasureState.REQUESTED, *states))
+    at_ms, fingerprint, bounds = world.now_ms, world.hasher.fingerprint, (ErasureBound(0, 2, 2),)
+    erasure = Erasure("r1", "tombstone", at_ms, None, "", fingerprint, (), bounds=bounds, reached=reached)
+    store = world.store
+    topic = store.describe_topic("users")
+    RegisterChange(topic, store.committer, store.files, new_id, world.now_ms).request(erasure, None)
+
+
+@pytest.mark.parametrize("several", [iter, list, lambda keys: map(bytes, keys), lambda keys: (key for key in keys)])
+def test_keys_are_erased_however_they_are_given(filled: World, several: Callable[[Sequence[bytes]], Any]) -> None:
+    """An iterator was used up by the check, and an erasure of no key was stored."""
+    result = asked(filled, ErasureRequest("r1", iter(["users"]), several([KEY, OTHER])))  # type: ignore[arg-type]
+    assert (sorted(result.erasures), dict(result.failed)) == (["users"], {})
+    assert len(filled.erasure().key_hashes) == 2
+    assert [(key, value) for _, key, value in filled.records()][2:] == [(KEY, None), (OTHER, None)]
+
+
+def test_hashes_of_an_iterator_are_erased(filled: World) -> None:
+    told = [filled.eraser.hash_of(KEY)]
+    asked(filled, ErasureRequest("r1", ["users"], key_hashes=iter(told)))  # type: ignore[arg-type]
+    assert filled.erasure().key_hashes == (filled.hasher.hash(KEY).hex(),)
+
+
+def test_a_list_that_is_changed_after_the_proposal_changes_no_request(filled: World) -> None:
+    keys, topics = [KEY], ["users"]
+    eraser = filled.eraser
+    proposal = eraser.propose(ErasureRequest("r1", topics, keys), now_ms=filled.now_ms)
+    keys[:] = [OTHER]
+    topics.clear()
+    eraser.request(proposal, now_ms=filled.now_ms)
+    assert filled.erasure().key_hashes == (filled.hasher.hash(KEY).hex(),)
+
+
+@pytest.mark.parametrize("keys", [(), iter(())])
+def test_a_request_of_no_key_is_refused(filled: World, keys: Any) -> None:
+    with pytest.raises(InvalidConfig, match="there is no key to erase: give one"):
+        asked(filled, ErasureRequest("r1", ["users"], keys))
+    assert filled.register_files == []
+
+
+def test_a_proposal_that_has_lost_its_keys_is_not_asked_for(filled: World) -> None:
+    eraser = filled.eraser
+    proposal = eraser.propose(ErasureRequest("r1", ["users"], [KEY]), now_ms=filled.now_ms)
+    without = replace(proposal, request=replace(proposal.request, keys=()))
+    result = eraser.request(without, now_ms=filled.now_ms)
+    assert (result.erasures, str(result.failed["users"])) == ({}, "there is no key to erase: give one")
+    assert filled.register_files == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ("ada", "it is of type str; give a list, each entry of type bytes"),
+        (b"ada", "it is of type bytes; give a list, each entry of type bytes"),
+        (5, "it is of type int; give a list, each entry of type bytes"),
+        (None, "it is of type NoneType; give a list, each entry of type bytes"),
+        ([b"k", "ada"], "entry 2 is of type str; give it as bytes"),
+        ([None], "entry 1 is of type NoneType; give it as bytes"),
+    ],
+)
+def test_keys_of_another_type_are_refused_and_not_repeated(keys: Any, told: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        ErasureRequest("r1", ["users"], keys)
+    assert str(refused.value) == f"the keys of an erasure: {told}"
+
+
+@pytest.mark.parametrize("topics", ["ab", None, [None], [b"ab"], [["ab"]]])
+def test_topics_that_are_no_list_of_names_are_refused(topics: Any) -> None:
+    """Of "ab" the topics a and b were meant, which nobody has named."""
+    with pytest.raises(InvalidConfig, match=r"^the topics of an erasure: .*str"):
+        ErasureRequest("r1", topics, [KEY])
+
+
+def test_one_that_is_stored_is_told_and_never_verified(filled: World) -> None:
+    stored_without_key(filled, ErasureState.TOMBSTONED)
+    assert filled.row().blocked == (OF_NO_KEY,)
+    filled.bring_on()
+    row = filled.verified()
+    assert (row.erasure.state, row.blocked) == (ErasureState.DELETED, (OF_NO_KEY,))
+    assert row.next_told(filled.now_ms) is None
+    assert filled.receipts == []
+    assert any(key == KEY for _, key, _ in filled.records())
+
+
+def test_one_that_is_stored_keeps_no_other_from_being_verified(filled: World) -> None:
+    stored_without_key(filled, ErasureState.TOMBSTONED)
+    filled.ask(KEY, id="r2")
+    filled.bring_on()
+    rows = {row.id: row for row in filled.eraser.verify(now_ms=filled.now_ms).rows}
+    assert (rows["r1"].blocked, rows["r2"].erasure.state) == ((OF_NO_KEY,), ErasureState.VERIFIED)
+    assert [each.content["request"] for each in filled.receipts] == ["r2"]
+
+
+def test_one_that_an_older_keptlog_has_verified_is_told_as_no_proof(filled: World) -> None:
+    stored_without_key(filled, ErasureState.TOMBSTONED, ErasureState.VERIFIED)
+    looked = filled.row()
+    assert (looked.erasure.state, looked.blocked) == (ErasureState.VERIFIED, (OF_NO_KEY,))
+    ended = only_ended(filled.store)  # type: ignore[arg-type]
+    assert ended is not None
+    assert [row.blocked for row in ended.rows] == [(OF_NO_KEY,)]
