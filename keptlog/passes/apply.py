@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.declared import DeclaredTopic, Difference, TopicChange, change_to
-from keptlog.log.given.given import whole_number
+from keptlog.log.given.given import texts, whole_number
 from keptlog.log.setting import Origin, as_text
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
@@ -140,8 +140,10 @@ class Applier:
         """What is to be done; only the topics that the file names are read. Changes nothing.
 
         Raises:
+            InvalidConfig: ``delete`` is no list of names.
             StorageUnavailable: the catalog can't be reached.
         """
+        wanted = tuple(dict.fromkeys(texts(delete, "the topics to delete")))
         topics, going = set(self.store.topics()), set(self.store.being_deleted())
         entries = {entry.topic.name: entry for entry in file.entries}
         outage = threading.Event()
@@ -157,11 +159,10 @@ class Applier:
         planned = side_by_side(planned_of, entries, self.at_once)
         refused = [Refused(each.line, each.text) for each in file.problems]
         refused += [each for each in planned.values() if isinstance(each, Refused)]
-        for name in sorted(file.lines.keys() & set(delete)):
+        for name in sorted(file.lines.keys() & set(wanted)):
             text = f"topic {name} is declared here and to be deleted (--delete {name}): choose one"
             refused.append(Refused(file.lines[name], text))
         changes = [each for each in planned.values() if isinstance(each, PlannedChange)]
-        wanted = list(dict.fromkeys(delete))
         there = [name for name in wanted if name in topics | going]
         ids = {} if outage.is_set() else {name: self._id_to_delete(name) for name in there}
         gone = {*wanted} - {*there} | {name for name, each in ids.items() if isinstance(each, UnknownTopic)}
@@ -212,7 +213,7 @@ class Applier:
         Raises:
             UnknownTopic: there is no topic of such a name.
         """
-        names, topics = list(names), self.store.topics()
+        names, topics = texts(names, "the topics to export"), self.store.topics()
         require_topics(names, topics)
         found = side_by_side(self._exported, sorted(set(names)) or topics, self.at_once)
         declared = [each for each in found.values() if isinstance(each, DeclaredTopic)]

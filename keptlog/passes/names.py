@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.log.given.given import texts
 from keptlog.log.given.plain_number import plain_number
 from keptlog.log.given.unknown_topic import unknown_log, unknown_topic
 from keptlog.log.segment import Log
@@ -59,7 +60,7 @@ class NamedLogs:
 
 def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
     """The logs that ``names`` mean, each topic read once; all logs if there are no names."""
-    names = list(names)
+    names = texts(names, "the names of topics and logs")
     topics = store.topics()
     may_be_meant = [topic for name in names for topic in (name.rpartition("-")[0], name) if topic in topics]
     read = side_by_side(lambda topic: _read(store, topic), may_be_meant if names else topics)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
-from keptlog.log.given.given import whole_number
+from keptlog.log.given.given import texts, whole_number
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_all, require_topics, unknown_topics
 from keptlog.table.chosen import whole
@@ -113,7 +113,7 @@ class Purger:
         """
         now_ms, orphan_grace_ms = whole_number(now_ms, "now_ms"), valid_grace_ms(orphan_grace_ms)
         self.store.require_writable()
-        named = list(dict.fromkeys(topics))
+        named = list(dict.fromkeys(texts(topics, "the topics to purge")))
         known: Collection[str]
         idle: dict[str, PurgeReceipt] = {}
         if self.memory and not named:
@@ -163,7 +163,7 @@ class Purger:
         self.store.require_writable()
         from keptlog.table import purge_preview  # noqa: PLC0415  # it imports PyIceberg, and no purge needs it
 
-        named = list(dict.fromkeys(topics))
+        named = list(dict.fromkeys(texts(topics, "the topics to purge")))
         known, leaving = self.store.topics(), self.store.being_deleted()
         require_topics(named, {*known, *leaving})
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError, TombstonesMissed, UnknownTopic
 from keptlog.log.assessment import assess
-from keptlog.log.given.given import whole_number
+from keptlog.log.given.given import texts, whole_number
 from keptlog.log.holds import DEFAULT_HOLD_MAX_MS, valid_hold_max_ms, valid_reader_name
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
@@ -310,7 +310,7 @@ def _whole_numbers(positions: object, whose: str) -> dict[int, int]:
 
 def reader_standings(store: LogStore | UnopenedStore, names: Iterable[str], *, now_ms: int) -> ReaderStandings:
     """As ``Readers.list``, also of a home that nobody has opened."""
-    names, topics = tuple(names), store.topics()
+    names, topics = texts(names, "the topics of readers"), store.topics()
     require_topics(names, topics)
 
     def look(topic: str) -> Sequence[ReaderStanding] | KeptlogError:

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pyiceberg.table import Table
 
 from keptlog.errors import UnknownTopic
+from keptlog.log.given.given import texts
 from keptlog.table.commits.commit import Committer, Prepare
 from keptlog.table.commits.topics import Topic
 from keptlog.table.metadata.change import Change
@@ -67,7 +68,7 @@ class ChosenTopics(LogStore):
         # ahead is judged by the newest commit of all topics.
         vars(self).update(vars(store))
         self.whole = store
-        self._patterns = Patterns(tuple(patterns))
+        self._patterns = Patterns(texts(patterns, "the patterns of topics"))
         of_all = store.committer
         self.committer = ChosenCommitter(of_all.catalog, of_all.sleep, of_all.files, self._patterns)
 

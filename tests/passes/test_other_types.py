@@ -177,6 +177,60 @@ def test_a_name_that_is_no_text_is_refused(home: Home, what: str, call: Callable
         call(home, 5)
 
 
+LISTED: dict[str, Callable[[Home, Any], object]] = {
+    "the topics to delete": lambda home, names: home.apply(home.path / "topics.yaml", delete=names),
+    "the topics to export": lambda home, names: home.applier.export(names),
+    "the settings to unset": lambda home, names: home.alter_topic("users", {"segment.ms": "100000"}, names),
+    "the patterns of topics": lambda home, names: home.only(names),
+    "the names of topics and logs": lambda home, names: home.cleaner().plan(names, now_ms=5),
+    "the topics of erasures": lambda home, names: home.eraser.list(names, now_ms=5),
+    "the ids of erasures": lambda home, names: home.eraser.verify(names, now_ms=5),
+    "the topics of readers": lambda home, names: home.readers.list(names, now_ms=5),
+    "the topics to purge": lambda home, names: home.purger.purge(names, now_ms=5),
+    "the topics to purge, told before": lambda home, names: home.purger.preview(names, now_ms=5),
+}
+
+
+@pytest.mark.parametrize("names", ["ab", b"ab", None, 5, ["a", None], [["a"]]], ids=repr)
+@pytest.mark.parametrize(("what", "call"), LISTED.items(), ids=LISTED.keys())
+def test_one_name_in_place_of_a_list_is_refused(
+    home: Home, what: str, call: Callable[[Home, Any], object], names: Any
+) -> None:
+    """Its letters were taken for names: ``delete="ab"`` deleted the topics a and b, and left ab."""
+    for topic in ("a", "b", "ab"):
+        home.create_topic(topic, config={"cleanup.policy": "compact"})
+    (home.path / "topics.yaml").write_text("topics: {}\n")
+    before = home.store.metadata_locations()
+    with pytest.raises(InvalidConfig, match=f"^{what.partition(',')[0]}: .*give (a list|it as str)"):
+        call(home, names)
+    assert home.store.metadata_locations() == before
+
+
+def test_names_of_an_iterator_are_all_taken(home: Home) -> None:
+    """The check used the iterator up, and then nothing was deleted, or unset."""
+    home.create_topic("late", config={"cleanup.policy": "compact", "segment.ms": "100000"})
+    altered = home.alter_topic("late", {"segment.bytes": "1048576"}, iter(["segment.ms"]))  # type: ignore[arg-type]
+    assert altered.raw_config == {"cleanup.policy": "compact", "segment.bytes": "1048576"}
+    (home.path / "topics.yaml").write_text("topics: {}\n")
+    applied = home.apply(home.path / "topics.yaml", delete=iter(["late"]))  # type: ignore[arg-type]
+    assert (applied.plan.deletions, dict(applied.failed), home.topics()) == (("late",), {}, ["users"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda home: home.describe_topic(None),
+        lambda home: home.append(None, []),
+        lambda home: home.plan(["users"]),
+        lambda home: home.receipts.show(1),
+        lambda home: home.eraser.hash_of("a"),
+    ],
+)
+def test_what_is_no_name_key_or_number_ends_in_an_error_of_keptlog(home: Home, call: Callable[[Home], object]) -> None:
+    with pytest.raises(InvalidConfig, match="of type"):
+        call(home)
+
+
 def test_positions_that_are_not_given_by_partition_are_refused(home: Home) -> None:
     positions: Any = [1]
     with pytest.raises(InvalidConfig, match="reader search of topic users: positions are of type list"):

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Collection, Sequence
 
 from keptlog.errors import UnknownTopic
+from keptlog.log.given.given import text
 from keptlog.log.given.plain_number import plain_number
 
 _ALIKE = 3
@@ -15,7 +16,12 @@ _COMPARED = 5_000
 
 
 def unknown_topic(name: str, known: Collection[str], *, besides: str = "") -> UnknownTopic:
-    """The error for ``name`` where a whole topic is meant; ``besides`` ends the message."""
+    """The error for ``name`` where a whole topic is meant; ``besides`` ends the message.
+
+    Raises:
+        InvalidConfig: the name is no text.
+    """
+    name = text(name, "a topic's name")
     topic, hyphen, number = name.rpartition("-")
     if hyphen and number.isdecimal() and topic in known:
         hint = f"a whole topic is meant here, and it looks like a log of {topic}"

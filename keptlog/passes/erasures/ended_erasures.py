@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
+from keptlog.log.given.given import texts
 from keptlog.passes.erasures.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.names import require_topics
 from keptlog.table.metadata.state import read_open_erasures, remembers_erasures
@@ -25,7 +26,7 @@ def only_ended(store: UnopenedStore, names: Iterable[str] = ()) -> ErasureList |
     Raises:
         UnknownTopic: a name is no topic's.
     """
-    named, known = list(dict.fromkeys(names)), store.topics()
+    named, known = list(dict.fromkeys(texts(names, "the topics of erasures"))), store.topics()
     require_topics(named, known)
     rows: list[ErasureRow] = []
     try:

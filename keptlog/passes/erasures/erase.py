@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic, UnsupportedFormat
 from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay, dated_by, reached
-from keptlog.log.given.given import whole_number
+from keptlog.log.given.given import byte_string, texts, whole_number
 from keptlog.log.holder import PURGE_INTERVAL_MS
 from keptlog.log.run_id import valid_run_id
 from keptlog.log.words.counted import counted
@@ -103,8 +103,9 @@ class Eraser:
         """The keyed hash of a key, with its secret's fingerprint: it may stand in a configuration in place of the key.
 
         Raises:
-            InvalidConfig: the home is a copy, or was moved; or it has lost its secret.
+            InvalidConfig: the key is no bytes; the home is a copy, or was moved; or it has lost its secret.
         """
+        key = byte_string(key, "the key")
         self.store.require_writable()
         return str(self.load_hasher().told(key))
 
@@ -175,7 +176,7 @@ class Eraser:
         """
         now_ms = whole_number(now_ms, "now_ms")
         self.store.require_writable()
-        ids = list(ids)
+        ids = texts(ids, "the ids of erasures")
         found = self.list(topics, now_ms=now_ms)
         refuse_unknown_ids(ids, found)
         rows = list(found.rows)
@@ -229,7 +230,7 @@ class Eraser:
 
     def _looked_at(self, topics: Iterable[str], now_ms: int, *, with_ended: bool) -> ErasureList:
         now_ms = whole_number(now_ms, "now_ms")
-        named, known = list(dict.fromkeys(topics)), self.store.topics()
+        named, known = list(dict.fromkeys(texts(topics, "the topics of erasures"))), self.store.topics()
         require_topics(named, known)
         rows: list[ErasureRow] = []
         failed: dict[str, KeptlogError] = {}

@@ -23,6 +23,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import DECIDING, TopicConfig, known_settings, settled
+from keptlog.log.given.given import texts
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.topics import stored_properties
 from keptlog.table.metadata.change import OPERATION, RUN_ID, SAME_AGAIN, Change
@@ -40,6 +41,10 @@ class Alteration:
     to_set: Mapping[str, str]
     unset: Sequence[str]
     run_id: str
+
+    def __post_init__(self) -> None:
+        """Raises InvalidConfig if ``unset`` is no list of names; an iterator would be empty once it was checked."""
+        object.__setattr__(self, "unset", texts(self.unset, "the settings to unset"))
 
     def commit(self, committer: Committer, broker_settings: Mapping[str, str]) -> None:
         """Check and commit; nothing to commit if all of it is in force.
