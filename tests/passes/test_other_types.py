@@ -231,6 +231,14 @@ def test_what_is_no_name_key_or_number_ends_in_an_error_of_keptlog(home: Home, c
         call(home)
 
 
+@pytest.mark.parametrize("offset", [0.5, 0.0, "0", None, True])
+def test_an_offset_to_read_from_that_is_no_whole_number_is_refused(home: Home, offset: Any) -> None:
+    """With 0.5 it was read from 1 on."""
+    for latest in (False, True):
+        with pytest.raises(InvalidConfig, match=r"^the offset to read from is .* give a whole number"):
+            list(home.read("users", from_offset=offset, latest=latest))
+
+
 def test_positions_that_are_not_given_by_partition_are_refused(home: Home) -> None:
     positions: Any = [1]
     with pytest.raises(InvalidConfig, match="reader search of topic users: positions are of type list"):

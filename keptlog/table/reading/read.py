@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from keptlog.errors import StorageUnavailable
 from keptlog.kernels.offset_map import latest_of_parts
 from keptlog.kernels.offset_set import OffsetSet, set_of
+from keptlog.log.given.given import whole_number
 from keptlog.log.record import Record
 from keptlog.log.segment import Log, Segment
 from keptlog.log.watermark import NO_OFFSET
@@ -46,6 +47,7 @@ class Reader:
         ``latest`` leaves only the latest record of each key, by the topic's strategy, and none for a deleted key.
 
         Raises:
+            InvalidConfig: ``from_offset`` is no whole number.
             StorageUnavailable: a segment was purged meanwhile, or storage can't be reached.
             LogCorrupt: a file is damaged, or is lost.
         """
@@ -62,9 +64,10 @@ class Reader:
         ``columns`` leaves only these, in their order.
 
         Raises:
+            InvalidConfig: ``from_offset`` is no whole number.
             StorageUnavailable, LogCorrupt: as for records.
         """
-        first_offset = max(from_offset, log.log_start_offset)
+        first_offset = max(whole_number(from_offset, "the offset to read from"), log.log_start_offset)
         winners = self._latest_offsets(log, first_offset) if latest else None
         needed = {"offset", "value"} if latest else {"offset"}
         read_columns = None if columns is None else [*columns, *sorted(needed.difference(columns))]
