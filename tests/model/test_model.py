@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -171,17 +171,23 @@ class LogMachine(Dropping, CleaningInLegs, RuleBasedStateMachine):
 
     @rule(run=staged)
     def commit(self, run: Staged) -> None:
-        """At once, late, or again: it lands only if nothing else has changed the logs that it was planned from."""
+        """At once, late, or again: it lands in the logs that nothing else has changed since it was planned."""
         is_new = run.run_id not in self.committed
-        is_fresh = all(self.planned_at[run.run_id][partition] == self.changes[partition] for partition in run.expected)
         result = self.result = self.cleaner.commit(Pass(run.run_id, run.plan, tuple(run.outcomes)))
-        note(f"commit {run.run_id}: new {is_new}, fresh {is_fresh}, failed {result.failed}")
+        note(f"commit {run.run_id}: new {is_new}, failed {result.failed}")
         assert all(isinstance(error, StalePlan) for error in result.failed.values()), result.failed
         if is_new and run.expected:
-            may_land = is_fresh and self.is_compacted and run.run_id not in self.swept and not self._is_protected(run)
-            assert bool(result.failed) is not may_land, result
-            if may_land:
-                self._landed(run)
+            landed = {partition for partition in run.expected if self._may_land(run, partition)}
+            late = {f"{TOPIC}-{partition}" for partition in run.expected.keys() - landed}
+            assert result.failed.keys() == late, result
+            if landed:
+                self._landed(run, landed)
+
+    def _may_land(self, run: Staged, partition: int) -> bool:
+        is_fresh = self.planned_at[run.run_id][partition] == self.changes[partition]
+        of_log = [each for each in run.outcomes if each.step.topic_partition.partition == partition]
+        is_swept = run.run_id in self.swept and any(outcome.staged_paths for outcome in of_log)
+        return is_fresh and self.is_compacted and not is_swept and not self._is_protected(run, partition)
 
     @rule(partitions=SOME_PARTITIONS)
     def clean(self, partitions: tuple[int, ...]) -> None:
@@ -348,11 +354,11 @@ class LogMachine(Dropping, CleaningInLegs, RuleBasedStateMachine):
     def _twin(self, partition: int) -> RealTwin:
         return RealTwin(self.store, self.cleaner.engine, TOPIC, partition)
 
-    def _landed(self, run: Staged) -> None:
-        """What was planned holds, with the batches behind it that came since."""
+    def _landed(self, run: Staged, partitions: Collection[int]) -> None:
+        """What was planned of these holds, with the batches behind it that came since."""
         self.committed.add(run.run_id)
-        for partition, planned in run.expected.items():
-            twin = self.expected[partition]
+        for partition in partitions:
+            planned, twin = run.expected[partition], self.expected[partition]
             since = twin.log.batches[run.batches[partition] :]
             twin.log = replace(
                 planned,
@@ -380,13 +386,10 @@ class LogMachine(Dropping, CleaningInLegs, RuleBasedStateMachine):
         if not log.batches:
             self.marks[partition] = None
 
-    def _is_protected(self, run: Staged) -> bool:
+    def _is_protected(self, run: Staged, partition: int) -> bool:
         """Whether the settings as they are now forbid what was cleaned."""
-        return any(
-            self.expected[partition].log.cleanable_batches(run.plan.now_ms)
-            < run.batches[partition] - len(planned.batches)
-            for partition, planned in run.expected.items()
-        )
+        cleaned = run.batches[partition] - len(run.expected[partition].batches)
+        return self.expected[partition].log.cleanable_batches(run.plan.now_ms) < cleaned
 
 
 TestLog = pytest.mark.timeout(3600)(LogMachine.TestCase)  # a failure takes some minutes to be shrunk

@@ -7,6 +7,7 @@ the log tells. So each reader here keeps a state, as a real one would, and never
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass, field
 
@@ -146,17 +147,18 @@ class ReadersMachine(LogMachine):
         self.readers_at[run.run_id] = before
         return run
 
-    def _is_protected(self, run: Staged) -> bool:
+    def _is_protected(self, run: Staged, partition: int) -> bool:
         """Whoever has come since may hold what would go; whether he does is seen by what he knows in the end."""
         has_news = self.registrations_at[run.run_id] != self.registrations
-        waits = any("wait for readers now" in str(error) for error in self.result.failed.values())
+        waits = "wait for readers now" in str(self.result.failed.get(f"{TOPIC}-{partition}"))
         assert has_news or not waits, self.result.failed
-        return super()._is_protected(run) or waits
+        return super()._is_protected(run, partition) or waits
 
-    def _landed(self, run: Staged) -> None:
+    def _landed(self, run: Staged, partitions: Collection[int]) -> None:
         before = {partition: twin.log.readers for partition, twin in self.expected.items()}
-        super()._landed(run)
-        for partition, planned in run.expected.items():
+        super()._landed(run, partitions)
+        for partition in partitions:
+            planned = run.expected[partition]
             for name, reader in before[partition].items():
                 if name in planned.readers:
                     known = self.readers_at[run.run_id][partition][name].missed
