@@ -82,7 +82,8 @@ def test_only_the_last_ones_are_shown_unless_all_are_wanted(keptlog: Run, users:
     out = keptlog("history", users, "--last", "2").out
     assert out.splitlines()[0] == "the last 2 of 3 commits (--all shows the others)"
     assert len(commits(keptlog("history", users, "--last", "2", "--json"))) == 2
-    assert len(commits(keptlog("history", users, "--last", "2", "--all", "--json"))) == 3
+    assert len(commits(keptlog("history", users, "--all", "--json"))) == 3
+    assert keptlog("history", users, "--last", "2", "--all").code == 2
 
 
 def test_a_topic_without_records_and_one_that_is_not_there(keptlog: Run) -> None:

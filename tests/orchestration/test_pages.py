@@ -82,10 +82,8 @@ def test_both_sections_tell_why_nothing_is_cleaned_until_when_and_the_totals_of_
     assert second["why"] == "left alone: all dirty records are in the active segment"
     for told in (*looks, first, second, clean):
         assert str(told["topic_why"]).splitlines() == [f"* users-0: {first['why']}", f"* users-1: {second['why']}"]
-        assert (told["topic_due_at"], told["topic_deadline"]) == (
-            "2027-01-15T08:30:00.001Z, or with new records",
-            first["deadline"],
-        )
+        # The other log's segment is closed before, but its ratio can't be above 1 then.
+        assert (told["topic_due_at"], told["topic_deadline"]) == (first["due_at"], first["deadline"])
         assert (told["topic_logs"], told["topic_records"], told["topic_dirty_records"]) == (2, 3, 3)
         assert told["topic_cleanable_bytes"] + told["topic_waiting_bytes"] == told["dagster/size_bytes"]  # type: ignore[operator]
     assert clean["dagster/row_count"] == 3
