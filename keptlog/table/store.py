@@ -39,7 +39,8 @@ from keptlog.table.commits.loading import id_to_delete, load_topic_table, topic_
 from keptlog.table.commits.locations import LocationLook
 from keptlog.table.commits.topics import Topic, TopicCreation, require_partition, snapshot_of, topic_of
 from keptlog.table.io.file_io import metadata_read_once
-from keptlog.table.io.files import TableFiles, read_only, require_writable
+from keptlog.table.io.files import TableFiles
+from keptlog.table.io.read_only import read_only, require_writable
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.logs import Locations, ObservedTopic
 from keptlog.table.metadata.metadata_reading import looked_at
@@ -277,8 +278,7 @@ class LogStore:
         """Carry out what retention has planned for the logs of a topic, in one commit.
 
         Raises:
-            StalePlan: of a log (its ``logs``) or its settings, which are not as they were planned from; nothing landed.
-            CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
+            StalePlan, CommitStateUnknown: as for ``swap``; a plan is stale too if retention was set otherwise since.
         """
         self.clock_guard.require_plausible(topic, (step.now_ms for step in steps))
         with reaching(f"topic {topic} can't be read"):

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing_extensions import override
 
 from keptlog.regular_file import read_file
-from keptlog.table.io.files import READ_ONLY, TableFiles, local_path
+from keptlog.table.io.files import TableFiles, local_path
+from keptlog.table.io.read_only import READ_ONLY
 
 
 class UnopenedFiles(TableFiles):

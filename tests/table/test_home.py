@@ -15,7 +15,8 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.purge import Purger
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.home_location import why_elsewhere
-from keptlog.table.io.files import TableFiles, require_writable
+from keptlog.table.io.files import TableFiles
+from keptlog.table.io.read_only import require_writable
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     COMPACTED,

@@ -19,7 +19,8 @@ from examples.lake.s3_server import KEYS
 from keptlog.errors import InvalidConfig
 from keptlog.storage.object_version import ObjectVersion
 from keptlog.table.io.file_io import DurableFileIO
-from keptlog.table.io.files import READ_ONLY, TableFiles
+from keptlog.table.io.files import TableFiles
+from keptlog.table.io.read_only import READ_ONLY
 from keptlog.table.io.remote_files import client_properties
 from tests.table.buckets import ABucket, new_bucket
 from tests.table.purges import clock_ms

@@ -7,7 +7,8 @@ import pickle
 import pytest
 
 from keptlog.errors import InvalidConfig
-from keptlog.table.io.files import READ_ONLY, TableFiles
+from keptlog.table.io.files import TableFiles
+from keptlog.table.io.read_only import READ_ONLY
 
 _CATALOG = {
     "uri": "postgresql+psycopg2://me:planted-1@host/db",

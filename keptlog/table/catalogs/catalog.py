@@ -46,7 +46,8 @@ from keptlog.table.catalogs.home_location import REMEMBER, remembered, why_elsew
 from keptlog.table.catalogs.loaded import loaded
 from keptlog.table.catalogs.one_at_a_time import is_rest, one_at_a_time
 from keptlog.table.catalogs.sql import PatientSqlCatalog, failures_told
-from keptlog.table.io.files import READ_ONLY, TableFiles
+from keptlog.table.io.files import TableFiles
+from keptlog.table.io.read_only import READ_ONLY
 from keptlog.table.io.vending import VENDED
 from keptlog.table.metadata.forward_in_time import ForwardInTime, forward_in_time
 from keptlog.table.namespaces import CATALOG_NAME, CONFIGURED, NAMESPACE

@@ -54,7 +54,8 @@ from keptlog.table.chain.sealed_receipts import CHAIN, SealedReceipts
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.commits.staged import discarded_if_refused
-from keptlog.table.io.files import TableFiles, require_writable
+from keptlog.table.io.files import TableFiles
+from keptlog.table.io.read_only import require_writable
 from keptlog.table.metadata.change import OPERATION, Change
 from keptlog.table.metadata.format import CURRENT, FORMAT_VERSION
 from keptlog.table.metadata.lineage import COMMIT_ID, summary_of

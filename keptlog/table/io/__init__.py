@@ -1,7 +1,7 @@
 """Storage by path, as Iceberg's FileIO: ``files`` is the door, for driver and tasks alike.
 
 where files lie        ``local_files``, ``remote_files``, ``addresses``, ``durable_at_end`` (waits for the disk once
-                       a task)
+                       a task); whether they may be changed: ``read_only``
 PyIceberg's door       ``file_io``; its files: ``avro``, ``metadata_checksums``
 S3                     ``s3_client``, ``aws_answers``, ``s3_answers``, ``s3_errors``, ``s3_filesystem``; objects:
                        ``object_reads``, ``object_versions``

@@ -24,8 +24,9 @@ from typing_extensions import override
 
 from keptlog.regular_file import require_file
 from keptlog.storage.damage import damaged
-from keptlog.table.io.files import TableFiles, local_path, require_writable
+from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.io.metadata_checksums import has_checksum, with_checksum, without_checksum
+from keptlog.table.io.read_only import require_writable
 from keptlog.whole_file import make_folder, sync
 
 if TYPE_CHECKING:

@@ -22,13 +22,12 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
 from keptlog.folders import folders_below
 from keptlog.storage.files import Files, StoredFile
@@ -46,6 +45,7 @@ from keptlog.storage.object_version import (
 from keptlog.storage.read_ahead import asked_at_once
 from keptlog.storage.refusal import StoreRefused
 from keptlog.table.io.local_files import delete_local, list_local, local_exists, open_local
+from keptlog.table.io.read_only import READ_ONLY, read_only, require_writable
 from keptlog.table.io.remote_files import (
     S3,
     client_properties,
@@ -69,11 +69,6 @@ if TYPE_CHECKING:
     from keptlog.table.io.object_versions import Bucket
 
 Properties = tuple[tuple[str, Any], ...]
-READ_ONLY = "keptlog.read-only"
-"""Of a catalog's properties: why no file may be changed through it, or what tells that whenever it is asked.
-
-Tasks take along what is true when they are made.
-"""
 
 
 @dataclass(frozen=True)
@@ -380,23 +375,6 @@ class TableFiles:
         from keptlog.table.io.object_versions import bucket_of  # noqa: PLC0415  # boto3 is an extra
 
         return bucket_of(self.properties, path)
-
-
-def require_writable(properties: Iterable[tuple[str, Any]]) -> None:
-    """Refuse to change a file where the catalog's properties forbid it.
-
-    Raises:
-        InvalidConfig: with the reason.
-    """
-    why = read_only(properties)
-    if why is not None:
-        raise InvalidConfig(why)
-
-
-def read_only(properties: Iterable[tuple[str, Any]]) -> str | None:
-    """Why no file may be changed through a catalog of these properties; null if all may be."""
-    why: str | Callable[[], str | None] | None = dict(properties).get(READ_ONLY)
-    return why() if callable(why) else why
 
 
 def local_path(path: str) -> str | None:

@@ -34,7 +34,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt, StalePlan
-from keptlog.table.io.files import require_writable
+from keptlog.table.io.read_only import require_writable
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import (
     Manifests,
