@@ -92,7 +92,7 @@ class LogMachine(Dropping, CleaningInLegs, RuleBasedStateMachine):
         self.gaps: Iterator[int] | None = None
         self.marks: dict[int, Uncleanable | None] = dict.fromkeys(PARTITIONS)
         self.planned_at: dict[str, dict[int, int]] = {}
-        self.committed: set[str] = set()
+        self.committed: set[tuple[str, int]] = set()
         self.swept: set[str] = set()
         self._open()
 
@@ -172,16 +172,13 @@ class LogMachine(Dropping, CleaningInLegs, RuleBasedStateMachine):
     @rule(run=staged)
     def commit(self, run: Staged) -> None:
         """At once, late, or again: it lands in the logs that nothing else has changed since it was planned."""
-        is_new = run.run_id not in self.committed
+        new = {partition for partition in run.expected if (run.run_id, partition) not in self.committed}
         result = self.result = self.cleaner.commit(Pass(run.run_id, run.plan, tuple(run.outcomes)))
-        note(f"commit {run.run_id}: new {is_new}, failed {result.failed}")
+        note(f"commit {run.run_id}: new {new}, failed {result.failed}")
         assert all(isinstance(error, StalePlan) for error in result.failed.values()), result.failed
-        if is_new and run.expected:
-            landed = {partition for partition in run.expected if self._may_land(run, partition)}
-            late = {f"{TOPIC}-{partition}" for partition in run.expected.keys() - landed}
-            assert result.failed.keys() == late, result
-            if landed:
-                self._landed(run, landed)
+        landed = {partition for partition in new if self._may_land(run, partition)}
+        assert {partition for partition in new if f"{TOPIC}-{partition}" in result.failed} == new - landed, result
+        self._landed(run, landed)
 
     def _may_land(self, run: Staged, partition: int) -> bool:
         is_fresh = self.planned_at[run.run_id][partition] == self.changes[partition]
@@ -356,8 +353,8 @@ class LogMachine(Dropping, CleaningInLegs, RuleBasedStateMachine):
 
     def _landed(self, run: Staged, partitions: Collection[int]) -> None:
         """What was planned of these holds, with the batches behind it that came since."""
-        self.committed.add(run.run_id)
         for partition in partitions:
+            self.committed.add((run.run_id, partition))
             planned, twin = run.expected[partition], self.expected[partition]
             since = twin.log.batches[run.batches[partition] :]
             twin.log = replace(
