@@ -9,6 +9,7 @@ from hypothesis.stateful import precondition, rule
 
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.record import NewRecord
+from keptlog.log.reference import ReferenceLog
 from keptlog.log.steps import Compact
 from keptlog.passes.clean import Cleaner
 from tests.logs import ReferenceTwin, carry_out
@@ -34,6 +35,9 @@ class CleaningInLegs:
     def _changed(self, partition: int) -> None:
         raise NotImplementedError
 
+    def _as_it_is_now(self, partition: int) -> ReferenceLog:
+        raise NotImplementedError
+
     @precondition(lambda self: self.is_compacted)
     @rule(records=RECORDS)
     def append_and_clean_in_legs(self, records: list[NewRecord]) -> None:
@@ -44,10 +48,11 @@ class CleaningInLegs:
         plan = cleaner.plan(names, now_ms=self.now_ms, requested=True)
         told = [(str(step.topic_partition), len(step.legs) if isinstance(step, Compact) else 0) for step in plan.steps]
         note(f"clean in legs: {told}")
+        planned_from = {partition: self._as_it_is_now(partition) for partition in PARTITIONS}
         assert not carry_out(cleaner, plan).failed
         for step in plan.steps:
             partition = step.topic_partition.partition
-            log = self.expected[partition].log
+            log = self.expected[partition].log = planned_from[partition]
             if isinstance(step, Compact):
                 assert log.clean(self.now_ms, None if step.leaves_tombstones else 0)
             else:

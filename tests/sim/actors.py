@@ -94,6 +94,8 @@ def clean(history: History, actor: Actor, *, stops: bool = False) -> None:
     run_id = f"clean{world.new_id()}"
     requested = world.chance.random() < 0.7
     kinds = (Compact, Expire) if requested else world.chance.choice([(Expire,), (Compact, Expire)])
+    # Another topic may have the name by the time that it is committed, and what is in legs has landed before that.
+    book = history.ledger.book(actor.topic)
     begun, _ = history.attempt(lambda: cleaner.begin([actor.topic], run_id, now_ms=world.clock_ms, requested=requested))
     if begun is None:
         return
@@ -103,7 +105,6 @@ def clean(history: History, actor: Actor, *, stops: bool = False) -> None:
         return
     if stops:
         world.park(world.chance.randint(1, 8))
-    book = history.ledger.book(actor.topic)
     done, _ = history.attempt(lambda: cleaner.commit(staged))
     if done is None:
         return
