@@ -81,9 +81,7 @@ def _told(tick: Tick) -> str:
     holding = sum(each.holds for each in delivery.state.known)
     failed = [f"not delivered by {way}: {why}" for way, why in delivery.failed.items()]
     sent = f"{counted(len(delivery.sent), 'message')} sent"
-    why_away = watch.why_away()
-    away = [f"nobody is told of anything now: {why_away}"] if why_away else []
-    return "; ".join([f"{counted(holding, 'condition')}, {sent}", *away, *failed, *unknown])
+    return "; ".join([f"{counted(holding, 'condition')}, {sent}", *failed, *unknown])
 
 
 def _look(tick: Tick, limits: Thresholds) -> Sighting:

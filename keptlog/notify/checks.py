@@ -100,8 +100,7 @@ def _merged(before: Broken, found: Mapping[str, Mapping[str, str | None]]) -> Br
 def _changed(home: Path, change: Callable[[Broken], Broken], told: set[str]) -> None:
     folder = NotifyFolder(home)
     try:
-        # Whoever verifies has opened the home; beside a configured catalog nothing may have been kept in it so far.
-        with folder.locked("checks.lock", waits=True, makes_home=True), folder.telling_why():
+        with folder.locked("checks.lock", waits=True), folder.telling_why():
             # Over a file that nobody understands nothing is written: what it knew would be taken for whole.
             before = broken_checks(home)
             if (after := change(before)) != before:

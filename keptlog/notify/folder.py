@@ -5,8 +5,7 @@
     notify/ticks-*.json     when the sensors ticked last, and which ticks have not ended (``ticks``)
     notify/lock             held while somebody looks and sends
 
-A process that is killed gives the lock back. Nothing is made in the place of a home that is away: a folder there would
-keep it from being moved back, or lie hidden below its disk.
+A process that is killed gives the lock back.
 """
 
 from __future__ import annotations
@@ -35,16 +34,14 @@ class NotifyFolder:
         return self.home / FOLDER
 
     @contextlib.contextmanager
-    def locked(self, name: str = "lock", *, waits: bool = False, makes_home: bool = False) -> Iterator[bool]:
+    def locked(self, name: str = "lock", *, waits: bool = False) -> Iterator[bool]:
         """Whether nobody else is at work; until the end, nobody else is. Who ``waits`` does so for the others' end.
 
-        ``makes_home`` is for a home beside a configured catalog: it may have had nothing to keep so far.
-
         Raises:
-            StorageUnavailable: the folder can't be written, or the home is not there.
+            StorageUnavailable: the folder can't be written.
         """
         with self.telling_why():
-            self.path.mkdir(parents=makes_home, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
             descriptor = _opened(self.path / name)
         try:
             with self.telling_why():

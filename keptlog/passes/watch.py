@@ -40,8 +40,7 @@ from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message, message_of
 from keptlog.notify.settings import NotifySettings
 from keptlog.notify.ticks import last_ticks, unended_ticks
-from keptlog.table.catalogs.embedded import DATABASE
-from keptlog.table.catalogs.home_folder import is_made, require_home, why_unbegun
+from keptlog.table.catalogs.home_folder import require_home
 from keptlog.table.metadata.state import read_source_identity
 
 if TYPE_CHECKING:
@@ -101,32 +100,14 @@ class Watch:
         """What the home is called in messages."""
         return self.settings.name or str(self.home)
 
-    def why_away(self) -> str | None:
-        """Why nothing can be remembered: no home is there, and in the place of one that is away nothing is made.
-
-        Null where there is one, also one that has lost its catalog: people are told of that.
-        """
-        if NotifyMemory(self.home).path.is_dir():
-            return None
-        try:
-            return why_unbegun(self.home)
-        except KeptlogError:
-            return None
-
     def tell(self, look: Callable[[], Sighting]) -> Delivery | None:
         """Look, and send what is new; null if somebody else is doing that now.
-
-        Where the home is away, nothing is sent: it could not be remembered, and would be sent at each look.
 
         Raises:
             StorageUnavailable: what was told can't be read or remembered; then nothing is sent.
         """
         folder = NotifyMemory(self.home)
-        # Asked first: a home of its own catalog that goes meanwhile is not made again.
-        is_configured = not is_made(self.home / DATABASE)
-        if self.why_away():
-            return Delivery(folder, self._after(NotifyState(), look()), self.name, self.monotonic_ms)
-        with folder.locked(makes_home=is_configured) as is_mine:
+        with folder.locked() as is_mine:
             if not is_mine:
                 return None
             # A look from before the lock could be older than what is remembered.

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from keptlog.errors import StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.notify.checks import leave_checks
-from keptlog.notify.folder import NotifyFolder
 from keptlog.notify.ticks import leave_tick
 from keptlog.table.metadata.state import SOURCE
 from tests.broken_topics import BREAKAGES
@@ -48,29 +46,6 @@ def test_a_catalog_that_is_gone_is_one_condition_and_clears_nothing(scene: Scene
     scene._store.clear()
     assert [scene.notify().code for _ in range(3)] == [0] * 3
     assert told(posts)[2:] == [("cleared", "catalog", "all topics")]
-
-
-@pytest.mark.parametrize("place", ["nothing", "an empty folder"])
-def test_nothing_is_made_in_the_place_of_a_home_that_is_away(scene: Scene, posts: HttpInbox, place: str) -> None:
-    scene.topic()
-    away = scene.home.with_name("away")
-    scene.home.rename(away)
-    if place == "an empty folder":  # as a mount point without its disk
-        scene.home.mkdir()
-    outcomes = [scene.notify() for _ in range(3)]
-    assert [each.code for each in outcomes] == [0] * 3
-    assert "nothing is known of the logs: " in outcomes[0].err
-    assert scene.home.exists() == (place == "an empty folder")
-    away.rename(scene.home)
-    assert scene.keptlog("topic", "list").code == 0
-    assert not told(posts)
-
-
-def test_a_home_that_goes_while_it_is_locked_is_not_made_again(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    with pytest.raises(StorageUnavailable, match="No such file"), NotifyFolder(home).locked():
-        pass
-    assert not home.exists()
 
 
 def test_a_log_that_nobody_cleans_in_time_is_told_and_one_that_gets_old_records_is_not(

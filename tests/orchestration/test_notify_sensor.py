@@ -220,17 +220,6 @@ def test_a_home_that_cannot_be_opened_is_told_once_it_lasts(world: World, posts:
     assert told(posts) == [("began", "catalog", "all topics")]
 
 
-def test_nothing_is_made_in_the_place_of_a_home_that_is_away(world: World, posts: HttpInbox) -> None:
-    world.topic("users")
-    assert world.skips(notify_sensor) == "0 conditions, 0 messages sent"
-    world.path.rename(world.path.with_name("away"))
-
-    said = world.skips(notify_sensor)
-
-    assert f"nobody is told of anything now: there is no home at {world.path}" in said
-    assert not world.path.exists()
-
-
 def test_broker_settings_with_which_nothing_is_cleaned_are_told_once_they_last(world: World, posts: HttpInbox) -> None:
     world.topic("users")
     (world.path / "server.properties").write_text("log.cleaner.threads=many\n")
