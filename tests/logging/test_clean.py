@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
+from keptlog.log.result import RewriteResult
+from keptlog.log.steps import CleanStep
 from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.rewrites import Rewrites
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logging.lines import lines
@@ -40,7 +44,25 @@ def clean(cleaner: Cleaner) -> Pass:
     return cleaner.commit(cleaner.stage(cleaner.begin([], "run-7", now_ms=NOW_MS, requested=True)))
 
 
-def test_logs_that_are_tried_apart_are_a_warning_each_time(cleaner: Cleaner, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_that_fails_alone_is_one_warning(cleaner: Cleaner, caplog: pytest.LogCaptureFixture) -> None:
+    assert set(clean(cleaner).failed) == {"c-0"}
+    [(level, text)] = lines(caplog)
+    assert level == "WARNING"
+    assert text.startswith("c-0 is uncleanable: attempt 1 ")
+
+
+def test_logs_that_are_tried_apart_are_a_warning_each_time(
+    cleaner: Cleaner, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that dies as a whole says of nobody that it was he."""
+    really = Rewrites.each
+
+    def dies_of_c(self: Rewrites, steps: Sequence[CleanStep]) -> list[RewriteResult | KeptlogError]:
+        if len(steps) > 1 and any(step.topic_partition.topic == "c" for step in steps):
+            raise StorageUnavailable("the worker was killed")
+        return really(self, steps)
+
+    monkeypatch.setattr(Rewrites, "each", dies_of_c)
     assert set(clean(cleaner).failed) == {"c-0"}
     together, halved, marked = lines(caplog)
     for (level, text), count in ((together, 4), (halved, 2)):

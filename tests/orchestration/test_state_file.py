@@ -198,7 +198,7 @@ def at(path: Path, time_ms: int) -> None:
     os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
 
-def broken(self: LogStoreResource) -> Any:
+def broken(self: LogStoreResource, *, is_tick: bool = False) -> Any:  # as what it stands for
     raise OSError("the disk is gone")
 
 
