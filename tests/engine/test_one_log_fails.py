@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from keptlog.engine.engine import Engine
-from keptlog.engine.jobs import Result, Task
 from keptlog.engine.tasks import Sizes
 from keptlog.errors import KeptlogError, LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.log.offset_map import MapCapacity, MapOverflow
@@ -21,6 +20,7 @@ from keptlog.log.result import RewriteResult, verify
 from keptlog.log.steps import Compact
 from keptlog.log.strategy import Strategy, StrategyKind
 from tests.building import Clean
+from tests.engine.test_lost_jobs import LostAt
 from tests.in_process import SMALL_CUTS, InProcessJobs, in_process_engine
 from tests.local_log import LocalFiles, live_records, write_segments
 
@@ -130,19 +130,6 @@ def with_expired(folder: Path, topic: str, strategy: Strategy, overflow: MapOver
     settings = Clean(6, 18, strategy=strategy, watermark_retention_ms=10**6, topic=topic)
     assert overflow is MapOverflow.STOP
     return settings.step(write_segments(folder / topic, records, 3))
-
-
-@dataclass(frozen=True)
-class LostAt(InProcessJobs):
-    """Jobs that are lost as a Java that is gone is: at the first that does this."""
-
-    doing: str = ""
-
-    def run(self, tasks: Sequence[Task], doing: str) -> list[Result]:
-        """As ``Jobs`` says."""
-        if doing.startswith(self.doing):
-            raise ConnectionRefusedError(111, "Connection refused")
-        return super().run(tasks, doing)
 
 
 def test_of_a_rewrite_whose_last_job_is_lost_nothing_is_left(tmp_path: Path) -> None:

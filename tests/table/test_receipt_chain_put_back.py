@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from keptlog.errors import StorageUnavailable
+from keptlog.table.chain.receipt_chain import ReceiptChain
 from keptlog.table.io.files import TableFiles
 from tests.table.receipt_chains import chain_at, draft, ids, require_sound
+
+
+def put_back(home: Path, sealed_since: Iterable[str]) -> ReceiptChain:
+    """A chain that has sealed "erasure" behind two others, over the catalog of before, in which others seal then."""
+    long_lived = chain_at(home)
+    long_lived.append([draft(1), draft(2)])
+    backup = home.with_name("backup.db")
+    shutil.copy(home / "catalog.db", backup)
+    long_lived.append([draft("erasure")])
+    backup.replace(home / "catalog.db")
+    for each in sealed_since:
+        chain_at(home).append([draft(each)])
+    return long_lived
 
 
 @pytest.mark.parametrize("sealed_since", [[], ["a"], ["a", "b"], ["a", "b", "c"]], ids=len)
@@ -18,13 +33,7 @@ def test_what_the_chain_has_lost_is_sealed_again_and_told_under_its_true_number(
     tmp_path: Path, sealed_since: list[str]
 ) -> None:
     home = tmp_path / "home"
-    long_lived = chain_at(home)
-    long_lived.append([draft(1), draft(2)])
-    shutil.copy(home / "catalog.db", tmp_path / "backup.db")
-    long_lived.append([draft("erasure")])
-    (tmp_path / "backup.db").replace(home / "catalog.db")
-    for each in sealed_since:
-        chain_at(home).append([draft(each)])
+    long_lived = put_back(home, sealed_since)
     (receipt,) = long_lived.append([draft("erasure")])
     number = 3 + len(sealed_since)
     assert (receipt.id, receipt.sequence) == ("draft-erasure", number)
@@ -37,13 +46,7 @@ def test_it_is_noticed_too_where_the_storage_did_not_answer_when_it_was_asked_fo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     home = tmp_path / "home"
-    long_lived = chain_at(home)
-    long_lived.append([draft(1), draft(2)])
-    shutil.copy(home / "catalog.db", tmp_path / "backup.db")
-    long_lived.append([draft("erasure")])
-    (tmp_path / "backup.db").replace(home / "catalog.db")
-    for each in "abc":
-        chain_at(home).append([draft(each)])
+    long_lived = put_back(home, "abc")
     read = TableFiles.read_bytes
     left = [None] * times
 
