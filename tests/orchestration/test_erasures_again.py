@@ -280,6 +280,14 @@ def searched_in_vain(world: World, request: dg.RunRequest) -> None:
     fail(world.instance, run)
 
 
+def searched_in_vain_and_not_again_for(world: World, hours: int) -> None:
+    (request,) = world.requests(erasure_sensor)
+    searched_in_vain(world, request)
+    world.now_ms += hours * HOUR_MS - 1
+    assert world.requests(erasure_sensor) == []
+    world.now_ms += 1
+
+
 def test_a_verification_that_something_keeps_open_reads_the_whole_topic_less_and_less_often(
     world: World, users: str
 ) -> None:
@@ -309,11 +317,7 @@ def test_what_was_looked_for_before_the_deadline_lets_nobody_wait_for_long_behin
     deleted_too(world, "r1", by_ms=4 * HOUR_MS)
     world.now_ms = asked_ms + 4 * HOUR_MS - 10 * MINUTE_MS
     for hours in (1, 1, 2):
-        (request,) = world.requests(erasure_sensor)
-        searched_in_vain(world, request)
-        world.now_ms += hours * HOUR_MS - 1
-        assert world.requests(erasure_sensor) == []
-        world.now_ms += 1
+        searched_in_vain_and_not_again_for(world, hours)
 
 
 def test_an_overdue_erasure_makes_none_wait_for_long_whose_deadline_is_ahead(world: World, users: str) -> None:
@@ -329,11 +333,7 @@ def test_an_overdue_erasure_makes_none_wait_for_long_whose_deadline_is_ahead(wor
         world.now_ms += HOUR_MS
     assert tries > 20
     for hours in (1, 2, 4):
-        (request,) = world.requests(erasure_sensor)
-        searched_in_vain(world, request)
-        world.now_ms += hours * HOUR_MS - 1
-        assert world.requests(erasure_sensor) == []
-        world.now_ms += 1
+        searched_in_vain_and_not_again_for(world, hours)
 
 
 def test_another_erasure_that_comes_to_wait_for_it_does_not_wait_for_long(world: World, users: str) -> None:

@@ -20,6 +20,7 @@ from tests.logs import open_store
 from tests.passes.conftest import DAY_MS, NOW_MS
 
 TOPIC = "t"
+LATER_MS = NOW_MS + DAY_MS
 LOGS = [f"{TOPIC}-{partition}" for partition in range(4)]
 
 
@@ -67,6 +68,14 @@ def take_a_staged_file_of_the_first(_: Cleaner, done: Pass) -> None:
         path.unlink()
 
 
+def staged_with_an_expiry(cleaner: Cleaner) -> Pass:
+    """Of the first log tombstones go by their horizon, of the second one a record is superseded."""
+    append(cleaner.store, 0, None)
+    cleaner.commit(staged(cleaner, now_ms=NOW_MS))
+    append(cleaner.store, 1, b"3", b"4")
+    return staged(cleaner, *LOGS[:2], now_ms=LATER_MS)
+
+
 @pytest.mark.parametrize(
     ("meanwhile", "why"),
     [
@@ -98,13 +107,9 @@ def test_what_was_staged_of_the_log_alone_is_deleted(cleaner: Cleaner) -> None:
 
 
 def test_a_reader_who_comes_meanwhile_keeps_tombstones_of_the_log_that_has_some_alone(cleaner: Cleaner) -> None:
-    append(cleaner.store, 0, None)
-    later_ms = NOW_MS + DAY_MS
-    cleaner.commit(staged(cleaner, now_ms=NOW_MS))
-    append(cleaner.store, 1, b"3", b"4")
-    waiting = staged(cleaner, *LOGS[:2], now_ms=later_ms)
+    waiting = staged_with_an_expiry(cleaner)
     assert [isinstance(each.step, Expire) for each in waiting.outcomes] == [False, True]
-    Readers(cleaner.store, new_id).add(TOPIC, "search", now_ms=later_ms)
+    Readers(cleaner.store, new_id).add(TOPIC, "search", now_ms=LATER_MS)
     done = cleaner.commit(waiting)
     assert landed(done) == [LOGS[1]]
     with pytest.raises(StalePlan, match=r"t-0: .* wait for readers now: search"):
@@ -153,13 +158,9 @@ def test_so_does_whoever_has_left_a_log_without_segments(
 
 
 def test_so_it_does_where_what_came_too_late_fits_by_then(cleaner: Cleaner) -> None:
-    append(cleaner.store, 0, None)
-    later_ms = NOW_MS + DAY_MS
-    cleaner.commit(staged(cleaner, now_ms=NOW_MS))
-    append(cleaner.store, 1, b"3", b"4")
-    waiting = staged(cleaner, *LOGS[:2], now_ms=later_ms)
+    waiting = staged_with_an_expiry(cleaner)
     readers = Readers(cleaner.store, new_id)
-    readers.add(TOPIC, "search", now_ms=later_ms)
+    readers.add(TOPIC, "search", now_ms=LATER_MS)
     assert landed(cleaner.commit(waiting)) == [LOGS[1]]
     again = cleaner.commit(waiting)
     assert (landed(again), list(again.failed)) == ([LOGS[1]], [LOGS[0]])
