@@ -22,7 +22,7 @@ from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.log.segment import Log
 from keptlog.log.told.stored_files import live_paths
 from keptlog.settings import home_folder
-from keptlog.table.catalogs.embedded import embedded_locations, warehouse_of
+from keptlog.table.catalogs.embedded import embedded_location, embedded_locations, warehouse_of
 from keptlog.table.catalogs.home_location import why_elsewhere
 from keptlog.table.metadata.logs import Locations, ObservedTopic, StoredTopic, config_of, logs_from
 from keptlog.table.metadata.partitions import partition_count
@@ -246,8 +246,7 @@ class UnopenedStore:
 
     def _location(self, topic: str) -> str | None:
         """Where a topic's metadata lies now; null if only the opened catalog can tell."""
-        locations = None if self._embedded is None else embedded_locations(self._home)
-        return (locations or {}).get(topic)
+        return None if self._embedded is None else embedded_location(self._home, topic)
 
     def _stored(self, topic: str, location: str | None) -> StoredTopic | None:
         """What a topic's table says there, which is remembered from now on; null if the store is to be asked."""

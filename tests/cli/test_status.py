@@ -16,7 +16,7 @@ from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.notify.checks import leave_checks
-from keptlog.table.catalogs.embedded import embedded_locations
+from keptlog.table.catalogs.embedded import embedded_location, embedded_locations
 from keptlog.table.changes.mark import Failure
 from keptlog.table.unopened import UnopenedStore
 from tests.cli.conftest import Run
@@ -130,7 +130,10 @@ def test_a_topic_that_can_not_be_read_is_named_each_time_and_the_others_are_told
 
 
 def test_the_embedded_catalog_tells_from_outside_what_it_tells_when_it_is_opened(topics: Path) -> None:
-    assert embedded_locations(topics, {}) == open_home().store.metadata_locations()
+    opened = open_home().store.metadata_locations()
+    assert embedded_locations(topics, {}) == opened
+    assert {topic: embedded_location(topics, topic, {}) for topic in opened} == opened
+    assert [embedded_location(topics, name, {}) for name in ("nothing", "", "\udcff", "u%", "USERS")] == [None] * 5
 
 
 def test_where_another_catalog_may_be_configured_the_embedded_one_is_not_asked(

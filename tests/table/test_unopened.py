@@ -83,7 +83,7 @@ def test_where_another_catalog_may_be_configured_all_is_asked_of_the_store(
     assert unopened.files == store.files
     assert type(unopened.load_table("users")) is Table
     assert unopened.readable_logs("users", 0) == store.reader("users", 0).logs
-    assert unopened.observe("users") == store.observe("users")
+    assert unopened.observe("users").logs == store.observe("users").logs
 
 
 def test_nothing_is_changed_through_the_files_of_a_home_that_is_not_opened(store: LogStore, tmp_path: Path) -> None:
@@ -105,3 +105,14 @@ def test_readers_of_a_topic_are_looked_at_each_time_though_no_commit_moves_them(
         (first, _) = reader_standings(UnopenedStore(tmp_path, {}, never), ["users"], now_ms=NOW_MS)
         assert (first.position, first.lag) == (offset, 2 - offset)
         assert reader_standings(store, ["users"], now_ms=NOW_MS)[0] == first
+
+
+def test_a_look_at_one_topic_does_not_list_the_others(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who goes over a thousand topics would list them a thousand times."""
+    unopened = UnopenedStore(tmp_path, {}, never)
+    monkeypatch.setattr("keptlog.table.unopened.embedded_locations", lambda *_: pytest.fail("all topics are listed"))
+    assert unopened.observe("users").logs == store.observe("users").logs
+    assert list(unopened.read("users")) == list(store.read("users"))
+    assert unopened.describe_topic("users").config == store.describe_topic("users").config

@@ -38,18 +38,34 @@ def embedded_locations(
     Raises:
         StorageUnavailable: another process holds it.
     """
+    rows = _rows(home, environment, _TABLES, (CATALOG_NAME, namespace))
+    # SQLite keeps whatever it is given, and another program may have given bytes.
+    return None if rows is None else {str(topic): where if isinstance(where, str) else "" for topic, where in rows}
+
+
+def embedded_location(home: Path, topic: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The same for one topic, without a look at the others; null also if there is no such topic.
+
+    Raises:
+        StorageUnavailable: another process holds the catalog.
+    """
+    rows = _rows(home, environment, f"{_TABLES} and table_name = ?", (CATALOG_NAME, NAMESPACE, topic))
+    return next((where for _, where in rows or [] if isinstance(where, str)), None)
+
+
+def _rows(
+    home: Path, environment: Mapping[str, str], query: str, values: tuple[str, ...]
+) -> list[tuple[object, object]] | None:
+    """What the embedded catalog answers; null if only the opened one can tell."""
     database = home_folder(home) / DATABASE
     if not database.is_file() or may_be_configured(environment):
         return None
     try:
         with looking_into(database) as connection:
             columns = [name for (name,) in connection.execute("select name from pragma_table_info('iceberg_tables')")]
-            query = _TABLES + (_NO_VIEWS if "iceberg_type" in columns else "")
-            rows = connection.execute(query, (CATALOG_NAME, namespace)).fetchall()
-    except sqlite3.Error:
+            return connection.execute(query + (_NO_VIEWS if "iceberg_type" in columns else ""), values).fetchall()
+    except (sqlite3.Error, UnicodeEncodeError):  # the second one is for a name that was given in no encoding
         return None
-    # SQLite keeps whatever it is given, and another program may have given bytes.
-    return {str(topic): location if isinstance(location, str) else "" for topic, location in rows}
 
 
 @contextlib.contextmanager
