@@ -191,6 +191,7 @@ OF_A_LOG: tuple[type[KeptlogError], ...] = (
     CommitStateUnknown,
     InvariantViolated,
     LogCorrupt,
+    NoStoreClient,
     StalePlan,
     UnsupportedFormat,
 )

@@ -13,7 +13,7 @@ If the job itself dies, or several logs of a task end with one error, nobody kno
 halved, and halved again, until the log that fails stands alone. That may come of the log, whose worker runs out of
 memory at each try, or of an outage of Spark, catalog or storage, which is no log's fault. A setting of Spark that is
 wrong, or a module that its workers lack, is wrong for every log (``InvalidConfig``); one of a topic is wrong for its
-own logs (``asking_a_topic``), and so is a location that no client can be made for (``NoStoreClient``).
+own logs (``asking_a_topic``).
 
 Where no log does well it is asked: does an empty task run, can the topic be loaded, or at least another one?
 
@@ -35,7 +35,6 @@ from keptlog.errors import (
     OF_A_LOG,
     InvalidConfig,
     KeptlogError,
-    NoStoreClient,
     SparkUnavailable,
     StalePlan,
     UnknownTopic,
@@ -141,8 +140,7 @@ class Apart:
         """Go on where nothing was staged of any of these."""
         reason = error if isinstance(error, KeptlogError) else KeptlogError(first_line(error))
         if not isinstance(reason, OF_A_LOG):
-            is_for_all = isinstance(reason, InvalidConfig) and not isinstance(reason, NoStoreClient)
-            self.outage = reason if is_for_all else self._seen_outage(steps)
+            self.outage = reason if isinstance(reason, InvalidConfig) else self._seen_outage(steps)
         if self.outage:
             self._stop(steps, self.outage)
         elif len(steps) > 1:

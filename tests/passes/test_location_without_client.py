@@ -64,6 +64,20 @@ def test_the_others_are_cleaned_and_it_is_marked(store: LogStore) -> None:
     assert marked == names(store, "b")
 
 
+def test_alone_in_its_pass_it_is_marked_too_and_each_log_is_tried_once(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("keptlog.passes.rewrites.Rewrites.look_for_outage", lambda *_: asked.append("an outage"))
+    cleaner = Cleaner(store, in_process_engine(store.files))
+
+    done = cleaner.commit(cleaner.stage(cleaner.begin(["b"], new_id(), now_ms=NOW_MS)))
+
+    assert sorted(done.failed) == names(store, "b")
+    assert (done.blameless, done.outage, asked) == (frozenset(), None, [])
+    assert [str(log.topic_partition) for log in store.logs("b") if log.uncleanable] == names(store, "b")
+
+
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_so_they_are_where_a_task_is_the_first_to_find_it_out(
     store: LogStore, monkeypatch: pytest.MonkeyPatch, is_cut: bool
