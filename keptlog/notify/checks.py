@@ -2,6 +2,9 @@
 
 A log that was found broken stays so until the same check looks at it again and passes. What was not looked at changes
 nothing. Whoever verifies, the command or a job, leaves its results here.
+
+The file may be lost, and a damaged one is to be deleted. Then what was broken by what people were told last is still
+taken to be (``memory``): that a file is gone is no check that passed.
 """
 
 from __future__ import annotations
@@ -13,11 +16,13 @@ from pathlib import Path
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.notify.folder import NotifyFolder
+from keptlog.notify.memory import NotifyMemory
 from keptlog.regular_file import read_file
 from keptlog.whole_file import replace_file
 
 _logger = logging.getLogger(__name__)
 _FILE = "checks.json"
+_LOST = "it was broken when people were told of it; what verify has found since, or said of it, is lost: verify again"
 
 Broken = Mapping[str, Mapping[str, str]]
 """By topic-partition, or whatever else is verified: by check, what is broken."""
@@ -29,7 +34,7 @@ def checks_file(home: Path) -> Path:
 
 
 def broken_checks(home: Path) -> Broken:
-    """What is known to be broken.
+    """What is known to be broken, by the file or, if there is none, by what people were told.
 
     Raises:
         LogCorrupt: the file can't be understood, so that nobody knows.
@@ -40,7 +45,8 @@ def broken_checks(home: Path) -> Broken:
         stored = json.loads(read_file(path))
         return {str(name): {str(check): str(what) for check, what in found.items()} for name, found in stored.items()}
     except FileNotFoundError:
-        return {}
+        told = NotifyMemory(home).broken_checks()
+        return {name: dict.fromkeys(checks, _LOST) for name, checks in told.items() if checks}
     except OSError as error:
         why = error.strerror or type(error).__name__
         raise StorageUnavailable(

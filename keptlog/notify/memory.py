@@ -25,6 +25,8 @@ _logger = logging.getLogger(__name__)
 
 _STATE = "state.json"
 _FORMAT = 1
+_NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, AttributeError)
+"""What reading such a file ends with if it is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,20 @@ class NotifyMemory(NotifyFolder):
                 return NotifyState()
         try:
             return _state(json.loads(content))
-        except (ValueError, LookupError, TypeError, AttributeError):
+        except _NOT_UNDERSTOOD:
             _logger.warning("%s is damaged, so it is not known what was told: all that holds is told once more", path)
             if is_to_be_kept:
                 with self.telling_why():
                     replace_file(path.with_name(f"{_STATE}.damaged"), content)
             return NotifyState(is_anew=True)
+
+    def broken_checks(self) -> dict[str, tuple[str, ...]]:
+        """By what ``verify`` looks at, the checks that were broken when somebody last looked; empty if nobody knows."""
+        try:
+            known = _state(json.loads(read_file(self.path / _STATE))).known
+        except (OSError, *_NOT_UNDERSTOOD):
+            return {}
+        return {each.subject: each.checks for each in known if each.matter is Matter.CHECK and each.ended_ms is None}
 
     def keep(self, state: NotifyState) -> None:
         """Remember it.
@@ -92,7 +102,8 @@ def _known(entry: Mapping[str, Any]) -> KnownCondition:
     texts = {name: str(entry[name]) for name in ("subject", "text", "topic")}
     times = {name: None if entry[name] is None else _count(entry[name]) for name in ("calm_since_ms", "ended_ms")}
     numbers = {name: _count(entry[name]) for name in ("since_ms", "announced", "level", "returns")}
-    return KnownCondition(matter=Matter(entry["matter"]), told=told, **texts, **times, **numbers)  # type: ignore[arg-type]
+    checks = tuple(str(check) for check in entry.get("checks", ()))
+    return KnownCondition(matter=Matter(entry["matter"]), told=told, checks=checks, **texts, **times, **numbers)  # type: ignore[arg-type]
 
 
 def _count(number: object) -> int:

@@ -208,6 +208,8 @@ class KnownCondition:
     """How often it came back soon after its end."""
     told: Mapping[str, int] = field(default_factory=dict)
     """By way to people, the level that was told; 0 once the end was told."""
+    checks: tuple[str, ...] = ()
+    """As in ``Condition``, by the last look that saw it."""
 
     @property
     def id(self) -> str:
@@ -254,7 +256,9 @@ def _present(before: KnownCondition | None, seen: Condition, now_ms: int, settle
     to_last_ms = seen.lasts_ms if seen.is_sure else max(seen.lasts_ms, settle_ms)
     lasts = now_ms - before.since_ms >= to_last_ms
     announced = max(before.announced, int(seen.level)) if lasts else before.announced
-    return replace(before, text=seen.text, level=int(seen.level), announced=announced, calm_since_ms=None)
+    return replace(
+        before, text=seen.text, level=int(seen.level), announced=announced, calm_since_ms=None, checks=seen.checks
+    )
 
 
 def _absent(before: KnownCondition, seen: Sighting, settle_ms: int) -> KnownCondition | None:
