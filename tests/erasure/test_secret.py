@@ -118,3 +118,24 @@ def test_no_second_one_is_made_while_erasures_wait_that_were_made_with_one_that_
     assert not secret.exists()
     kept.rename(secret)
     assert home.eraser.hash_of(KEY) == str(world.hasher.told(KEY))
+
+
+def test_that_a_topic_was_not_looked_at_is_told_with_the_secret_that_is_made(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(tmp_path)
+    world.create()
+    world.append((KEY, VALUE))
+    world.ask()
+    world.create("orders")
+    (tmp_path / "erasure.secret").unlink()
+    metadata = Path(world.store.load_table("users").metadata_location.removeprefix("file://"))
+    metadata.write_bytes(metadata.read_bytes()[:100])
+
+    home = open_home(tmp_path)
+    assert home.eraser.hash_of(KEY)
+
+    told = "it is not known whether topic users has open erasures, for it can't be read"
+    assert caplog.text.count(told) == 1
+    assert home.eraser.hash_of(OTHER)
+    assert caplog.text.count(told) == 1

@@ -11,6 +11,7 @@ whether a deletion has arrived from the source.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -53,23 +54,32 @@ if TYPE_CHECKING:
     from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
 
+_logger = logging.getLogger(__name__)
+
 
 def first_secret(store: LogStore, make: Callable[[], bytes]) -> bytes:
     """The secret of a home that never had one; what is asked with a second one can't be proved beside the rest.
+
+    A topic that can't be read holds up no erasure of others, but a line says that it was not looked at.
 
     Raises:
         InvalidConfig: a topic has erasures that were made with one that is not here.
         StorageUnavailable: nobody can tell; a single topic that is refused tells as little as one that is damaged.
     """
     refusal, is_any_read = None, False
+    unread: list[str] = []
     for topic in store.topics():
         try:
             count = read_open_erasures(topic, store.load_table(topic).properties).count
-        except (LogCorrupt, UnknownTopic, UnsupportedFormat):
-            continue  # whoever asks for its erasures is told
+        except UnknownTopic:
+            continue  # it was deleted meanwhile
+        except (LogCorrupt, UnsupportedFormat):
+            unread.append(topic)
+            continue
         except StorageUnavailable as error:
             if not error.is_refused:
                 raise
+            unread.append(topic)
             refusal = error
             continue
         is_any_read = True
@@ -80,7 +90,14 @@ def first_secret(store: LogStore, make: Callable[[], bytes]) -> bytes:
             )
     if refusal and not is_any_read:
         raise refusal
-    return make()
+    secret = make()
+    if unread:
+        text = (
+            "this home had no erasure secret, so a new one was made, and it is not known whether %s has open erasures, "
+            "for it can't be read: if it has, put the secret back with which they were made before you ask for more erasures"
+        )
+        _logger.warning(text, " or ".join(f"topic {topic}" for topic in unread))
+    return secret
 
 
 @dataclass(frozen=True)

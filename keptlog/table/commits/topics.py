@@ -251,10 +251,16 @@ class TopicCreation:
         elsewhere = f"{location}-{new_id()}"
         whose = table_in(catalog, location)
         what = f"the table {whose} has its files" if whose else "files of an earlier topic are left"
-        todo = "" if whose else ". Delete them if no table of another catalog has them; none of this one has"
+        todo = "" if whose else f". {_WHOSE_FILES}"
         told = "topic %s: %s where it would lie, such as %s: it lies in %s%s"
         _logger.warning(told, self.name, what, left, elsewhere, todo)
         return elsewhere
+
+
+_WHOSE_FILES = (
+    "If this catalog has lost a topic, as after a restore of an older copy, its records may be there: keptlog doctor "
+    "says how to put it back. Delete them only if none is missed, and no table of another catalog has them"
+)
 
 
 def stored_properties(stored: Mapping[str, str]) -> dict[str, str]:
