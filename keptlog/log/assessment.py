@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keptlog.log.holds import Holding
+from keptlog.log.roll import closing_ms
 from keptlog.log.sections import Sections, expirable, first_undecided, sections_of
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.words.iso_time import has_date
@@ -96,7 +97,7 @@ class Assessment:
             moments += [mark.believed_from_ms, mark.retry_at_ms]
         # It is late, and then comes before others, from the moment after its deadline on.
         moments.append(None if self.deadline_ms is None else self.deadline_ms + 1)
-        moments.extend(_closing_ms(log, sections))
+        moments.extend(_moving_ms(log, sections))
         closed_times = _stamped_times(sections.cleanable + sections.uncleanable)
         if closed_times and log.config.is_compacted:
             moments.append(min(closed_times) + log.config.max_compaction_lag_ms + 1)
@@ -213,8 +214,8 @@ def _due_ms(log: Log, sections: Sections, expiry_ms: int | None, now_ms: int) ->
     moments = [] if expiry_ms is None else [expiry_ms]
     moments += _compactable_ms(log, sections, closed, sections.active)
     if sections.active:
-        closing_ms = _closing_ms(log, sections)[0]
-        moments += [max(closing_ms, ms) for ms in _compactable_ms(log, sections, closed + sections.active, ())]
+        closes_ms = closing_ms(sections.active, log.config)
+        moments += [max(closes_ms, ms) for ms in _compactable_ms(log, sections, closed + sections.active, ())]
     if not moments:
         return None
     # What waits after a failure may be due but for that.
@@ -245,11 +246,11 @@ def _compactable_ms(
             return
 
 
-def _closing_ms(log: Log, sections: Sections) -> list[int]:
+def _moving_ms(log: Log, sections: Sections) -> list[int]:
     """When the clock moves a segment to another section: it closes the active one, or a closed one is old enough."""
     moments = []
     if sections.active:
-        moments.append(sections.active[0].first_timestamp_ms + log.config.max_segment_ms + 1)
+        moments.append(closing_ms(sections.active, log.config))
     if sections.uncleanable:
         moments.append(sections.uncleanable[0].largest_timestamp_ms + log.config.min_compaction_lag_ms)
     return moments

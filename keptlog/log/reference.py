@@ -107,17 +107,15 @@ class ReferenceLog:
 
     def _active_batches(self, now_ms: int) -> int:
         limit_ms = min(self.config.segment_ms, self.config.max_compaction_lag_ms)
-        run_first_ms, run_length = 0, 0
+        run: list[list[int]] = []
         for batch in self.batches:
             times = [record.timestamp_ms for record in batch]
-            if run_length and max(times) - run_first_ms > limit_ms:
-                run_length = 0
-            if run_length == 0:
-                run_first_ms = min(times)
-            run_length += 1
-        if run_length and now_ms - run_first_ms > limit_ms:
+            if run and max(times) - min(run[0]) > limit_ms:
+                run = []
+            run.append(times)
+        if run and now_ms - min(map(min, run)) > limit_ms:
             return 0
-        return run_length
+        return len(run)
 
     def clean(self, now_ms: int, expires_from: int | None = 0) -> bool:
         """Clean all that may be cleaned now; says whether there was anything.

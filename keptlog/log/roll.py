@@ -12,7 +12,8 @@ A run is closed when the next file would make it larger than ``segment.bytes``, 
 than ``segment.ms`` (or ``max.compaction.lag.ms``, if smaller) after the run's first.
 
 One complication. Kafka looks only when something is appended, so an idle log keeps its last records uncompacted for
-ever (KAFKA-20664). Here the clock closes a run too: when it shows more than that time after the run's first timestamp.
+ever (KAFKA-20664). Here the clock closes a run too: when it shows more than that time after the smallest timestamp in
+the run. An old record may come behind young ones, and a clock that was ahead may have dated the run's first file.
 """
 
 from __future__ import annotations
@@ -32,9 +33,14 @@ def active_segments(appended: Sequence[Segment], config: TopicConfig, now_ms: in
             run, run_bytes = [], 0
         run.append(segment)
         run_bytes += segment.size_bytes
-    if run and now_ms - run[0].first_timestamp_ms > config.max_segment_ms:
+    if run and now_ms >= closing_ms(run, config):
         return ()
     return tuple(run)
+
+
+def closing_ms(active: Sequence[Segment], config: TopicConfig) -> int:
+    """When the clock closes a run of active segments, if nothing is appended before."""
+    return min(segment.first_timestamp_ms for segment in active) + config.max_segment_ms + 1
 
 
 def _is_rolled(first: Segment, run_bytes: int, appended: Segment, config: TopicConfig) -> bool:

@@ -1,8 +1,13 @@
 """Which of the newest segments stand for Kafka's active segment."""
 
-from keptlog.log.roll import active_segments
+import pytest
+
+from keptlog.log.assessment import Trigger, assess
+from keptlog.log.roll import active_segments, closing_ms
 from keptlog.log.segment import Segment
-from tests.building import MIB, NOW_MS, config, is_rolled_before, segment
+from tests.building import HOUR_MS, MIB, NOW_MS, config, is_rolled_before, log, segment
+
+DAY_MS = 24 * HOUR_MS
 
 
 def offsets(segments: tuple[Segment, ...]) -> list[int]:
@@ -68,7 +73,7 @@ def test_the_maximum_lag_closes_a_run_when_it_is_shorter_than_segment_ms() -> No
 
 
 def test_records_older_than_what_was_appended_before_close_nothing() -> None:
-    appended = [segment(0, 9, time_ms=NOW_MS), segment(10, 19, time_ms=NOW_MS - 5000)]
+    appended = [segment(0, 9, time_ms=NOW_MS), segment(10, 19, time_ms=NOW_MS - 900)]
     assert offsets(active_segments(appended, config(segment_ms=1000), NOW_MS)) == [0, 10]
 
 
@@ -78,6 +83,25 @@ def test_the_clock_closes_the_run_of_an_idle_log() -> None:
     settings = config(segment_ms=1000)
     assert offsets(active_segments(appended, settings, NOW_MS + 1000)) == [0, 10]
     assert active_segments(appended, settings, NOW_MS + 1001) == ()
+
+
+@pytest.mark.parametrize(
+    "times_ms",
+    [(NOW_MS - HOUR_MS, NOW_MS - 9 * DAY_MS, NOW_MS), (NOW_MS + 9000 * DAY_MS, NOW_MS - 2 * DAY_MS)],
+    ids=["behind a young one", "behind one that is to come"],
+)
+def test_an_old_record_is_closed_by_the_clock_wherever_it_stands_in_its_run(times_ms: tuple[int, ...]) -> None:
+    """The run's first file alone would keep it active past its maximum lag, for years behind a clock that was ahead."""
+    appended = [segment(10 * number, 10 * number + 9, time_ms=time_ms) for number, time_ms in enumerate(times_ms)]
+    for settings in (config(segment_ms=DAY_MS), config(max_compaction_lag_ms=DAY_MS)):
+        assert active_segments(appended, settings, NOW_MS) == ()
+        closes_ms = min(times_ms) + DAY_MS + 1
+        assert closing_ms(appended, settings) == closes_ms
+        assert len(active_segments(appended, settings, closes_ms - 1)) == len(appended)
+    late = log(appended, config(max_compaction_lag_ms=DAY_MS))
+    assert assess(late, NOW_MS).trigger is Trigger.MAX_COMPACTION_LAG
+    young = assess(late, min(times_ms) + DAY_MS)
+    assert (young.trigger, young.due_ms) == (None, closing_ms(appended, late.config))
 
 
 def test_records_from_the_future_stay_active_until_the_clock_has_passed_them() -> None:

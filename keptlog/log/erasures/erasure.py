@@ -31,6 +31,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from keptlog.log.given.past import is_past
+from keptlog.log.roll import closing_ms
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log, Segment
 
@@ -296,7 +297,7 @@ def cleanable_ms(log: Log, end_offset: int, now_ms: int) -> int:
     sections = sections_of(log, now_ms)
     moments = [0]
     if sections.active and sections.active[0].base_offset < end_offset:
-        moments.append(sections.active[0].first_timestamp_ms + log.config.max_segment_ms + 1)
+        moments.append(closing_ms(sections.active, log.config))
     if log.config.min_compaction_lag_ms > 0:
         young = [each for each in sections.dirty if each.base_offset < end_offset]
         moments += [each.largest_timestamp_ms + log.config.min_compaction_lag_ms for each in young]

@@ -94,7 +94,7 @@ def first_secret(store: LogStore, make: Callable[[], bytes]) -> bytes:
     if unread:
         text = (
             "this home had no erasure secret, so a new one was made, and it is not known whether %s has open erasures, "
-            "for it can't be read: if it has, put the secret back with which they were made before you ask for more erasures"
+            "for it can't be read: if it has, put the secret back with which they were made before you ask for more"
         )
         _logger.warning(text, " or ".join(f"topic {topic}" for topic in unread))
     return secret
