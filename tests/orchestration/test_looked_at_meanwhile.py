@@ -10,16 +10,19 @@ import dagster as dg
 import pytest
 from dagster._core.events import AssetMaterializationPlannedData
 
+from keptlog.dagster.assets import sections
+from keptlog.dagster.assets.mount import AssetRun
+from keptlog.dagster.assets.siblings import Siblings, take_over
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.notify.checks import broken_checks
 from keptlog.passes.check import CheckResult
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.verify import verify_log
-from tests.orchestration.conftest import World
+from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.ingesting import InProcessSpark
 from tests.orchestration.instance import begin
 from tests.orchestration.shipped import KEYS, clean_logs
-from tests.orchestration.test_attempts import RED, checks, last_results, tab, verify
+from tests.orchestration.test_attempts import RED, checks, last_results, materialize, tab, verify
 
 VERIFY_LOG = "keptlog.dagster.assets.checks.verify_log"
 
@@ -164,3 +167,56 @@ def _at_the_second_log(monkeypatch: pytest.MonkeyPatch, read: Callable[..., list
         return list(verify_log(*given, **named))
 
     monkeypatch.setattr(VERIFY_LOG, read_first)
+
+
+@pytest.mark.parametrize("cleans", [1, 6])
+def test_what_a_run_by_hand_finds_broken_is_shown_however_many_evaluated_while_it_waited(
+    users: World, monkeypatch: pytest.MonkeyPatch, cleans: int
+) -> None:
+    """Dagster made its rows when it made the run: those of the others are newer."""
+    users.break_segment("users", 1)
+
+    def clean_others() -> None:
+        for each in range(cleans):
+            users.append("users", ("a", f"{each}"))
+            assert users.clean("users-0", requested=True).success
+        assert checks(users)["G1"][0] == "green"
+
+    before_it_looks(users, monkeypatch, clean_others)
+    assert not materialize(users, ["users-1"]).success
+    assert [checks(users)[name][0] for name in ("G1", "cleaned")] == ["red", "red"]
+
+    users.append("users", ("b", "9"))
+    assert users.clean("users-0", requested=True).success
+
+    assert checks(users)["G1"][0] == "red", "users-1 is broken, and nobody has looked at it again"
+
+
+def test_what_a_run_by_hand_finds_whole_again_is_shown_though_it_was_found_broken_while_it_waited(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert materialize(users, ["users-0", "users-1"]).success
+
+    def break_and_mend() -> None:
+        mend = users.break_segment("users", 1)
+        assert not verify(users, "users-1").success
+        assert checks(users)["G1"][0] == "red"
+        mend()
+
+    before_it_looks(users, monkeypatch, break_and_mend)
+    assert materialize(users, ["users-1"]).success
+    assert checks(users)["G1"][0] == "green"
+
+
+def before_it_looks(world: World, monkeypatch: pytest.MonkeyPatch, others: Callable[[], None]) -> None:
+    """Let others work after the next run of assets was made, which waits in Dagster's queue."""
+    world.more_resources["spark"] = InProcessSpark(spark_config={})
+    monkeypatch.setenv("KEPTLOG_BROKER_KEPTLOG_PURGE_INTERVAL_MS", str(365 * DAY_MS))
+    waiting, really = [others], take_over
+
+    def begin_later(run: AssetRun) -> Siblings:
+        if waiting:
+            waiting.pop()()
+        return really(run)
+
+    monkeypatch.setattr(sections, "take_over", begin_later)

@@ -12,9 +12,12 @@ from dagster._core.events import DagsterEvent, DagsterEventType
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
 from pyspark.sql import SparkSession
 
+from keptlog.dagster.assets import sections
 from keptlog.dagster.assets.checks import check_specs
-from keptlog.dagster.assets.siblings import TAKEN_BY_TAG
+from keptlog.dagster.assets.mount import AssetRun
+from keptlog.dagster.assets.siblings import TAKEN_BY_TAG, Siblings, take_over
 from tests.orchestration.conftest import DAY_MS, World
+from tests.orchestration.test_attempts import checks
 
 BACKFILL = {"dagster/backfill": "abcdefgh"}
 HERE = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "__repository__").get_job_origin("__ASSET_JOB")
@@ -148,6 +151,31 @@ def test_other_backfills_and_runs_that_do_more_are_left_alone(three_topics: Worl
 
     assert {status(world, run_id) for run_id in left} == {dg.DagsterRunStatus.QUEUED}
     assert [len(world.records("orders", n)) for n in (0, 2)] == [2, 2]
+
+
+@pytest.mark.parametrize("broken", [(), (1,)], ids=["all is whole", "a log is broken"])
+def test_checks_are_shown_as_found_though_a_run_of_the_same_topic_was_made_later_and_taken_over(
+    three_topics: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, broken: tuple[int, ...]
+) -> None:
+    """As Dagster's daemon does it: a backfill with gaps becomes several runs, of which each has planned the checks."""
+    world = three_topics
+    for partition in broken:
+        world.append("users", ("a", "1"), partition=partition)
+        world.break_segment("users", partition)
+        assert not world.run_job("verify", dg.RunRequest()).success
+    later: list[str] = []
+
+    def made_later(run: AssetRun) -> Siblings:
+        later.append(queue(world, "users", tags=BACKFILL | {"dagster/partition": "users-2"}))
+        return take_over(run)
+
+    monkeypatch.setattr(sections, "take_over", made_later)
+    assert run_one(world, "users", BACKFILL | {"dagster/partition": "users-0"}).success
+    assert status(world, later[0]) is dg.DagsterRunStatus.SUCCESS
+
+    found = checks(world)
+    assert len(found) == len(check_specs(clean_of("users")))
+    assert found["G1"][0] == ("red" if broken else "green")
 
 
 @dg.asset_check(asset=clean_of("orders"))
