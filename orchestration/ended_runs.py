@@ -79,7 +79,7 @@ def _in_turn(
 
 def _asked(tick: Tick, run: dg.DagsterRun) -> AbstractSet[dg.AssetKey]:
     topics = {topic for name in configured_logs(run) for topic in possible_topics(name)}
-    return run.asset_selection or _sections(tick, topics)
+    return OwnRuns.of_tick(tick).materialized_by(run) or _sections(tick, topics)
 
 
 def _sections(tick: Tick, topics: Iterable[str]) -> AbstractSet[dg.AssetKey]:
@@ -90,4 +90,4 @@ def _is_meant(own: OwnRuns, run: dg.DagsterRun, sections: Collection[dg.AssetKey
     """Whether it may have cleaned something; those of the job that died are looked at by who marks their logs."""
     if own.is_of(run, CLEAN_JOB):
         return run.status is dg.DagsterRunStatus.CANCELED
-    return any(key in sections for key in run.asset_selection or ())
+    return any(key in sections for key in own.materialized_by(run))

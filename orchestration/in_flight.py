@@ -96,7 +96,7 @@ def begun_and_queued(own: OwnRuns, records: Sequence[dg.RunRecord]) -> tuple[InF
 
 def _cleans(own: OwnRuns, runs: Sequence[dg.DagsterRun]) -> InFlight:
     cleans = [configured_logs(run) for run in runs if own.is_of(run, CLEAN_JOB)]
-    return _in_flight(cleans, runs, own.mount.keys.clean)
+    return _in_flight(cleans, [(run, own.materialized_by(run)) for run in runs], own.mount.keys.clean)
 
 
 def cancelled_cleans(own: OwnRuns) -> InFlight:
@@ -131,7 +131,7 @@ def slow_runs(
     meant = [
         each
         for each in records
-        if own.is_of(each.dagster_run, job_name) or not keys.isdisjoint(each.dagster_run.asset_selection or ())
+        if own.is_of(each.dagster_run, job_name) or not keys.isdisjoint(own.materialized_by(each.dagster_run))
     ]
     is_any_queued = any(each.dagster_run.status is dg.DagsterRunStatus.QUEUED for each in meant)
     found = []
@@ -146,7 +146,7 @@ def ingests_in_flight(own: OwnRuns, records: Sequence[dg.RunRecord]) -> InFlight
     """What topics runs that are under way are ingesting, by the job and by materializations."""
     runs = [record.dagster_run for record in records]
     ingests = [ingested_topics(run) for run in runs if own.is_of(run, INGEST_JOB_NAME)]
-    return _in_flight(ingests, runs, own.mount.keys.dirty)
+    return _in_flight(ingests, [(run, own.materialized_by(run)) for run in runs], own.mount.keys.dirty)
 
 
 def has_ended_lately(record: dg.RunRecord) -> bool:
@@ -247,14 +247,14 @@ def _named_by(run: dg.DagsterRun, op: str, field_name: str) -> list[str]:
 
 def _in_flight(
     named: Iterable[Iterable[str]],
-    materializing: Iterable[dg.DagsterRun] = (),
+    materializing: Iterable[tuple[dg.DagsterRun, frozenset[dg.AssetKey]]] = (),
     key_of: Callable[[str], dg.AssetKey] | None = None,
 ) -> InFlight:
     """What runs of a job have named, no name being everything, and what others are materializing."""
     each_named = [frozenset(names) for names in named]
     materialized: dict[dg.AssetKey, frozenset[str]] = defaultdict(frozenset)
-    for run in materializing:
-        for key in run.asset_selection or ():
+    for run, keys in materializing:
+        for key in keys:
             materialized[key] |= {run.tags.get("dagster/partition") or _ALL}
     return InFlight(
         frozenset[str]().union(*each_named), any(not names for names in each_named), dict(materialized), key_of

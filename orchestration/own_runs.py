@@ -18,9 +18,12 @@ import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.mount import Mount, Run, Tick
+from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, told_of_itself
 from keptlog.log.given.past import is_past
 
+OWN_JOBS = (CLEAN_JOB, "ingest_kafka", "purge", "retention", "verify", "erase", "verify_erasures")
+"""Their runs say in their configuration what they work on."""
 MARKED_TAG = "keptlog/marked"
 """On a run that failed: that its logs need no more marks, in words."""
 UNMARKED_TAG = "keptlog/unmarked"
@@ -28,6 +31,9 @@ UNMARKED_TAG = "keptlog/unmarked"
 _TOLD_TAGS = (FAILED_TAG, OUTAGE_TAG, FAILED_AT_TAG, MARKED_TAG, UNMARKED_TAG)
 """What is said of one run; a long text is in pieces (``long_tags``)."""
 _PLACE_TAG = ".dagster/repository"
+_MOST_REMEMBERED = 10_000
+_planned: dict[str, frozenset[dg.AssetKey]] = {}
+"""By run, the assets that it was made for: that does not change."""
 
 
 def happened_ms(record: dg.RunRecord, told_ms: int, now_ms: int) -> int:
@@ -91,6 +97,28 @@ class OwnRuns:
     def is_of(self, run: dg.DagsterRun, job_name: str) -> bool:
         """Whether it is a run of this job of ours."""
         return run.job_name == self.mount.name(job_name)
+
+    def materialized_by(self, run: dg.DagsterRun) -> frozenset[dg.AssetKey]:
+        """The assets that a run was made to materialize; of a run of one of our jobs none.
+
+        Dagster stores a selection where somebody has chosen assets. A job of the project's own is its selection, so
+        its runs have none if a schedule, a sensor or a terminal starts them. What they have planned says it.
+        """
+        if run.asset_selection:
+            return frozenset(run.asset_selection)
+        if run.job_name in map(self.mount.name, OWN_JOBS):
+            return frozenset()
+        if run.run_id not in _planned:
+            kind = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+            events = [each.dagster_event for each in self.instance.all_logs(run.run_id, of_type=kind)]
+            keys = frozenset(each.asset_key for each in events if each and each.asset_key)
+            if not keys and not run.is_finished:
+                # It may be in the making.
+                return keys
+            if len(_planned) >= _MOST_REMEMBERED:
+                _planned.clear()
+            _planned[run.run_id] = keys
+        return _planned[run.run_id]
 
 
 def _of_itself(record: dg.RunRecord) -> dg.RunRecord:

@@ -11,7 +11,7 @@ from dagster._core.test_utils import create_run_for_test
 from keptlog.dagster.orchestration import own_runs
 from keptlog.dagster.orchestration.in_flight import UNDER_WAY, logs_in_flight, topics_in_flight
 from keptlog.dagster.orchestration.outages import recent_outages
-from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.own_runs import OWN_JOBS, OwnRuns
 from tests.orchestration.conftest import World, logs_of
 from tests.orchestration.shipped import dirty_ratio_sensor
 
@@ -75,3 +75,8 @@ def test_anothers_outage_is_not_ours(users: World) -> None:
         return recent_outages(OwnRuns(users.instance, place), "clean_logs", names, users.now_ms).count("users-0")
 
     assert (count(HERE), count(THERE)) == (0, 1)
+
+
+def test_every_job_of_a_mount_is_known_as_one_whose_configuration_says_what_it_works_on(world: World) -> None:
+    jobs = {job.name for job in world.defs.get_repository_def().get_all_jobs()}
+    assert {name for name in jobs if not name.startswith("__")} == set(OWN_JOBS)

@@ -142,6 +142,25 @@ def test_a_materialization_that_is_not_due_any_more_and_holds_the_place_is_named
     assert in_flight.slow_cleans(OwnRuns(world.instance), [record], ["users"]) == ()
 
 
+def test_a_run_of_a_job_of_the_projects_own_keeps_its_logs_waiting_and_is_named_after_an_hour(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schedule starts it: Dagster stores no selection with such a run."""
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    nightly = dg.define_asset_job("nightly_users", selection=dg.AssetSelection.assets(KEYS.clean("users")))
+    job = dg.Definitions.merge(world.defs, dg.Definitions(jobs=[nightly])).resolve_job_def("nightly_users")
+    run = world.instance.create_run_for_job(
+        job, status=dg.DagsterRunStatus.STARTED, tags={"dagster/partition": "users-0"}
+    )
+    assert run.asset_selection is None
+    assert "users-0 is being cleaned" in world.skips(dirty_ratio_sensor)
+
+    monkeypatch.setattr(in_flight, "get_current_timestamp", lambda: time.time() + 2 * HOUR_MS / 1000)
+
+    assert f"run {run.run_id} is under way since" in world.skips(dirty_ratio_sensor)
+
+
 @pytest.mark.parametrize("job", [AUTOMATION.jobs.verify, AUTOMATION.jobs.ingest_kafka, AUTOMATION.jobs.purge])
 def test_what_reads_or_ingests_for_two_days_goes_on(
     world: World, lost: str, monkeypatch: pytest.MonkeyPatch, job: dg.JobDefinition

@@ -69,6 +69,25 @@ def test_a_run_by_hand_that_died_after_its_commit_is_told_at_the_next_tick(
     assert len(made(users)) == 1
 
 
+@pytest.mark.parametrize("is_ended", [False, True], ids=["died", "ended by somebody"])
+def test_a_run_of_a_job_of_the_projects_own_that_could_not_tell_its_clean_is_told(
+    users: World, monkeypatch: pytest.MonkeyPatch, *, is_ended: bool
+) -> None:
+    """A schedule starts it: Dagster stores no selection with such a run."""
+    nightly = dg.define_asset_job("nightly_users", selection=dg.AssetSelection.assets(USERS))
+    defs = dg.Definitions.merge(users.defs, dg.Definitions(jobs=[nightly]))
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(sections, "observe_after", killed)
+        defs.resolve_job_def("nightly_users").execute_in_process(instance=users.instance, partition_key="users-0")
+    run = last_run(users)
+    assert not run.asset_selection
+    if is_ended:
+        users.instance.report_run_canceled(run)
+
+    assert f"run {run.run_id}: it had cleaned users-0" in users.skips(failed_run_sensor)
+    assert not failed(users)
+
+
 def test_a_run_that_somebody_has_ended_after_its_commit_is_told_at_the_next_tick(
     users: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
