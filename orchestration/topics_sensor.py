@@ -59,7 +59,7 @@ class _Asked:
         try:
             told = cls(**json.loads(cursor)) if cursor else cls()
             return cls(int(told.times), int(told.at_ms), str(told.loaded))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             # Of another keptlog, or set by hand. Dagster keeps it as long as ticks fail, so it must not fail one.
             return cls()
 

@@ -153,7 +153,7 @@ def _damaged(store: LogStore, topic: str, location: str | None = None) -> object
     raise LogCorrupt(f"{topic} can't be read")
 
 
-@pytest.mark.parametrize("cursor", ["garbage", '{"reloads": 1}', "[]", "5", '{"times": "x"}'])
+@pytest.mark.parametrize("cursor", ["garbage", '{"reloads": 1}', "[]", "5", '{"times": "x"}', '{"times": 1e400}'])
 def test_a_cursor_that_is_none_of_its_own_is_forgotten(world: World, asked: list[object], cursor: str) -> None:
     """Dagster keeps it as long as ticks fail."""
     world.topic("users")
