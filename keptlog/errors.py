@@ -3,6 +3,7 @@
     KeptlogError
     |- InvalidConfig (ValueError)    a setting, a topic name or a command that can't be accepted
     |  |- IngestStopped              what was read would lose or mix records; somebody has to choose how to go on
+    |  |- ContradictsBroker          a topic's own setting and one of the broker settings can't both hold
     |  `- NoStoreClient              no client can be made for the store that a path names; others may be in reach
     |- InvalidRecord (ValueError)    a record that can't be appended; nothing of its batch was
     |- UnknownTopic (LookupError)    no such topic or topic-partition in this catalog
@@ -72,6 +73,10 @@ class InvalidConfig(KeptlogError, ValueError):
 
 class IngestStopped(InvalidConfig):
     """What was read of a topic-partition would lose or mix records: it stops until somebody chooses how to go on."""
+
+
+class ContradictsBroker(InvalidConfig):
+    """A topic's own setting and one of the broker settings can't both hold; each may be right elsewhere."""
 
 
 class NoStoreClient(InvalidConfig):

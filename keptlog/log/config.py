@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import ContradictsBroker, InvalidConfig
 from keptlog.log.setting import Origin, Resolved, Setting, Synonym, Value, as_text, resolve, unknown_name
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.words.units import LONG_MAX
@@ -245,10 +245,7 @@ class TopicConfig:
         unsettled = tuple(name for name in DECIDING if name not in kept)
         config = cls(**values, unsettled=unsettled, resolved=resolved)  # type: ignore[arg-type]  # SETTINGS gives each field its type
         if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
-            raise InvalidConfig(
-                f"min.compaction.lag.ms={config.min_compaction_lag_ms} is above "
-                f"max.compaction.lag.ms={config.max_compaction_lag_ms}: a record could not meet both; lower the minimum"
-            )
+            raise _lags_contradict(config)
         if config.strategy.kind.needs_header and not config.compaction_strategy_header:
             raise InvalidConfig(
                 f"compaction.strategy={config.compaction_strategy} needs compaction.strategy.header: "
@@ -287,6 +284,25 @@ class TopicConfig:
         # Asked for each segment of a home: neither min nor another property.
         is_shorter = self.max_compaction_lag_ms < self.segment_ms and "compact" in self.cleanup_policy
         return self.max_compaction_lag_ms if is_shorter else self.segment_ms
+
+
+def _lags_contradict(config: TopicConfig) -> InvalidConfig:
+    """What is said of lags that can't both hold. One of the broker's is named by where it is set, to be mended."""
+    lags = [each for each in config.resolved if each.setting.name in {"min.compaction.lag.ms", "max.compaction.lag.ms"}]
+    said = (
+        f"min.compaction.lag.ms={config.min_compaction_lag_ms} is above "
+        f"max.compaction.lag.ms={config.max_compaction_lag_ms}: a record could not meet both"
+    )
+    of_broker = [each for each in lags if each.origin is Origin.BROKER]
+    own = [each for each in lags if each.origin is not Origin.BROKER]
+    if not (of_broker and own):
+        return InvalidConfig(f"{said}; lower the minimum")
+    line = of_broker[0].origin_name
+    variable = f"KEPTLOG_BROKER_{line.upper().replace('.', '_')}"
+    return ContradictsBroker(
+        f"{said}. The topic sets {own[0].setting.name} itself. {of_broker[0].setting.name} comes from "
+        f"the broker setting {line} (in server.properties, or {variable}). Change one of the two"
+    )
 
 
 def settled(topic: Mapping[str, str], broker: Mapping[str, str], names: Iterable[str] = DECIDING) -> dict[str, str]:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt
+from keptlog.errors import Action, ContradictsBroker, InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.log.broker import CLEANER_DISABLED, SWITCH_CLEANER_ON, BrokerConfig
 from keptlog.log.holder import Holder, HolderKind
 from keptlog.log.segment import Log, total_bytes
@@ -59,6 +59,10 @@ def unreadable_problem(topic: str, error: KeptlogError) -> Problem:
         return Problem(topic, str(error), "another program has changed a property of its table", _AS_IT_SAYS)
     if isinstance(error, LogCorrupt) and error.action is Action.FIX_CONFIG:
         return Problem(topic, str(error), "another program has made its table, or changed it", _AS_IT_SAYS)
+    if isinstance(error, ContradictsBroker):
+        cause = "a broker setting and the topic's own setting contradict each other"
+        todo = f"change that broker setting, or the topic's with keptlog topic alter {last_argument(topic)}"
+        return Problem(topic, str(error), cause, todo)
     todo = _TODO_BY_ACTION.get(error.action, _AS_IT_SAYS)
     return Problem(topic, str(error), _CAUSE_BY_ACTION.get(error.action, "it says so itself"), todo)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.errors import ContradictsBroker, InvalidConfig, LogCorrupt
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.config import TopicConfig, known_settings, wrong_values
 from keptlog.log.declared import About
@@ -171,6 +171,8 @@ def config_of(topic: str, properties: Mapping[str, str], broker_settings: Mappin
     except InvalidConfig as error:
         foreign = sorted(config.keys() - known_settings(config).keys())
         told = f"topic {topic}: {error}"
+        if isinstance(error, ContradictsBroker):
+            raise ContradictsBroker(told) from error
         if foreign:
             command = f"keptlog topic alter {topic}" + "".join(f" --delete-config {name}" for name in foreign)
             raise InvalidConfig(f"{told}; another program has set it: {command}").mended_by(command) from error
