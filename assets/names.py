@@ -2,8 +2,11 @@
 
 Asset keys and partition keys take a topic's name as it is: ``[topic, "clean"]``, ``<topic>-<N>``. Op and group names
 allow letters, digits and ``_`` only, while Kafka's topics are full of dots and hyphens. In groups a dot is a step down:
-``crm.users`` is the group ``users`` in the group ``crm``. All else becomes ``_``; where that gives two topics of a code
-location one name, such as ``a-b`` and ``a_b``, the one that had to change gets a suffix.
+``crm.users`` is the group ``users`` in the group ``crm``. All else becomes ``_``; where that gives two topics of a
+mount one name, such as ``a-b`` and ``a_b``, the one that had to change gets a suffix.
+
+An op's name must differ from all others of its code location, or nothing of it loads. A mount with a prefix is there
+because of others, which it does not see, and topics come when nobody looks. So each op of such a mount has a suffix.
 """
 
 from __future__ import annotations
@@ -66,8 +69,14 @@ class AssetKeys:
         return dg.AssetKey([*self.prefix, *path])
 
 
-def names_of(topics: Iterable[str]) -> dict[str, str]:
-    """A name of letters, digits and ``_`` for each topic, no two the same."""
+def names_of(topics: Iterable[str], name_prefix: str) -> dict[str, str]:
+    """What the ops of each topic are called after the mount's prefix: letters, digits and ``_``, no two the same.
+
+    With a prefix no other mount has it either: the topic ``eu.users`` of the mount ``crm`` and ``users`` of ``crm_eu``
+    would join to one text.
+    """
+    if name_prefix:
+        return {topic: f"{_readable(topic)}_{_digest(f'{name_prefix}/{topic}')}" for topic in topics}
     return _distinct({topic: _readable(topic) for topic in topics})
 
 
@@ -81,9 +90,12 @@ def groups_of(texts: Iterable[str], prefix: Sequence[str]) -> dict[str, str]:
 def _distinct(readable: Mapping[str, str]) -> dict[str, str]:
     uses = Counter(readable.values())
     return {
-        text: name if name == text or uses[name] == 1 else f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-        for text, name in readable.items()
+        text: name if name == text or uses[name] == 1 else f"{name}_{_digest(text)}" for text, name in readable.items()
     }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _readable(name: str) -> str:

@@ -71,7 +71,7 @@ def _assets(mount: Mount, seen: Seen, home: str) -> Assets:
         _notice(mount, [name, "no_assets"], f"{name} has no assets, and is looked after all the same: {reason}")
         for name, reason in unfit.items()
     ]
-    names = names_of(topic.name for topic in seen.topics if topic.name not in unfit)
+    names = names_of([topic.name for topic in seen.topics if topic.name not in unfit], mount.name_prefix)
     groups = mount.groups(names)
     topics = [replace(topic, group=groups[topic.name]) for topic in seen.topics if topic.name in names]
     return [

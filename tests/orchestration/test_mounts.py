@@ -118,6 +118,29 @@ def test_they_load_beside_a_project_with_the_same_names(project: Project) -> Non
         assert f"{home}_log_cleaner" in project.defs.resolve_job_def(f"{home}_clean_logs").graph.pools
 
 
+def test_no_topic_has_a_name_that_keeps_another_home_or_an_asset_of_the_project_from_loading(tmp_path: Path) -> None:
+    """Ops of one name keep a whole code location from loading, and topics come when nobody looks."""
+    with fresh_instance() as instance:
+        for home, topics in {"crm": ("eu.users", "eu-users"), "crm_eu": ("users",)}.items():
+            for topic in topics:
+                World(tmp_path / home, instance).topic(topic)
+    homes = [build_defs(tmp_path / home, name_prefix=home, key_prefix=home) for home in ("crm", "crm_eu")]
+
+    @dg.asset
+    def crm_eu_users__clean() -> None:
+        """One as dbt names it."""
+
+    @dg.asset(key=["crm_eu_users", "clean"])
+    def of_the_project() -> None:
+        """Its op is called like the other's, so only one of them is in a code location."""
+
+    for own in (crm_eu_users__clean, of_the_project):
+        defs = dg.Definitions.merge(dg.Definitions([own]), *homes)
+        defs.get_repository_def().load_all_definitions()
+        keys = {key.to_user_string() for key in defs.resolve_all_asset_keys()}
+        assert {"crm/eu.users/clean", "crm/eu-users/clean", "crm_eu/users/clean", own.key.to_user_string()} <= keys
+
+
 def test_each_sensor_has_its_own_home_cleaned_and_tells_of_its_own_assets(project: Project) -> None:
     (request,) = project.tick("crm_dirty_ratio_sensor").run_requests or ()
     assert logs_of(request) == ["users-0"]
