@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.log.segment import Segment
 from keptlog.log.words.contradiction import contradiction
-from keptlog.table.metadata.columns import DELETE_HORIZON, KEY, OFFSET, TIMESTAMP, VALUE
+from keptlog.table.metadata.columns import DELETE_HORIZON, KEY, OFFSET, SPEC_ID, TIMESTAMP, VALUE
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
@@ -29,24 +29,43 @@ class RecordRange(NamedTuple):
 
 def offset_range(data_file: DataFile) -> RecordRange | None:
     """What a manifest's entry tells of the records in a file; null where another program wrote it, and it doesn't."""
+    partition = _partition_of(data_file)
+    if partition is None:
+        return None
     try:
         first, last = data_file.lower_bounds[OFFSET], data_file.upper_bounds[OFFSET]
-        return RecordRange(int(data_file.partition[0]), LONG.unpack(first)[0], LONG.unpack(last)[0])
-    except (KeyError, IndexError, TypeError, struct.error):
+        return RecordRange(partition, LONG.unpack(first)[0], LONG.unpack(last)[0])
+    except (KeyError, TypeError, struct.error):
         return None
+
+
+def _partition_of(data_file: DataFile) -> int | None:
+    """The topic-partition of a file; null if another program has partitioned it otherwise.
+
+    What stands in the partition's place then is some column's value, a record's key perhaps: it is neither taken for a
+    number nor shown to anybody.
+    """
+    try:
+        value = data_file.partition[0] if getattr(data_file, "spec_id", SPEC_ID) == SPEC_ID else None
+    except (IndexError, TypeError):
+        return None
+    return value if type(value) is int else None
 
 
 def live_segment(topic: str, data_file: DataFile) -> tuple[int, Segment]:
     """The partition and the segment that a manifest's entry tells of.
 
     Raises:
-        LogCorrupt: a metric is missing, so that keptlog did not write the file.
+        LogCorrupt: a metric is missing, or the file is partitioned otherwise, so that keptlog did not write it.
     """
+    partition = _partition_of(data_file)
+    if partition is None:
+        raise contradiction(f"topic {topic}: file {data_file.file_path} is not partitioned as keptlog does it")
     try:
         records = data_file.record_count
         lower, upper, nulls = data_file.lower_bounds, data_file.upper_bounds, data_file.null_value_counts
         horizon = lower.get(DELETE_HORIZON)
-        segment = Segment(
+        return partition, Segment(
             path=data_file.file_path,
             base_offset=LONG.unpack(lower[OFFSET])[0],
             last_offset=LONG.unpack(upper[OFFSET])[0],
@@ -59,7 +78,6 @@ def live_segment(topic: str, data_file: DataFile) -> tuple[int, Segment]:
             stamped_count=records - nulls[DELETE_HORIZON],
             earliest_delete_horizon_ms=None if horizon is None else LONG.unpack(horizon)[0] // US_PER_MS,
         )
-        return int(data_file.partition[0]), segment
     except (KeyError, TypeError, struct.error) as error:
         raise contradiction(
             f"topic {topic}: file {data_file.file_path} has no complete metrics ({type(error).__name__}: {error})"

@@ -1,0 +1,98 @@
+"""What another program has partitioned otherwise is told in one line, keeps no purge from going on, and shows no key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyiceberg.table.update import SetDefaultSpecUpdate
+
+from keptlog.errors import LogCorrupt
+from keptlog.home import new_id, open_home
+from keptlog.log.record import Record
+from keptlog.passes.repair import Repairer
+from keptlog.storage.schema import to_arrow
+from keptlog.table.store import LogStore
+from tests.cli.conftest import Run, home, keptlog
+from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
+from tests.table.foreign import table_of
+
+__all__ = ["home", "keptlog"]
+
+FIELDS = [pytest.param(None, id="not at all"), "key", "offset"]
+
+
+def partition_by(world: World, field: str | None) -> None:
+    """As another program does, which then writes a row and a tag that shows it."""
+    with table_of(world.home, "users").update_spec() as update:
+        update.remove_field("partition")
+        if field:
+            update.add_identity(field)
+    table_of(world.home, "users").append(to_arrow(0, [Record(2, KEY, VALUE, world.now_ms)]))
+
+
+def tag_and_go_back(world: World) -> None:
+    table = table_of(world.home, "users")
+    table.manage_snapshots().create_tag(table.metadata.current_snapshot_id, "audit").commit()
+    table = table_of(world.home, "users")
+    table.catalog.commit_table(table, (), (SetDefaultSpecUpdate.model_validate({"spec-id": 0}),))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path / "home")
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    return world
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_once_it_is_repaired_purges_go_on_beside_a_tag_that_shows_it(world: World, field: str | None) -> None:
+    partition_by(world, field)
+    tag_and_go_back(world)
+    repairer = Repairer(world.store)
+    repairer.repair(repairer.propose("users", now_ms=world.now_ms), new_id(), now_ms=world.now_ms)
+    world.append((KEY, b"2"))
+    world.later(2 * DAY_MS)
+    world.clean()
+    world.later(2 * DAY_MS)
+    before = len(list((world.home / "warehouse").rglob("*.parquet")))
+    world.purge()
+    assert len(list((world.home / "warehouse").rglob("*.parquet"))) < before
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize(
+    "look",
+    [lambda store: list(store.read("users")), lambda store: store.logs("users")],
+    ids=["read", "logs"],
+)
+def test_who_looks_is_told_which_file_it_is_and_no_key(
+    world: World, look: Callable[[LogStore], object], field: str | None
+) -> None:
+    partition_by(world, field)
+    with pytest.raises(LogCorrupt) as caught:
+        look(open_home(world.home).store)
+    assert KEY.decode() not in str(caught.value)
+    assert "users" in str(caught.value)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize(
+    "command",
+    [("topic", "describe", "users"), ("read", "users"), ("files", "users"), ("repair", "users", "--adopt", "--dry-run")],
+    ids=" ".join,
+)
+def test_no_command_ends_with_a_traceback_or_shows_the_key(
+    keptlog: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], field: str | None
+) -> None:
+    monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path / "home"))
+    world = World(tmp_path / "home")
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    partition_by(world, field)
+    outcome = keptlog(*command)
+    assert outcome.code != 0
+    assert outcome.err.startswith("keptlog: ")
+    assert KEY.decode() not in outcome.err
