@@ -37,11 +37,12 @@ from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
+from keptlog.sources.kafka_log.batches import NO_END
 from keptlog.sources.kafka_log.segments import end_written_ms, lost_segment, segments_to_read
 from keptlog.sources.kafka_log.tasks import LogPart, Noted, ScanTask, scan_from
 
 if TYPE_CHECKING:
-    from keptlog.sources.kafka_log.batches import LogSegment
+    from keptlog.sources.kafka_log.batches import Damage, LogSegment
     from keptlog.sources.kafka_log.directory import LogDirectory
     from keptlog.sources.kafka_log.transactions import LogScan
 
@@ -86,6 +87,8 @@ class KafkaLogs:
     """Read what lies above the high watermark too."""
     _scanned: dict[TopicPartition, _ScannedLog] = field(default_factory=dict)
     _as_of_ms: dict[TopicPartition, int] = field(default_factory=dict)
+    _torn_as_of_ms: dict[TopicPartition, int] = field(default_factory=dict)
+    """The same, should the end turn out to be torn: it is then in the last segment with any bytes."""
     _lost: dict[TopicPartition, str] = field(default_factory=dict)
     """What says that a segment is missing, where that is skipped."""
 
@@ -180,6 +183,8 @@ class KafkaLogs:
                     noted = Noted(log.log_start_offset, self._high_watermark(log, stored), log.epoch_starts)
                     tasks[name] = ScanTask(segments, noted, self.skip_corrupt)
                     self._as_of_ms |= {name: end_written_ms(segments)} if segments else {}
+                    filled = [segment for segment in segments if segment.size_bytes]
+                    self._torn_as_of_ms |= {name: end_written_ms(filled)} if filled else {}
                 except KeptlogError as error:
                     failed[str(name)] = error
         return tasks, failed
@@ -196,6 +201,8 @@ class KafkaLogs:
     def _times_ms(self, logs: Sequence[_ScannedLog]) -> dict[TopicPartition, int]:
         """As of when each log ends where it does: what ends at its high watermark, as of when that was noted."""
         times_ms = {log.name: self._as_of_ms[log.name] for log in logs if log.name in self._as_of_ms}
+        torn = {log.name for log in logs if log.scan.torn}
+        times_ms |= {name: self._torn_as_of_ms[name] for name in torn if name in self._torn_as_of_ms}
         for log in logs:
             noted_ms = self._noted(log.name).high_watermark_ms
             if log.scan.uncommitted_from is not None and noted_ms is not None and log.name in times_ms:
@@ -292,7 +299,8 @@ def _warnings(log: _ScannedLog, position: int | None) -> list[str]:
             "not come in"
         )
     if scan.torn:
-        lines.append(f"{log.name}: it ends at {scan.log_end_offset}, its last batch was not written whole: {scan.torn}")
+        why = _why_torn(scan.torn, position or 0)
+        lines.append(f"{log.name}: it ends at {scan.log_end_offset}, {why}: {scan.torn}")
     behind = [each for each in scan.corrupt if each.next_offset >= scan.log_end_offset]
     if behind:
         lines.append(f"{log.name}: it ends at {scan.log_end_offset}, and what lies behind is corrupt: {behind[0]}")
@@ -315,6 +323,15 @@ def _warnings(log: _ScannedLog, position: int | None) -> list[str]:
             f"{committed_end - 1} stay out until a copy of the directory has its end"
         )
     return lines
+
+
+def _why_torn(torn: Damage, position: int) -> str:
+    """Why a log ends before its files do, and what comes in later of what that hides."""
+    if torn.end_offset in {NO_END, torn.next_offset}:
+        return "its last batch was not written whole"
+    start = max(torn.next_offset, position)
+    later = f", and offsets {start} to {torn.end_offset - 1} come in with a copy that has them whole"
+    return "since the rest of that segment is damaged" + (later if start < torn.end_offset else "")
 
 
 def _doubtful(log: _ScannedLog, noted: LogDirectory, position: int) -> list[str]:

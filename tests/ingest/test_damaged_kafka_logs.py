@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,17 @@ import pytest
 from keptlog.errors import LogCorrupt
 from keptlog.ingest import kafka_logs as module
 from keptlog.table.store import LogStore
-from tests.ingest.directories import FIRST_MS, flipped, records_of, run_import, some_batch, some_records, write_log
-from tests.sources.kafka_log.encoder import batch, whole_batch
+from tests.ingest.directories import (
+    FIRST_MS,
+    flipped,
+    records_of,
+    run_import,
+    some_batch,
+    some_records,
+    write_first_dirty,
+    write_log,
+)
+from tests.sources.kafka_log.encoder import BatchOptions, batch, marker, whole_batch
 
 
 def test_a_corrupt_batch_stops_its_topic_partition_alone_and_names_the_place(store: LogStore, there: Path) -> None:
@@ -74,6 +84,66 @@ def test_a_damage_behind_the_last_record_is_skipped_with_the_records_that_follow
     second = run_import(store, there, "2", skip_corrupt=True)
     assert [["from offset 30 on" in line for line in each.skipped] for each in second.committed] == [[True]]
     assert second.warnings == ()
+
+
+TAILS = {"cut off": some_batch(10)[:-7], "flipped bit": flipped(some_batch(10))}
+
+
+@pytest.mark.parametrize("tail", TAILS.values(), ids=TAILS)
+@pytest.mark.parametrize("first_dirty", [None, 20])
+@pytest.mark.parametrize("skip_corrupt", [False, True])
+def test_records_that_are_damaged_before_an_empty_active_segment_come_in_from_a_whole_copy(
+    store: LogStore, there: Path, tail: bytes, first_dirty: int | None, *, skip_corrupt: bool
+) -> None:
+    """The broker's cleaner explains a gap between segments, not one in which damage was seen."""
+    file = write_log(there, "t-0", [some_batch(0), tail])
+    write_log(there, "t-0", [], base_offset=20)
+    if first_dirty is not None:
+        write_first_dirty(there, "t", first_dirty)
+    [warning] = run_import(store, there, "1", skip_corrupt=skip_corrupt).warnings
+    assert warning.startswith(
+        "t-0: it ends at 10, since the rest of that segment is damaged, and offsets 10 to 19 come in with a copy that "
+        f"has them whole: {file}: {len(tail)} bytes at position {len(some_batch(0))}, from offset 10 on: "
+    )
+    assert store.source_of("t").positions == (10,)
+    write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    assert run_import(store, there, "2").warnings == ()
+    assert records_of(store, "t") == some_records(0, 20)
+    assert store.source_of("t").positions == (20,)
+
+
+@pytest.mark.parametrize("tail", TAILS.values(), ids=TAILS)
+def test_records_that_are_damaged_before_a_segment_with_a_batch_stop_the_log(
+    store: LogStore, there: Path, tail: bytes
+) -> None:
+    write_log(there, "t-0", [some_batch(0), tail])
+    write_log(there, "t-0", [some_batch(20)], base_offset=20)
+    write_first_dirty(there, "t", 20)
+    stopped = run_import(store, there, "1")
+    assert "from offset 10 on" in str(stopped.failed["t-0"])
+    [skipped] = run_import(store, there, "2", skip_corrupt=True).committed
+    assert ["from offset 10 on" in line for line in skipped.skipped] == [True]
+
+
+def test_a_marker_that_may_be_damaged_before_an_empty_active_segment_leaves_its_transaction_open(
+    store: LogStore, there: Path
+) -> None:
+    open_batch = some_batch(10, options=BatchOptions(producer_id=7, is_transactional=True))
+    write_log(there, "t-0", [some_batch(0), open_batch, flipped(marker(20, 7, 1))])
+    write_log(there, "t-0", [], base_offset=21)
+    run_import(store, there, "1")
+    assert store.source_of("t").positions == (10,)
+    write_log(there, "t-0", [some_batch(0), open_batch, marker(20, 7, 1)])
+    assert run_import(store, there, "2").warnings == ()
+    assert records_of(store, "t") == some_records(0, 20)
+
+
+def test_a_torn_log_ends_as_of_when_its_damaged_segment_was_written(store: LogStore, there: Path) -> None:
+    file = write_log(there, "t-0", [some_batch(0), some_batch(10)[:-7]])
+    write_log(there, "t-0", [], base_offset=20)
+    os.utime(file, (FIRST_MS / 1000, FIRST_MS / 1000))
+    run_import(store, there, "1")
+    assert store.source_of("t").as_of_ms == {0: FIRST_MS}
 
 
 def undecodable(offset: int) -> bytes:

@@ -9,8 +9,8 @@ counts as a batch of one; a compressed message holds further messages (``message
 
 A batch is whole if it lies inside the file and its checksum is right. Where none is, the walk looks for the next
 position at which one begins, and yields the ``Damage`` between them. If none follows, the damage reaches the end of
-the file: in a log's last segment that is what a crash leaves, a batch that was not written whole, and is the end of
-the log.
+the file: in a log's last segment with any bytes that is what a crash leaves, a batch that was not written whole, and
+is the end of the log.
 
 The base offset is not under the checksum. So a whole batch is good only if its offsets can be right: they rise above
 those before it, stay below the next segment's, and below the 2^31 that a segment of Kafka can have. One flipped bit can

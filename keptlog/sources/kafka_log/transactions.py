@@ -32,6 +32,9 @@ producer decides over two transactions, and may be wrong of the first:
     producer  7    7         7    7
               a    corrupt   b    abort
 
+A torn end is where the log ends, though segments without bytes follow: a broker's recovery truncates there and deletes
+those, and then writes the same offsets anew. So nobody may go on behind them.
+
 The checksums are looked at too, though they cost a second reading of the bytes: a marker or a producer's id with a
 flipped bit would turn aborted records into committed ones, and damage has to be the same for this pass and the next.
 """
@@ -83,7 +86,7 @@ class LogScan:
     aborted: tuple[AbortedTransaction, ...]
     """In the order of their markers."""
     torn: Damage | None
-    """The end of the log that a crash left unfinished."""
+    """The end of the log that a crash left unfinished: the log ends where this begins."""
     corrupt: tuple[Damage, ...]
     """What was skipped; empty unless that was asked for."""
     uncommitted_from: int | None = None
@@ -176,6 +179,56 @@ class _Producers:
             self.aborted.append(AbortedTransaction(batch.producer_id, first_offset, batch.base_offset))
 
 
+@dataclass
+class _Walk:
+    """What was seen of a log so far, from its first segment on."""
+
+    high_watermark: int | None
+    skip_corrupt: bool
+    reached: int
+    """Behind the last offset that was seen, or was lost in what is corrupt."""
+    end: int = 0
+    """Behind the last good offset, or where the last segment begins."""
+    producers: _Producers = field(default_factory=_Producers)
+    corrupt: list[Damage] = field(default_factory=list)
+    between_segments: list[tuple[int, int]] = field(default_factory=list)
+    torn: Damage | None = None
+    uncommitted_from: int | None = None
+
+    def through(self, segments: Iterable[LogSegment]) -> None:
+        """See all up to the torn end, if there is one: what lies behind that is not of the log any more."""
+        for segment in segments:
+            if self.torn:
+                return
+            if self.reached < segment.base_offset:
+                self.between_segments.append((self.reached, segment.base_offset))
+                self.producers.lose(self.reached)
+            self.end = max(self.end, segment.base_offset)
+            for each in batches(segment):
+                if isinstance(each, Batch):
+                    self._see(each)
+                else:
+                    self._see_damage(each, segment)
+
+    def _see(self, batch: Batch) -> None:
+        if self.high_watermark is None or batch.last_offset < self.high_watermark:
+            self.producers.see(batch)
+        elif self.uncommitted_from is None:
+            self.uncommitted_from = batch.base_offset
+        self.reached = self.end = batch.last_offset + 1
+
+    def _see_damage(self, damage: Damage, segment: LogSegment) -> None:
+        if damage.is_torn and segment.is_last:
+            self.torn = damage
+            return
+        if not self.skip_corrupt:
+            raise why_unreadable(segment, damage)
+        self.corrupt.append(damage)
+        if self.uncommitted_from is None:
+            self.producers.lose(damage.next_offset)
+        self.reached = max(self.reached, damage.end_offset)
+
+
 def scan_log(
     segments: Sequence[LogSegment],
     log_start_offset: int | None = None,
@@ -191,48 +244,23 @@ def scan_log(
     """
     first_base = segments[0].base_offset if segments else 0
     start = max(log_start_offset or 0, first_base)
-    end = max(start, segments[-1].base_offset if segments else 0)
-    producers = _Producers()
-    corrupt: list[Damage] = []
-    between_segments: list[tuple[int, int]] = []
-    torn = uncommitted_from = None
-    reached = first_base
-    for segment in segments:
-        if reached < segment.base_offset:
-            between_segments.append((reached, segment.base_offset))
-            producers.lose(reached)
-        for each in batches(segment):
-            if isinstance(each, Batch):
-                if high_watermark is None or each.last_offset < high_watermark:
-                    producers.see(each)
-                elif uncommitted_from is None:
-                    uncommitted_from = each.base_offset
-                reached = each.last_offset + 1
-                end = max(end, reached)
-            elif each.is_torn and segment.is_last:
-                torn = each
-            elif skip_corrupt:
-                corrupt.append(each)
-                if uncommitted_from is None:
-                    producers.lose(each.next_offset)
-                reached = max(reached, each.end_offset)
-            else:
-                raise why_unreadable(segment, each)
+    walk = _Walk(high_watermark, skip_corrupt, first_base)
+    walk.through(segments)
+    end, uncommitted_from = max(start, walk.end), walk.uncommitted_from
     committed_end = end if uncommitted_from is None else max(start, uncommitted_from)
-    last_stable = max(start, min(producers.first_offset.values(), default=committed_end))
+    last_stable = max(start, min(walk.producers.first_offset.values(), default=committed_end))
     absent_from = log_start_offset if log_start_offset is not None and log_start_offset < first_base else None
-    aborted = tuple(producers.aborted)
     return LogScan(
         start,
         last_stable,
         end,
-        aborted,
-        torn,
-        tuple(corrupt),
+        tuple(walk.producers.aborted),
+        walk.torn,
+        tuple(walk.corrupt),
         uncommitted_from,
         absent_from,
-        tuple(between_segments),
-        producers.doubtful,
+        tuple(walk.between_segments),
+        walk.producers.doubtful,
     )
 
 

@@ -67,6 +67,36 @@ def test_the_end_may_be_torn_before_segments_without_bytes(tmp_path: Path) -> No
     assert read_log(tmp_path).offsets == list(range(4))
 
 
+@pytest.mark.parametrize("behind", [SECOND[:30], flipped(SECOND, 70)], ids=["cut off", "flipped bit"])
+@pytest.mark.parametrize("skip_corrupt", [False, True])
+def test_a_log_ends_where_its_end_is_torn_and_not_at_an_empty_segment_behind(
+    tmp_path: Path, behind: bytes, *, skip_corrupt: bool
+) -> None:
+    """Kafka's recovery truncates there too, and deletes the segments behind."""
+    write_segment(tmp_path, 0, FIRST + behind)
+    write_segment(tmp_path, 8, b"")
+    write_segment(tmp_path, 12, b"")
+    read = read_log(tmp_path, skip_corrupt=skip_corrupt)
+    assert (read.offsets, read.skipped) == (list(range(4)), [])
+    assert (read.scan.log_end_offset, read.scan.last_stable_offset) == (4, 4)
+    assert read.scan.between_segments == ()
+
+
+def test_a_torn_segment_that_lost_all_ends_the_log_where_it_begins(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, FIRST)
+    write_segment(tmp_path, 6, THIRD[:30])
+    write_segment(tmp_path, 12, b"")
+    scan = read_log(tmp_path).scan
+    assert (scan.log_end_offset, scan.between_segments) == (6, ((4, 6),))
+
+
+def test_a_log_that_is_torn_below_its_start_ends_at_its_start(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, FIRST + SECOND[:30])
+    write_segment(tmp_path, 12, b"")
+    scan = read_log(tmp_path, 8).scan
+    assert (scan.log_start_offset, scan.last_stable_offset, scan.log_end_offset) == (8, 8, 8)
+
+
 def test_a_torn_segment_that_others_follow_is_corrupt(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, FIRST + SECOND[:30])
     write_segment(tmp_path, 8, THIRD)
