@@ -198,7 +198,8 @@ def test_a_new_topic_has_the_settings_of_its_broker_if_that_is_wanted(there: Ing
     assert set(plans.topics[0].left_out) == {"compression.type", "min.insync.replicas"}
     assert there.bring(plans).created == (there.topic,)
     made = there.store.describe_topic(there.topic)
-    assert made.raw_config == {"cleanup.policy": "compact,delete", "retention.ms": "2000"}
+    of_the_broker = {"compaction.strategy": "offset", "delete.retention.ms": "86400000", "retention.bytes": "-1"}
+    assert made.raw_config == {"cleanup.policy": "compact,delete", "retention.ms": "2000", **of_the_broker}
     assert made.partitions == 1
 
 

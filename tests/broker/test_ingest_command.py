@@ -55,7 +55,8 @@ def test_a_password_gets_the_records_and_is_found_nowhere(there: Ingesting, tmp_
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert told["created"] == {there.topic: {"retention.ms": "-1"}}
+    of_the_broker = {"cleanup.policy": "delete", "delete.retention.ms": "86400000", "retention.bytes": "-1"}
+    assert told["created"] == {there.topic: {"retention.ms": "-1", "compaction.strategy": "offset", **of_the_broker}}
     assert told["left_out_settings"] == {there.topic: {"min.insync.replicas": "the storage replicates, not keptlog"}}
     assert there.values() == [b"a", b"b"]
     written = [path for folder in (there.home, events) for path in folder.rglob("*") if path.is_file()]

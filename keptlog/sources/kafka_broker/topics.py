@@ -37,7 +37,7 @@ from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_error
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import topic_id_of
-from keptlog.log.config import NOT_APPLICABLE, SETTINGS
+from keptlog.log.config import DECIDING, NOT_APPLICABLE, SETTINGS
 from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic
 from keptlog.log.words.counted import counted
 
@@ -47,6 +47,8 @@ Value = TypeVar("Value")
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """What a broker says whose topics have no ids."""
 _KNOWN_SETTINGS = {setting.name for setting in SETTINGS}
+_OF_KAFKA = {"compaction.strategy": "offset"}
+"""What decides which records go, and goes without saying at a broker: Kafka has no other strategy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class BrokerTopics:
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """A topic's settings at its broker: those of the topic, and those that this broker has made for all topics."""
+    """A topic's settings at its broker: what was made there, for it or for all topics, and what decides what goes."""
 
     config: dict[str, str]
     """Under Kafka's names; those that keptlog has too."""
@@ -139,14 +141,14 @@ def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds
 def topic_settings(
     settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS
 ) -> tuple[dict[str, TopicSettings], dict[str, KeptlogError]]:
-    """The settings of topics that are not Kafka's defaults; and by topic, why those of others could not be had.
+    """Those settings of topics that are no defaults, or decide; and by topic, why those of others can't be had.
 
     Raises:
         InvalidConfig: a client setting, a password or a certificate is wrong.
         StorageUnavailable: no broker can be reached.
     """
     found, errors = _all_settings(settings, topics, wait_seconds)
-    return {name: _made(entries.values()) for name, entries in found.items()}, errors
+    return {name: _had(entries.values()) for name, entries in found.items()}, errors
 
 
 def tombstones_kept_ms(
@@ -189,17 +191,19 @@ def _all_settings(
     )
 
 
-def _made(entries: Iterable[Any]) -> TopicSettings:
-    """The settings that somebody made, for the topic or for all topics of the broker."""
-    made = {
-        entry.name: entry.value
-        for entry in entries
-        if ConfigSource(entry.source) is not ConfigSource.DEFAULT_CONFIG and entry.value is not None
-    }
+def _had(entries: Iterable[Any]) -> TopicSettings:
+    """The settings that somebody made, for the topic or for all topics of the broker, and all that decide what goes.
+
+    Of these a default counts too: where one is missing, this home's settings would decide (ADR 30).
+    """
+    said = [entry for entry in entries if entry.value is not None]
+    made = {entry.name: entry.value for entry in said if ConfigSource(entry.source) is not ConfigSource.DEFAULT_CONFIG}
+    deciding = {entry.name: entry.value for entry in said if entry.name in DECIDING}
     left_out = {
         name: NOT_APPLICABLE.get(name, "keptlog has no such setting") for name in made if name not in _KNOWN_SETTINGS
     }
-    return TopicSettings({name: value for name, value in made.items() if name not in left_out}, left_out)
+    known = {name: value for name, value in made.items() if name not in left_out}
+    return TopicSettings(_OF_KAFKA | known | deciding, left_out)
 
 
 def _partitions(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, list[int]]:
