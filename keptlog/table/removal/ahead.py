@@ -23,6 +23,9 @@ copy but whoever restored it. He moves aside the metadata files that are refused
 A deletion of the topic asks the same: it would take all files of whoever goes on. It can spare nothing, so one ahead
 is refused too, if all that it refers to is there. Who knows that a process died with it moves that file aside.
 
+Another program may have named the catalog's file without a number, as who registers a copy of one does. Then what is in
+the files tells: one that is newer, and was built on a file that this catalog never had, has landed elsewhere.
+
 Files of a topic of the same name that was deleted before this one was created bear another table's id, and don't count.
 Neither does a copy that ``rewrite_table_path`` has made ready: ``own_folder`` tells of that.
 """
@@ -35,6 +38,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.table.io.read_only import require_writable
+from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import (
     Manifests,
@@ -129,9 +133,10 @@ def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tup
     numbers = [number for path in own if (number := _number(path)) is not None]
     current = _number(table.metadata_location)
     spared = References()
-    if current is None:  # Another program has named it, and has its own way to count.
-        return spared, []
-    known, oldest = set(own.values()), min(numbers)
+    known = set(own.values())
+    if current is None:
+        return _told_apart_by_content(table, stored, known, manifests)
+    oldest = min(numbers)
     elsewhere: set[str] = set()
     contradicting: dict[str, tuple[str, str]] = {}
     ancestors: set[str] = set()
@@ -152,6 +157,28 @@ def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tup
         elif metadata:
             ancestors.update(comparable_forms(each.metadata_file for each in metadata.metadata_log).values())
     elsewhere.update(path for path, base in contradicting.values() if base in contradicting)
+    return spared, sorted(elsewhere)
+
+
+def _told_apart_by_content(
+    table: Table, stored: Iterable[str], known: Collection[str], manifests: Manifests
+) -> tuple[References, list[str]]:
+    """The same where another program has named the catalog's file, and has its own way to count, or none."""
+    spared = References()
+    elsewhere: list[str] = []
+    ours = table.metadata
+    for path, form in comparable_forms(path for path in stored if path.endswith(METADATA_ENDINGS)).items():
+        metadata = None if form in known or staged_copy(table.location(), path) else whole_metadata(table.io, path)
+        if metadata is None or str(metadata.table_uuid) != str(ours.table_uuid):
+            continue
+        if _age(metadata) <= _age(ours):
+            continue
+        base = comparable(_base_of(metadata))
+        if base not in known:
+            elsewhere.append(path)
+        elif base == comparable(table.metadata_location):
+            spared.metadata_bytes[path] = 0
+            spared.add(_new_references(table, metadata, manifests))
     return spared, sorted(elsewhere)
 
 
@@ -226,6 +253,12 @@ def _is_built_elsewhere(metadata: TableMetadata, known: set[str], oldest: int) -
     base = _base_of(metadata)
     number = _number(base)
     return number is not None and number >= oldest and comparable(base) not in known
+
+
+def _age(metadata: TableMetadata) -> tuple[int, int]:
+    """Greater in each later state of a table."""
+    # Format version 1, which another program may make, counts no sequence numbers.
+    return getattr(metadata, "last_sequence_number", 0), metadata.last_updated_ms
 
 
 def _base_of(metadata: TableMetadata) -> str:

@@ -1,0 +1,77 @@
+"""A catalog whose metadata file has a name of another program's own purges and deletes nothing of who went on."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from keptlog.errors import LogCorrupt
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.namespaces import NAMESPACE
+from keptlog.table.store import LogStore
+from tests.table.foreign import table_of
+from tests.table.purges import DAY_MS, clock_ms
+from tests.table.stores import TOPIC, append_each, clean, create, store_at, values
+
+LATER_MS = 3 * DAY_MS
+
+
+def registered(home: Path, metadata: Path) -> LogStore:
+    """A home in whose catalog somebody has registered a copy of a metadata file, to look at it."""
+    home.mkdir()
+    catalog = open_catalog(home)
+    catalog.create_namespace_if_not_exists(NAMESPACE)
+    catalog.register_table((NAMESPACE, TOPIC), f"file://{metadata}")
+    return store_at(home)
+
+
+@pytest.fixture
+def original(tmp_path: Path) -> LogStore:
+    store = create(tmp_path / "original")
+    append_each(store, [("a", "1")])
+    keptlog = open_catalog(tmp_path / "original")
+    plain = SqlCatalog(keptlog.name, uri=keptlog.properties["uri"], warehouse=keptlog.properties["warehouse"])
+    with plain.load_table((NAMESPACE, TOPIC)).transaction() as transaction:
+        transaction.set_properties({"comment": "of a program that names its metadata without a checksum"})
+    return store
+
+
+@pytest.fixture
+def copy(tmp_path: Path, original: LogStore) -> Path:
+    location = table_of(tmp_path / "original", TOPIC).metadata_location.removeprefix("file://")
+    return Path(shutil.copy(location, tmp_path / "users.metadata.json"))
+
+
+def test_who_registered_a_copy_deletes_nothing_of_who_goes_on(tmp_path: Path, original: LogStore, copy: Path) -> None:
+    other = registered(tmp_path / "other", copy)
+    append_each(original, [("b", "2")], [("c", "3")])
+    before = values(original)
+    with pytest.raises(LogCorrupt, match="the storage knows more than this catalog"):
+        other.purge(TOPIC, clock_ms() + LATER_MS)
+    with pytest.raises(LogCorrupt, match="the storage knows more than this catalog"):
+        other.delete_topic(TOPIC, clock_ms() + LATER_MS)
+    assert values(store_at(tmp_path / "original")) == before
+
+
+def test_what_a_commit_behind_the_file_of_that_name_refers_to_is_spared(tmp_path: Path, copy: Path) -> None:
+    """Of one commit nobody can tell whether it has landed elsewhere, or its process died."""
+    registered(tmp_path / "other", copy)
+    shutil.copy(tmp_path / "other" / "catalog.db", tmp_path / "backup.db")
+    append_each(store_at(tmp_path / "other"), [("b", "2")])
+    shutil.copy(tmp_path / "other" / "catalog.db", tmp_path / "newer.db")
+    shutil.copy(tmp_path / "backup.db", tmp_path / "other" / "catalog.db")
+    store_at(tmp_path / "other").purge(TOPIC, clock_ms() + LATER_MS)
+    shutil.copy(tmp_path / "newer.db", tmp_path / "other" / "catalog.db")
+    assert values(store_at(tmp_path / "other")) == [(0, 0, b"1"), (0, 1, b"2")]
+
+
+def test_where_nobody_goes_on_a_purge_goes_on_too(tmp_path: Path, copy: Path) -> None:
+    other = registered(tmp_path / "other", copy)
+    assert other.purge(TOPIC, clock_ms() + LATER_MS)
+    append_each(other, [("a", "2")])
+    clean(other)
+    assert other.purge(TOPIC, clock_ms() + LATER_MS)
+    assert values(other) == [(0, 1, b"2")]
