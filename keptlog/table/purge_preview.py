@@ -125,7 +125,7 @@ def _preview(
     needed = references_of([each for each in table.metadata.snapshots if each.snapshot_id not in ids], manifests)
     needed.add(live_references(table, manifests))
     needed.add(named_references(table))
-    needed.add(spared_references(table, listed, manifests))
+    needed.add(spared_references(table, listed, manifests, files))
     of_expired = expiry_of(table, expired, manifests).files if expired else References()
     # The metadata file names the manifest lists of expired snapshots too.
     kept = needed.keys() - of_expired.keys()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyiceberg.table.snapshots import Snapshot
 
 from keptlog.log.holder import HolderKind, Terms
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.repair import Repairer
 from keptlog.table.metadata.references import Manifests, References, references_of
 from keptlog.table.removal.expiry import _follower, expiry_of
@@ -151,3 +152,23 @@ def test_what_a_tag_keeps_is_not_younger_after_each_purge_and_is_late_after_dela
     tags = [each for each in found.holders(late_ms) if each.kind is HolderKind.TAG]
     assert tags
     assert all(each.is_late for each in tags)
+
+
+def test_a_file_that_another_program_has_added_twice_stays_for_a_tag_that_shows_it(tmp_path: Path) -> None:
+    """It stands in two manifests. One expires, and the tag has the other."""
+    store = create(tmp_path, config={"cleanup.policy": "delete", "file.delete.delay.ms": "60000"})
+    append_each(store, [("a", "1"), ("b", "1")])
+    table = table_of(tmp_path)
+    (task,) = table.scan().plan_files()
+    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as again:
+        again.append_data_file(task.file)
+    repairer = Repairer(store)
+    proposal = repairer.propose(TOPIC, now_ms=clock_ms())
+    assert proposal is not None
+    repairer.repair(proposal, new_id(), now_ms=clock_ms())
+    table_of(tmp_path).manage_snapshots().create_tag(current_id(tmp_path), "audit").commit()
+    store.delete_records(TopicPartition(TOPIC, 0), 2, new_id())
+    store.purge(TOPIC, clock_ms() + 60 * MINUTE_MS, orphan_grace_ms=24 * 60 * MINUTE_MS)
+    audited = table_of(tmp_path)
+    snapshot_id = audited.metadata.refs["audit"].snapshot_id
+    assert audited.scan(snapshot_id=snapshot_id).to_arrow().num_rows == 2

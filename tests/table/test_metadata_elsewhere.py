@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.store import LogStore
@@ -98,3 +99,26 @@ def test_a_table_that_is_moved_to_the_folder_of_something_else_is_told_although_
     with pytest.raises(LogCorrupt, match="is not where the topic lay before"):
         store.delete_topic(TOPIC, NOW_MS)
     assert photo.exists()
+
+
+@pytest.mark.parametrize("commits", [1, 3])
+def test_who_goes_on_is_seen_by_a_catalog_that_was_put_back(
+    store: LogStore, tmp_path: Path, later_ms: int, commits: int
+) -> None:
+    shutil.copy(tmp_path / "catalog.db", tmp_path / "backup.db")
+    for number in range(commits):
+        append_each(store, [("b", str(number))])
+    whole = values(store)
+    shutil.copy(tmp_path / "catalog.db", tmp_path / "newer.db")
+    shutil.copy(tmp_path / "backup.db", tmp_path / "catalog.db")
+    back = store_at(tmp_path)
+    assert len(values(back)) < len(whole)
+    with pytest.raises((LogCorrupt, StalePlan), match="Nothing was deleted"):
+        back.delete_topic(TOPIC, NOW_MS)
+    if commits == 1:  # nobody can tell whether its process died
+        back.purge(TOPIC, later_ms)
+    else:
+        with pytest.raises(LogCorrupt, match=r"the storage knows more than this catalog: file://.*/beside/"):
+            back.purge(TOPIC, later_ms)
+    shutil.copy(tmp_path / "newer.db", tmp_path / "catalog.db")
+    assert values(store_at(tmp_path)) == whole

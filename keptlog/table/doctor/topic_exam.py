@@ -90,7 +90,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             # A clean and a purge may have come between the two: what counts is what the table names now.
             wrong = _compared(store, logs := store.logs(topic), stored)
         paths = [each.path for each in stored]
-        spared, elsewhere = told_apart(table, paths, Manifests(topic, table.io))
+        spared, elsewhere = told_apart(table, paths, Manifests(topic, table.io), store.files)
         return TopicExam(
             topic,
             tuple(logs),
@@ -146,7 +146,7 @@ def put_back(store: LogStore, topic: str) -> PutBack | None:
     with reaching(f"files of topic {topic} can't be listed"):
         paths = [each.path for each in store.files.list(location)]
         table = store.load_table(topic)
-        _, elsewhere = told_apart(table, paths, Manifests(topic, table.io))
+        _, elsewhere = told_apart(table, paths, Manifests(topic, table.io), store.files)
     return PutBack(why_put_back(topic, table.metadata_location, elsewhere)) if elsewhere else None
 
 

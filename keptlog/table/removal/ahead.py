@@ -49,30 +49,33 @@ from keptlog.table.metadata.references import (
     references_of,
 )
 from keptlog.table.namespaces import NAMESPACE
+from keptlog.table.removal.metadata_elsewhere import places_of_metadata
 from keptlog.table.removal.own_folder import staged_copy
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
 
+    from keptlog.table.io.files import TableFiles
+
 _LOOKS = 5
 """Before a topic to which others commit all the time is believed to be this catalog's: each look has seen a new one."""
 _METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
 
 
-def spared_references(table: Table, stored: Iterable[str], manifests: Manifests) -> References:
+def spared_references(table: Table, stored: Iterable[str], manifests: Manifests, files: TableFiles) -> References:
     """What an attempt refers to that may have landed elsewhere; ``stored`` are the paths below the table's location.
 
     Raises:
         LogCorrupt: the storage knows more than the catalog.
     """
-    spared, elsewhere = told_apart(table, stored, manifests)
+    spared, elsewhere = told_apart(table, stored, manifests, files)
     if elsewhere:
         raise LogCorrupt(why_refused(table, elsewhere))
     return spared
 
 
-def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table | None]) -> None:
+def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table | None], files: TableFiles) -> None:
     """Refuse to delete a topic with which another home goes on, or may; ``load`` gives its table as it is now.
 
     Raises:
@@ -86,7 +89,7 @@ def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table
     forget = f"take the topic out of this catalog and leave the files, as PyIceberg's {alone} does"
     for _ in range(_LOOKS):
         manifests = Manifests(table.name()[-1], table.io)
-        spared, elsewhere = told_apart(table, paths, manifests)
+        spared, elsewhere = told_apart(table, paths, manifests, files)
         if elsewhere:
             raise LogCorrupt(why_refused(table, elsewhere, forget))
         ahead = _whole_attempts(table, spared, paths, manifests)
@@ -127,8 +130,14 @@ def _needed(table: Table, attempt: str, manifests: Manifests) -> set[str]:
         return set()
 
 
-def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tuple[References, list[str]]:
-    """What an attempt refers to, and the metadata files that have landed in another catalog, sorted."""
+def told_apart(
+    table: Table, stored: Iterable[str], manifests: Manifests, files: TableFiles
+) -> tuple[References, list[str]]:
+    """What an attempt refers to, and the metadata files that have landed in another catalog, sorted.
+
+    ``stored`` are the paths below the table's location; metadata that is put elsewhere is looked for there.
+    """
+    stored = [*stored, *_metadata_outside(table, files)]
     own = comparable_forms([table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)])
     numbers = [number for path in own if (number := _number(path)) is not None]
     current = _number(table.metadata_location)
@@ -158,6 +167,13 @@ def told_apart(table: Table, stored: Iterable[str], manifests: Manifests) -> tup
             ancestors.update(comparable_forms(each.metadata_file for each in metadata.metadata_log).values())
     elsewhere.update(path for path, base in contradicting.values() if base in contradicting)
     return spared, sorted(elsewhere)
+
+
+def _metadata_outside(table: Table, files: TableFiles) -> list[str]:
+    """Metadata files in the folders where another program has it put, as far as they are newer than the catalog's."""
+    current = _number(table.metadata_location)
+    outside = (file.path for place in places_of_metadata(table)[1:] for file in files.list(place))
+    return [path for path in outside if path.endswith(METADATA_ENDINGS) and (_number(path) or 0) > (current or 0)]
 
 
 def _told_apart_by_content(

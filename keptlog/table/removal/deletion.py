@@ -222,7 +222,7 @@ class Deletion:
             self.require_own_folder(table, listed)
             require_alone(self.catalog, table)
             now = partial(loaded_if_there, self.catalog, NAMESPACE, self.name)
-            require_newest(table, [file.path for file in listed], now)
+            require_newest(table, [file.path for file in listed], now, self.files)
 
     def require_own_folder(self, table: Table, listed: Iterable[StoredFile]) -> None:
         """Raises LogCorrupt if the topic's folder is not its alone."""

@@ -13,7 +13,7 @@ expired one has. What is read grows with what expires, not with what there is.
 
 The complication is any other history: tags in the middle, branches, rollbacks, clocks that went back, and a line in
 which not every commit only went on from the one before. A repair brings files back that were dropped, and so may
-another program. There all that stays is compared with all that goes.
+another program, which may also add a file that is there already. There all that stays is compared with all that goes.
 
 A snapshot that is about to expire may be damaged, and nobody needs to mend it any more. What can't be read of it is
 told; what only that file would have named is an orphan from now on, and goes with those.
@@ -119,6 +119,8 @@ def _follower(table: Table, expired: Sequence[Snapshot]) -> Snapshot | None:
     if not is_single or len(line) == len(expired) or {each.snapshot_id for each in expired} != set(ids[: len(expired)]):
         return None
     follower, *rest = line[len(expired) :]
+    if not all(OPERATION in summary_of(each) for each in [*expired, follower]):
+        return None  # a file that another program has added twice stands in two manifests, of which one expires
     return follower if all(summary_of(each).get(OPERATION) in _GOES_ON for each in rest) else None
 
 
