@@ -314,12 +314,23 @@ class Repairer:
         for table in read_row_groups(self.store.files, segment, [*_ALWAYS_THERE, "headers"]):
             headers = pc.list_flatten(table["headers"])
             has_null = [name for name in _ALWAYS_THERE if table[name].null_count]
-            has_null += ["headers"] if headers.null_count or pc.struct_field(headers, "key").null_count else []
+            if table["headers"].null_count or headers.null_count or pc.struct_field(headers, "key").null_count:
+                has_null.append("headers")
             if has_null:
                 return f"{segment.path} has nulls in {', '.join(has_null)}"
             for name, values in (("partition", {partition}), ("timestamp_type", set(TimestampType))):
                 if others := set(table[name].unique().to_pylist()) - values:
                     return f"{segment.path} has {name} {min(others)}"
+        return self._value_that_expires(segment)
+
+    def _value_that_expires(self, segment: Segment) -> str | None:
+        """A delete horizon beside a value: once it has passed, a clean would take the record for an old tombstone."""
+        if not segment.stamped_count:
+            return None
+        for table in read_row_groups(self.store.files, segment, ["offset", "value", "delete_horizon"]):
+            wrong = table["offset"].filter(pc.and_(table["value"].is_valid(), table["delete_horizon"].is_valid()))
+            if len(wrong):
+                return f"{segment.path} has a value with a delete horizon, as tombstones have, at offset {wrong[0]}"
         return None
 
 

@@ -22,8 +22,10 @@ from keptlog.storage.checksums import checksums_text, footer_bytes, pages_checks
 from keptlog.storage.crc32 import crc32
 from keptlog.storage.damage import PIECE_BYTES, damaged, decoded, opened
 from keptlog.storage.files import Files
+from keptlog.storage.schema import SCHEMA
 from keptlog.storage.value_views import VIEWED_SCHEMA
 
+_OURS = {field.name: field for field in SCHEMA}
 _TAIL_BYTES = 64 * 2**10
 """What is read of a file's end at once; in it is the footer of up to sixty row groups."""
 VIEWED_FILE_BYTES = 2**20
@@ -94,7 +96,8 @@ class SegmentFile:
             what = f"has {records} in row group {row_group}, not {self.row_groups[row_group]}"
             raise damaged(self._path, what)
         # The checksums, or what another program has put there: nothing of a record's.
-        return table.replace_schema_metadata(None)
+        table = table.replace_schema_metadata(None)
+        return table if self.has_checksums else _as_written_here(table)
 
     def null_count(self, row_group: int, column: str) -> int:
         """How many nulls a column has, from the file's statistics if it has them."""
@@ -193,6 +196,22 @@ def opened_segment(source: pa.NativeFile, path: str) -> Iterator[SegmentFile]:
     pages = decoded(source, path, lambda: pages_checksum(footer))
     with decoded(source, path, lambda: _opened(source, footer)) as parquet:
         yield SegmentFile(path, source, parquet, pages)
+
+
+def _as_written_here(table: pa.Table) -> pa.Table:
+    """The same columns, with what may be null in them as it is in ours: other programs write each as one that may be.
+
+    Tables that differ in that can't be joined. One with nulls where none may be is given as it is, for who looks for
+    them.
+    """
+    wanted = pa.schema(
+        field if ours is None else ours.with_type(field.type) if pa.types.is_binary_view(field.type) else ours
+        for field, ours in ((field, _OURS.get(field.name)) for field in table.schema)
+    )
+    try:
+        return table if table.schema.equals(wanted) else table.cast(wanted)
+    except (ValueError, pa.ArrowNotImplementedError):
+        return table
 
 
 def stored_checksums(files: Files, path: str) -> str | None:
