@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
-from keptlog.log.given.given import text
+from keptlog.log.given.given import any_text
 from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, name_of, told_numbers, verify_chain
 from keptlog.receipts.key_files import public_keys
 from keptlog.receipts.receipt import Head
@@ -67,7 +67,7 @@ class Receipts(Generic[Chain]):
             InvalidConfig: there is none.
             LogCorrupt: it can't be read, or is not what its key has signed.
         """
-        receipt = self.chain.find(text(name, "the id or number of a receipt"))
+        receipt = self.chain.find(any_text(name, "the id or number of a receipt"))
         if receipt is None:
             raise InvalidConfig(f"there is no receipt {name!r}: see keptlog receipt list")
         keys = self._keys_of(receipt)

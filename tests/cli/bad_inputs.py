@@ -34,7 +34,7 @@ class BadInput:
     def id(self) -> str:
         """What a failed test is called."""
         variables = " ".join(f"{name}={value}" for name, value in self.variables.items())
-        return f"{variables} {shlex.join(self.arguments)}".strip()[:80]
+        return ascii(f"{variables} {shlex.join(self.arguments)}".strip())[1:81]
 
 
 def row(line: str, said: str, **rest: dict[str, bytes] | bytes) -> BadInput:
@@ -144,6 +144,12 @@ _TOPICS = [
         "topic create new --config min.compaction.lag.ms=10 --config max.compaction.lag.ms=5",
         "a record could not meet both; lower the minimum",
     ),
+    # As Python gives a byte of an argument that is no UTF-8.
+    *(
+        row(f"{line} --config compaction.strategy.header=\udcff", "strategy.header is text that UTF-8 can't hold")
+        for line in ("topic create new", "topic alter users")
+    ),
+    row("topic describe \udcff", "there is no topic '\\udcff'"),
     row("topic alter users", "nothing to alter: give --config NAME=VALUE or --delete-config NAME"),
     row("topic alter users --config segment.ms=x", "segment.ms='x' is not a whole number"),
     row("topic alter users --delete-config nonsense", "nonsense can't be unset"),
@@ -233,6 +239,7 @@ _ELSEWHERE = [
     row("restore users --to parquet -", "only JSON lines"),
     row("erase users --by 1d", "there is no key to erase: give one"),
     row("erase users --key a --by yesterday", "'yesterday' is no time: write 2026-12-01T00:00Z"),
+    row("erase users --key a --by 1d --yes --reason \udcff", "the reason of an erasure is text that UTF-8 can't hold"),
     row("erase users --key-hex xyz --by 1d --yes", "--key-hex is not a key as hex"),
     row("erase users --keys none.txt --by 1d --yes", "none.txt can't be read"),
     row("ingest kafka --topic t", "no broker is named: give it as bootstrap (HOST:PORT)"),

@@ -200,6 +200,7 @@ def test_a_broken_topic_costs_only_itself_and_the_same_request_does_the_rest(wor
     ("how", "said"),
     [
         ({"reason": "because of user-7@example.org"}, "the reason has a key in it"),
+        ({"reason": "\udcff"}, "the reason of an erasure is text that UTF-8 can't hold"),
         ({"deadline_ms": 5}, "has passed"),
         ({"topics": ()}, "no topic"),
         ({"id": "a/b"}, "run id"),

@@ -9,6 +9,7 @@ import pytest
 from pyiceberg.table import CommitTableResponse
 
 from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.home import open_home
 from keptlog.storage.schema import SCHEMA
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.metadata.schema import PARTITION_SPEC, TABLE_SCHEMA
@@ -61,6 +62,8 @@ def test_a_topic_whose_name_differs_from_another_only_in_capitals_is_refused(
         ("fine", 1, {"cleanup.polcy": "compact"}, "did you mean cleanup.policy"),
         ("fine", 1, {"segment.ms": "0"}, "out of range"),
         ("fine", 1, {"compression.type": "lz4"}, "no meaning"),
+        ("fine", 1, {"compaction.strategy.header": "\udcff"}, "header is text that UTF-8 can't hold"),
+        ("\ud800", 1, {}, "name is text that UTF-8 can't hold"),
     ],
 )
 def test_a_topic_that_is_refused_is_not_created(
@@ -97,16 +100,18 @@ def test_an_alteration_sets_and_unsets_and_leaves_the_log_alone(tmp_path: Path) 
         ({"segment.ms": "5"}, ["retention.ms"], "does not set it"),
         ({"segment.ms": "5"}, ["segment.ms"], "both set and unset"),
         ({"log.partitions": "5"}, [], "no setting"),
+        ({"compaction.strategy.header": "\udcff"}, [], "header is text that UTF-8 can't hold"),
     ],
 )
 def test_an_alteration_that_is_refused_changes_nothing(
     tmp_path: Path, to_set: dict[str, str], unset: list[str], said: str
 ) -> None:
     store = create(tmp_path)
-    before = store.metadata_locations()
+    before, files = store.metadata_locations(), sorted(tmp_path.rglob("*"))
     with pytest.raises(InvalidConfig, match=said):
         store.alter_topic(TOPIC, to_set, unset)
     assert store.metadata_locations() == before
+    assert sorted(tmp_path.rglob("*")) == files
 
 
 @pytest.mark.parametrize("has_records", [False, True], ids=["a new topic", "a topic with records"])
@@ -168,18 +173,22 @@ def test_a_setting_that_the_topic_leaves_open_is_the_brokers(tmp_path: Path) -> 
     assert store_at(tmp_path, {"log.segment.bytes": "2000000"}).describe_topic(TOPIC).config.segment_bytes == 2_000_000
 
 
-def test_a_topic_that_does_not_exist_is_unknown_to_every_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["shop", "\ud800"], ids=["shop", "half a character"])
+def test_a_topic_that_does_not_exist_is_unknown_to_every_call(tmp_path: Path, name: str) -> None:
     store = create(tmp_path)
     for call in (
-        lambda: store.describe_topic("shop"),
-        lambda: store.logs("shop"),
-        lambda: store.alter_topic("shop", {"segment.ms": "5"}),
-        lambda: store.append("shop", [], "run", 0),
-        lambda: store.read("shop"),
-        lambda: store.purge("shop", 0),
+        lambda: store.describe_topic(name),
+        lambda: store.logs(name),
+        lambda: store.alter_topic(name, {"segment.ms": "5"}),
+        lambda: store.append(name, [], "run", 0),
+        lambda: store.read(name),
+        lambda: store.purge(name, 0),
+        lambda: open_home(tmp_path, {}).repair(name),
+        lambda: store.delete_topic(name, 0),
     ):
-        with pytest.raises(UnknownTopic, match="shop"):
+        with pytest.raises(UnknownTopic) as unknown:
             call()
+        assert f"there is no topic {name!r}" in str(unknown.value)
 
 
 def test_metadata_locations_change_with_every_commit_and_only_then(tmp_path: Path) -> None:

@@ -31,7 +31,19 @@ def whole_number(value: object, what: str) -> int:
 
 
 def text(value: object, what: str) -> str:
-    """The same text.
+    """The same text, which can be stored.
+
+    Raises:
+        InvalidConfig: it is none, or UTF-8 can't hold it. It is not shown then: it may have a key in it.
+    """
+    found = any_text(value, what)
+    if not is_utf_8(found):
+        raise InvalidConfig(f"{what} is text that UTF-8 can't hold (a lone surrogate?): give it in UTF-8")
+    return found
+
+
+def any_text(value: object, what: str) -> str:
+    """The same text, which is only looked for among what is stored: nothing there may be called so.
 
     Raises:
         InvalidConfig: it is none.
@@ -39,6 +51,15 @@ def text(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise InvalidConfig(f"{what} is {value!r}, of type {type(value).__name__}: give it as text (str)")
     return value
+
+
+def is_utf_8(value: str) -> bool:
+    """Whether UTF-8 can hold a text: not half a character, as Python makes of an argument's byte that is no UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def byte_string(value: object, what: str) -> bytes:

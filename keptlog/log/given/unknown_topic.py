@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Collection, Sequence
 
 from keptlog.errors import UnknownTopic
-from keptlog.log.given.given import text
+from keptlog.log.given.given import any_text
 from keptlog.log.given.plain_number import plain_number
 
 _ALIKE = 3
@@ -21,7 +21,7 @@ def unknown_topic(name: str, known: Collection[str], *, besides: str = "") -> Un
     Raises:
         InvalidConfig: the name is no text.
     """
-    name = text(name, "a topic's name")
+    name = any_text(name, "a topic's name")
     topic, hyphen, number = name.rpartition("-")
     if hyphen and number.isdecimal() and topic in known:
         hint = f"a whole topic is meant here, and it looks like a log of {topic}"

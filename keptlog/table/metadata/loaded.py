@@ -7,6 +7,7 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchPropertyException, 
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
+from keptlog.log.given.given import is_utf_8
 
 
 def names_in(catalog: Catalog, namespace: str) -> list[str]:
@@ -24,10 +25,14 @@ def loaded_now(catalog: Catalog, namespace: str, name: str) -> Table:
     Between the catalog's answer and the file that it names, a commit may move the table on and a purge delete the
     file, or another call end a deletion of the topic: then it is asked once more.
 
+    No catalog is asked for a name that can't be sent to it: its error would be taken for a damaged file's.
+
     Raises:
         FileNotFoundError: the file is gone, and still named.
         NoSuchTableError, NoSuchNamespaceError, NoSuchPropertyException: the catalog does not find it.
     """
+    if isinstance(name, str) and not is_utf_8(name):
+        raise NoSuchTableError(f"no table can be called {name!r}")
     try:
         return catalog.load_table((namespace, name))
     except FileNotFoundError:
