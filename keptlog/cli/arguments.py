@@ -48,6 +48,8 @@ def _settings(_context: click.Context, _parameter: click.Parameter, incomplete: 
     return settings(incomplete)
 
 
+seconds_between_looks = click.IntRange(min=1, max=7 * 86_400)
+"""Of a command that looks again and again. A program can't sleep for as long as a number can say."""
 topic_argument = click.argument("topic", shell_complete=_topics)
 topic_or_log_argument = click.argument("topic", metavar="TOPIC | TOPIC-PARTITION", shell_complete=_logs)
 topic_name_argument = click.argument("name", metavar="TOPIC", shell_complete=_topics)

@@ -22,6 +22,7 @@ from prometheus_client import CollectorRegistry, generate_latest, start_http_ser
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from keptlog.cli.arguments import seconds_between_looks
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.home_look import HomeLook, HomeSeen, tell_no_topics
 from keptlog.cli.output import EXIT_FAILED, clock_ms, require_stdout
@@ -73,7 +74,7 @@ def metrics() -> None:
     "--every",
     "every_s",
     metavar="SECONDS",
-    type=click.IntRange(min=1),
+    type=seconds_between_looks,
     default=15,
     show_default=True,
     help="How often to look.",

@@ -9,6 +9,7 @@ from time import sleep
 
 import click
 
+from keptlog.cli.arguments import seconds_between_looks
 from keptlog.cli.home_look import HomeLook, tell_no_topics
 from keptlog.cli.output import (
     EXIT_FAILED,
@@ -41,7 +42,7 @@ from keptlog.settings import home_path
     "--every",
     "every_s",
     metavar="SECONDS",
-    type=click.IntRange(min=1),
+    type=seconds_between_looks,
     default=60,
     show_default=True,
     help="How often to look, without one of the others.",

@@ -69,6 +69,8 @@ _USAGE = [
     row("spark-server --port 0", "0 is not in the range"),
     row("spark-server --session-id x", "'x' is not a valid UUID"),
     row("notify --every 0", "0 is not in the range"),
+    row("notify --every 10000000000", "10000000000 is not in the range"),
+    row("metrics serve --every 10000000000", "10000000000 is not in the range"),
     row("doctor --nonsense", "No such option '--nonsense'"),
     row("doctor --catalog --no-probes", "--catalog asks only what --no-probes leaves out: choose one"),
     row("spark-pack --output none/pack.zip", "there is no folder none: create it"),
