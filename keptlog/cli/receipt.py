@@ -27,12 +27,12 @@ from keptlog.cli.output import (
     require_topics_here,
 )
 from keptlog.cli.receipt_text import bytes_of, files_of, lines_of
-from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable
-from keptlog.folders import files_below
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.units import size
 from keptlog.receipts.chain import ChainVerification, Finding, Flaw, verify_chain
+from keptlog.receipts.folder import taken_for_receipts
 from keptlog.receipts.key_files import PUBLIC_FILE, public_key_files, public_keys, trusted_keys
 from keptlog.settings import home_path
 
@@ -148,6 +148,8 @@ def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: 
 def export(folder: Path, *, as_json: bool) -> None:
     """Copy all receipts and their head into FOLDER, for an auditor; what an earlier export left there stays.
 
+    A folder with JSON that is no receipt is refused: `receipt verify` would call that damaged.
+
     The public key is not among them: hand it over by another way, or it would prove nothing.
     """
     count = _receipts().export(folder)
@@ -216,18 +218,8 @@ def _some_key(keys: Sequence[PublicKey]) -> Sequence[PublicKey]:
 
 def _contents(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
     for path in files:
-        for each in _receipts_below(path) if path.is_dir() else [path]:
+        for each in taken_for_receipts(path) if path.is_dir() else [path]:
             yield str(each), each.read_bytes()
-
-
-def _receipts_below(folder: Path) -> list[Path]:
-    try:
-        return [each for each in files_below(folder) if each.suffix == ".json"]
-    except OSError as error:
-        raise StorageUnavailable(
-            f"{error.filename or folder} can't be listed ({error.strerror}), and receipts may lie there: let this user "
-            "list it"
-        ).for_good() from error
 
 
 def _told(found: ChainVerification, *, is_part: bool) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.log.given.given import any_text
 from keptlog.receipts.chain import HEAD_FILE, ChainVerification, Finding, Flaw, name_of, told_numbers, verify_chain
+from keptlog.receipts.folder import require_receipts_alone
 from keptlog.receipts.key_files import public_keys
 from keptlog.receipts.receipt import Head
 from keptlog.table.chain.receipt_verification import newest_put_back, verify_receipts
@@ -54,6 +55,7 @@ class Receipts(Generic[Chain]):
         """All receipts from the first on, or those of one topic, also of one that is deleted.
 
         Raises:
+            StorageUnavailable: the folder can't be listed.
             LogCorrupt: at the end, if some can't be read; says which.
         """
         for receipt in self.chain.receipts():
@@ -160,7 +162,9 @@ class Receipts(Generic[Chain]):
 
         Raises:
             InvalidConfig: the folder has another receipt of the same name, or a head that this chain has lost;
-                nothing of that is overwritten.
+                nothing of that is overwritten. Or it has JSON that is no receipt, which a verification of the folder
+                would call a damaged one.
+            StorageUnavailable: the folder can't be listed.
             LogCorrupt: at the end, if some can't be read; says which.
         """
         folder = Path(folder)
@@ -168,6 +172,7 @@ class Receipts(Generic[Chain]):
         head = self.chain.head()
         if head is None:
             return 0
+        require_receipts_alone(folder)
         there = _head_in(folder)
         if there and there.sequence > head.sequence:
             raise _lost(folder, there)

@@ -17,6 +17,7 @@ of keptlog's own form, ``000000000017-<id>.json``, is compared with what is in i
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -275,6 +276,17 @@ class _Check:
                 "whether receipts are missing at the end can't be told"
             )
             yield Finding(Flaw.NO_END, text, sequences=(end, last))
+
+
+def is_of_a_chain(name: str, content: bytes) -> bool:
+    """Whether a file is what a chain has: by its name, however damaged it is, or by what is in it."""
+    if _NAME.fullmatch(_last_part(name)):
+        return True
+    for form in (Receipt, Head):
+        with contextlib.suppress(ValueError):
+            form.of(content)
+            return True
+    return False
 
 
 def _last_part(name: str) -> str:

@@ -258,6 +258,26 @@ def test_an_export_goes_on_where_an_earlier_one_ended_and_overwrites_nothing(sea
     assert path.read_bytes() == b"{}"
 
 
+@pytest.mark.parametrize("other", ["notes.json", "below/00001-1.metadata.json"])
+def test_no_export_goes_where_json_would_be_taken_for_damaged_receipts(sealed: Terminal, other: str) -> None:
+    path = sealed.folder / "mixed" / other
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    said = sealed.run("export", "mixed")
+    assert (said.returncode, said.stdout, len(said.stderr.splitlines())) == (2, "", 1)
+    assert f"mixed/{other} is no receipt" in said.stderr
+    assert [each for each in (sealed.folder / "mixed").rglob("*") if each.is_file()] == [path]
+
+
+def test_an_export_goes_beside_other_files_and_receipts_of_other_names(sealed: Terminal) -> None:
+    folder = sealed.folder / "export"
+    (folder / "000000000002-77aa.json").rename(folder / "second.json")
+    (folder / "head.json").rename(folder / "end.json")
+    (folder / "letter.txt").write_text("to the auditor")
+    assert sealed.run("export", "export").returncode == 0
+    assert sealed.run("verify", "export").returncode == 0
+
+
 @pytest.mark.parametrize("sealed_anew", [0, 1, 2], ids=["shorter", "as long", "longer"])
 def test_an_export_keeps_the_head_of_a_chain_that_was_put_back(sealed: Terminal, sealed_anew: int) -> None:
     """It is the only witness of what is missing."""
