@@ -16,7 +16,7 @@ from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
 from keptlog.log.given.plain_number import plain_number
 from keptlog.log.words.iso_time import iso_time, next_time
-from keptlog.log.words.units import duration
+from keptlog.log.words.units import UNLIMITED_MS, duration
 
 if TYPE_CHECKING:
     from keptlog.passes.readers import ReaderStanding
@@ -44,9 +44,9 @@ def add(topic: str, name: str, hold_max_ms: int | None, *, start_over: bool, as_
     if as_json:
         print_json({"topic": topic, "reader": name, "hold_max_ms": found.hold_max_ms})
     else:
-        click.echo(
-            f"reader {name} of {topic}: tombstones wait for it up to {duration(found.hold_max_ms)} past their horizon"
-        )
+        is_limited = found.hold_max_ms < UNLIMITED_MS
+        limit = f"up to {duration(found.hold_max_ms)} past their horizon" if is_limited else "without a limit"
+        click.echo(f"reader {name} of {topic}: tombstones wait for it {limit}")
 
 
 @reader.command()

@@ -67,6 +67,11 @@ def test_a_tombstone_waits_for_a_reader_and_past_the_bound_it_goes_and_he_is_tol
     assert read(keptlog).code == 0
 
 
+def test_tombstones_that_wait_for_ever_are_not_told_with_a_limit(keptlog: Run, users: str) -> None:
+    told = keptlog("reader", "add", users, "search", "--hold-max-ms", str(2**63 - 1)).out
+    assert told == "reader search of users: tombstones wait for it without a limit\n"
+
+
 def test_a_reader_reads_on_and_says_by_itself_how_far_it_has_come(keptlog: Run, users: str, lines: Lines) -> None:
     assert "up to 7 d past their horizon" in keptlog("reader", "add", users, "search").out
     assert [each["offset"] for each in read(keptlog).json_lines] == [0]
