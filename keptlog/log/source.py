@@ -32,6 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.errors import InvalidConfig
+from keptlog.log.given import given
 from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import MAX_PARTITIONS, TopicPartition
 
@@ -71,6 +72,7 @@ def valid_bootstrap(text: str) -> str:
     Raises:
         InvalidConfig: one of them is none.
     """
+    text = given.text(text, "bootstrap")
     for part in text.split(","):
         address = _ADDRESS.fullmatch(part.strip())
         if address is None or not 1 <= int(address["port"] or 1) <= _LARGEST_PORT:

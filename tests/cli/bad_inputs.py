@@ -245,6 +245,7 @@ _ELSEWHERE = [
     row("erase users --key-hex xyz --by 1d --yes", "--key-hex is not a key as hex"),
     row("erase users --keys none.txt --by 1d --yes", "none.txt can't be read"),
     row("ingest kafka --topic t", "no broker is named: give it as bootstrap (HOST:PORT)"),
+    row("ingest kafka --topic t --bootstrap \udcff:1", "bootstrap is text that UTF-8 can't hold"),
     row("ingest kafka --topic t --bootstrap h:1 --client-config none", "none can't be read"),
     row("import kafka-logs none", "is not a directory; name a broker's log directory"),
     row("import kafka-logs empty", "holds no folder <topic>-<partition>", files={"empty/x": b""}),
