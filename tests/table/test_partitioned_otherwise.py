@@ -97,3 +97,19 @@ def test_no_command_ends_with_a_traceback_or_shows_the_key(
     assert outcome.code != 0
     assert outcome.err.startswith("keptlog: ")
     assert KEY.decode() not in outcome.err
+
+
+def test_a_file_of_a_spec_with_one_more_field_that_was_adopted_is_a_file_like_others(world: World) -> None:
+    with table_of(world.home, "users").update_spec() as update:
+        update.add_identity("timestamp_type")
+    table_of(world.home, "users").append(to_arrow(0, [Record(2, KEY, b"2", world.now_ms)]))
+    table = table_of(world.home, "users")
+    table.catalog.commit_table(table, (), (SetDefaultSpecUpdate.model_validate({"spec-id": 0}),))
+    repairer = Repairer(world.store)
+    proposal = repairer.propose("users", is_adoption=True, now_ms=world.now_ms)
+    assert proposal is not None
+    repairer.repair(proposal, new_id(), now_ms=world.now_ms)
+    world.append((OTHER, b"2"))
+    world.later(2 * DAY_MS)
+    world.clean()
+    assert [(offset, value) for offset, _, value in world.records()] == [(2, b"2"), (3, b"2")]

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.log.segment import Segment
 from keptlog.log.words.contradiction import contradiction
-from keptlog.table.metadata.columns import DELETE_HORIZON, KEY, OFFSET, SPEC_ID, TIMESTAMP, VALUE
+from keptlog.table.metadata.columns import DELETE_HORIZON, KEY, OFFSET, PARTITION, SPEC_ID, TIMESTAMP, VALUE
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
 
 US_PER_MS = 1000
 LONG = struct.Struct("<q")
+_INT = struct.Struct("<i")
 
 
 class RecordRange(NamedTuple):
@@ -40,13 +41,19 @@ def offset_range(data_file: DataFile) -> RecordRange | None:
 
 
 def _partition_of(data_file: DataFile) -> int | None:
-    """The topic-partition of a file; null if another program has partitioned it otherwise.
+    """The topic-partition of a file; null if it does not tell, for another program has partitioned it otherwise.
 
     What stands in the partition's place then is some column's value, a record's key perhaps: it is neither taken for a
-    number nor shown to anybody.
+    number nor shown to anybody. The bounds of the column tell, if all of its rows have one partition.
     """
+    if getattr(data_file, "spec_id", SPEC_ID) != SPEC_ID:
+        try:
+            lower, upper = data_file.lower_bounds[PARTITION], data_file.upper_bounds[PARTITION]
+            return int(_INT.unpack(lower)[0]) if lower == upper else None
+        except (KeyError, TypeError, struct.error):
+            return None
     try:
-        value = data_file.partition[0] if getattr(data_file, "spec_id", SPEC_ID) == SPEC_ID else None
+        value = data_file.partition[0]
     except (IndexError, TypeError):
         return None
     return value if type(value) is int else None
