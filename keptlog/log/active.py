@@ -7,7 +7,7 @@ segment active, when the clock closes it, what else does, and how to have it clo
 from __future__ import annotations
 
 from keptlog.log.assessment import Assessment
-from keptlog.log.roll import closing_ms
+from keptlog.log.roll import closing_ms, oldest_ms
 from keptlog.log.segment import total_bytes
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import has_date, iso_time
@@ -26,7 +26,7 @@ def why_active(assessment: Assessment) -> str | None:
     held = f"{counted(sum(s.record_count for s in active), 'record')}, {size(total_bytes(active))}"
     last_ms = max(segment.largest_timestamp_ms for segment in active)
     # A shorter segment.ms counts from the oldest record, so the age of that one is what it must be below.
-    age_ms = assessment.now_ms - min(segment.first_timestamp_ms for segment in active)
+    age_ms = assessment.now_ms - min(map(oldest_ms, active))
     sooner = "" if age_ms <= 1 else _how(assessment, age_ms)
     ahead = f"; its records are of up to {iso_time(last_ms)}, which is to come" if last_ms > assessment.now_ms else ""
     return (

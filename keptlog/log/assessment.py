@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keptlog.log.holds import Holding
-from keptlog.log.roll import closing_ms
+from keptlog.log.roll import closing_ms, oldest_ms
 from keptlog.log.sections import Sections, expirable, first_undecided, sections_of
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.words.iso_time import has_date
@@ -177,11 +177,7 @@ def _stamped_times(segments: Iterable[Segment]) -> list[int]:
 
     Where such a record hides the others' first timestamp, their largest stands for it: rather late than never.
     """
-    return [
-        time_ms
-        for s in segments
-        if (time_ms := s.first_timestamp_ms if s.first_timestamp_ms > 0 else s.largest_timestamp_ms) > 0
-    ]
+    return [time_ms for segment in segments if (time_ms := oldest_ms(segment)) > 0]
 
 
 def _waits_after_failure(log: Log, now_ms: int) -> bool:

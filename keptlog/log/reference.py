@@ -113,7 +113,9 @@ class ReferenceLog:
             if run and max(times) - min(run[0]) > limit_ms:
                 run = []
             run.append(times)
-        if run and now_ms - min(map(min, run)) > limit_ms:
+        # 0 and less is no time, and counts only where no record of a batch has one.
+        oldest_ms = [min(times) if min(times) > 0 else max(times) for times in run]
+        if run and now_ms - min(oldest_ms) > limit_ms:
             return 0
         return len(run)
 

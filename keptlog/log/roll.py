@@ -40,7 +40,12 @@ def active_segments(appended: Sequence[Segment], config: TopicConfig, now_ms: in
 
 def closing_ms(active: Sequence[Segment], config: TopicConfig) -> int:
     """When the clock closes a run of active segments, if nothing is appended before."""
-    return min(segment.first_timestamp_ms for segment in active) + config.max_segment_ms + 1
+    return min(map(oldest_ms, active)) + config.max_segment_ms + 1
+
+
+def oldest_ms(segment: Segment) -> int:
+    """When the oldest record of a segment is dated; records without a time don't count unless there are no others."""
+    return segment.first_timestamp_ms if segment.first_timestamp_ms > 0 else segment.largest_timestamp_ms
 
 
 def _is_rolled(first: Segment, run_bytes: int, appended: Segment, config: TopicConfig) -> bool:

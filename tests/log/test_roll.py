@@ -1,5 +1,7 @@
 """Which of the newest segments stand for Kafka's active segment."""
 
+from dataclasses import replace
+
 import pytest
 
 from keptlog.log.assessment import Trigger, assess
@@ -102,6 +104,14 @@ def test_an_old_record_is_closed_by_the_clock_wherever_it_stands_in_its_run(time
     assert assess(late, NOW_MS).trigger is Trigger.MAX_COMPACTION_LAG
     young = assess(late, min(times_ms) + DAY_MS)
     assert (young.trigger, young.due_ms) == (None, closing_ms(appended, late.config))
+
+
+def test_a_record_without_a_time_closes_no_run_in_which_others_have_one() -> None:
+    mixed = replace(segment(10, 19, time_ms=NOW_MS), first_timestamp_ms=-1)
+    settings = config(segment_ms=DAY_MS)
+    assert len(active_segments([segment(0, 9, time_ms=NOW_MS), mixed], settings, NOW_MS)) == 2
+    assert len(active_segments([mixed], settings, NOW_MS)) == 1
+    assert active_segments([segment(0, 9, time_ms=-1)], settings, NOW_MS) == ()
 
 
 def test_records_from_the_future_stay_active_until_the_clock_has_passed_them() -> None:
