@@ -10,10 +10,12 @@ import pytest
 
 from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.metadata.references import Manifests
 from keptlog.table.namespaces import NAMESPACE
+from keptlog.table.removal.ahead import told_apart
 from keptlog.table.store import LogStore
 from tests.table.foreign import set_location, set_properties, table_of
-from tests.table.stores import NOW_MS, TOPIC, append_each, create, store_at, values
+from tests.table.stores import NOW_MS, TOPIC, append_each, create, new_id, new_records, store_at, values
 
 OTHER = "lake-copy"
 
@@ -122,3 +124,27 @@ def test_who_goes_on_is_seen_by_a_catalog_that_was_put_back(
             back.purge(TOPIC, later_ms)
     shutil.copy(tmp_path / "newer.db", tmp_path / "catalog.db")
     assert values(store_at(tmp_path)) == whole
+
+
+@pytest.mark.parametrize("content", [b"cut o", None], ids=["damaged", "another table's"])
+def test_newer_metadata_of_another_table_in_the_same_folder_hinders_nobody(
+    store: LogStore, tmp_path: Path, later_ms: int, content: bytes | None
+) -> None:
+    store.create_topic("other", 1, {})
+    put_elsewhere(tmp_path, "beside", "other")
+    for number in range(5):
+        store.append("other", new_records(("b", str(number)), partition=0), new_id(), NOW_MS)
+    if content:
+        (tmp_path / "beside" / "00099-of-another-table.metadata.json").write_bytes(content)
+    assert store.purge(TOPIC, later_ms)
+    assert len(values(store, "other")) == 5
+
+
+def test_commits_between_the_look_at_the_table_and_at_the_folder_are_no_sign_of_another_catalog(
+    store: LogStore, tmp_path: Path
+) -> None:
+    before = table_of(tmp_path)
+    append_each(store, [("b", "1")], [("b", "2")])
+    stored = [file.path for file in store.files.list(before.location())]
+    _, elsewhere = told_apart(before, stored, Manifests(TOPIC, before.io), store.files)
+    assert elsewhere == []

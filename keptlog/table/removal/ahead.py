@@ -32,12 +32,14 @@ Neither does a copy that ``rewrite_table_path`` has made ready: ``own_folder`` t
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from keptlog.errors import LogCorrupt, StalePlan
+from keptlog.errors import LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.table.io.read_only import require_writable
+from keptlog.table.metadata.loaded import loaded_if_there
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import (
@@ -60,6 +62,10 @@ if TYPE_CHECKING:
 
 _LOOKS = 5
 """Before a topic to which others commit all the time is believed to be this catalog's: each look has seen a new one."""
+_MOST_UUIDS = 100_000
+_uuids: dict[str, str] = {}
+"""By metadata file, whose it is."""
+_logger = logging.getLogger(__name__)
 _METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
 
 
@@ -109,7 +115,7 @@ def _whole_attempts(table: Table, spared: References, stored: Collection[str], m
     What it refers to outside of the folder nobody has listed.
     """
     there, is_below = set(comparable_forms(stored).values()), below(table.location())
-    attempts = [path for path in spared.metadata_bytes if _number(path) is not None]
+    attempts = [path for path in spared.metadata_bytes if path.endswith(METADATA_ENDINGS)]
     return sorted(
         path
         for path in attempts
@@ -137,7 +143,10 @@ def told_apart(
 
     ``stored`` are the paths below the table's location; metadata that is put elsewhere is looked for there.
     """
-    stored = [*stored, *_metadata_outside(table, files)]
+    if outside := _metadata_outside(table, files):
+        # Listed when the table was loaded already: what was committed meanwhile is no sign of another catalog.
+        table = loaded_if_there(table.catalog, *table.name()) or table
+    stored = [*stored, *outside]
     own = comparable_forms([table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)])
     numbers = [number for path in own if (number := _number(path)) is not None]
     current = _number(table.metadata_location)
@@ -170,10 +179,38 @@ def told_apart(
 
 
 def _metadata_outside(table: Table, files: TableFiles) -> list[str]:
-    """Metadata files in the folders where another program has it put, as far as they are newer than the catalog's."""
-    current = _number(table.metadata_location)
-    outside = (file.path for place in places_of_metadata(table)[1:] for file in files.list(place))
-    return [path for path in outside if path.endswith(METADATA_ENDINGS) and (_number(path) or 0) > (current or 0)]
+    """The table's own metadata files, newer than the catalog's, in the folders where another program has it put.
+
+    A folder may have the metadata of thousands of tables. Each file is read once by a process, for none ever changes;
+    one that can't be read may be another table's. Who may not list a folder sees none there, and is told.
+    """
+    ours = [table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)]
+    known, current = set(comparable_forms(ours).values()), _number(table.metadata_location)
+    found = []
+    for place in places_of_metadata(table)[1:]:
+        try:
+            listed = [file.path for file in files.list(place)]
+        except StorageUnavailable as error:
+            if not error.is_refused:
+                raise
+            _logger.warning("%s: nobody has looked there for what another home has committed: %s", place, error)
+            continue
+        newer = [path for path in listed if current is None or (_number(path) or 0) > current]
+        metadata = comparable_forms(path for path in newer if path.endswith(METADATA_ENDINGS))
+        found += [path for path, form in metadata.items() if form not in known and _is_of(table, path)]
+    return found
+
+
+def _is_of(table: Table, path: str) -> bool:
+    """Whether a metadata file is one of this table."""
+    if path not in _uuids:
+        metadata = whole_metadata(table.io, path)
+        if metadata is None:
+            return False
+        if len(_uuids) >= _MOST_UUIDS:
+            _uuids.clear()
+        _uuids[path] = str(metadata.table_uuid)
+    return _uuids[path] == str(table.metadata.table_uuid)
 
 
 def _told_apart_by_content(
@@ -203,7 +240,7 @@ def unknown_metadata(spared: References, elsewhere: Collection[str]) -> list[str
 
     What is one ahead belongs to them: others were built behind it.
     """
-    attempts = [path for path in spared.metadata_bytes if _number(path) is not None]
+    attempts = [path for path in spared.metadata_bytes if path.endswith(METADATA_ENDINGS)]
     return sorted({*elsewhere, *attempts}) if elsewhere else []
 
 
