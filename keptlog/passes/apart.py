@@ -35,6 +35,7 @@ from keptlog.errors import (
     OF_A_LOG,
     InvalidConfig,
     KeptlogError,
+    NoStoreClient,
     SparkUnavailable,
     StalePlan,
     UnknownTopic,
@@ -85,9 +86,18 @@ class Apart:
         """Rewrite these logs; whatever a Spark task dies of, the other logs go on."""
         self._all = steps
         self._rewrite(steps, is_again=False)
-        if len(steps) > 1 and not self.outcomes and not any(isinstance(e, OF_A_LOG) for e in self.failed.values()):
+        if len(steps) > 1 and not self.outcomes and not self._is_any_at_fault():
             self.blameless |= self.failed.keys()
             self.outage = self.outage or next(iter(self.failed.values()), None)
+
+    def _is_any_at_fault(self) -> bool:
+        """Whether a log has an error of its own; none has if no client can be made for the stores of several topics.
+
+        That is a topic's own fault. If all of several end so, it is the fault of who makes the clients.
+        """
+        clientless = [isinstance(error, NoStoreClient) for error in self.failed.values()]
+        is_shared = all(clientless) and len({step.topic_partition.topic for step in self._all}) > 1
+        return not is_shared and any(isinstance(error, OF_A_LOG) for error in self.failed.values())
 
     def _rewrite(self, steps: Sequence[CleanStep], *, is_again: bool) -> None:
         if self.outage:

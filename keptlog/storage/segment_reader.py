@@ -210,7 +210,7 @@ def _as_written_here(table: pa.Table) -> pa.Table:
     )
     try:
         return table if table.schema.equals(wanted) else table.cast(wanted)
-    except (ValueError, pa.ArrowNotImplementedError):
+    except (ValueError, TypeError, pa.ArrowNotImplementedError):
         return table
 
 

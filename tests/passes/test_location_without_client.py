@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyiceberg.table.update import SetLocationUpdate
 
-from keptlog.errors import NoStoreClient
+from keptlog.errors import NoStoreClient, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.apart import Apart
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.storage.leftover import discard, discard_below
 from keptlog.table.io.files import TableFiles
@@ -98,3 +101,16 @@ def test_what_nobody_refers_to_there_is_left_and_fails_nobody(tmp_path: Path) ->
 @pytest.mark.parametrize("path", ["/w/0", "file:///w/0", "s3://lake/w/0", "s3://lake//0"])
 def test_a_store_that_is_only_out_of_reach_is_known(path: str) -> None:
     TableFiles().require_client(path)
+
+
+@pytest.mark.parametrize(("topics", "are_blamed"), [("bbb", True), ("abc", False), ("a b", True)])
+def test_where_no_log_of_several_topics_has_a_client_it_is_the_fault_of_none(topics: str, *, are_blamed: bool) -> None:
+    """Of workers that lack what they need. One topic alone is, and so is one beside others that fail otherwise."""
+    steps = [SimpleNamespace(topic_partition=TopicPartition(topic, n)) for n, topic in enumerate(topics)]
+    errors = [
+        StorageUnavailable("no answer") if step.topic_partition.topic == " " else NoStoreClient("no") for step in steps
+    ]
+    apart = Apart(lambda some: [errors[steps.index(step)] for step in some], lambda _: None, "r")  # type: ignore[arg-type]
+    apart.rewrite_all(steps)  # type: ignore[arg-type]
+    blamed = {name for name, error in apart.failed.items() if isinstance(error, NoStoreClient)} - apart.blameless
+    assert (len(blamed) > 0, apart.outage is None) == (are_blamed, are_blamed)

@@ -16,7 +16,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic, UnsupportedFormat
+from keptlog.errors import (
+    InvalidConfig,
+    KeptlogError,
+    LogCorrupt,
+    NoStoreClient,
+    StorageUnavailable,
+    UnknownTopic,
+    UnsupportedFormat,
+)
 from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay, dated_by, reached
 from keptlog.log.given.given import byte_string, texts, whole_number
 from keptlog.log.holder import PURGE_INTERVAL_MS
@@ -73,7 +81,7 @@ def first_secret(store: LogStore, make: Callable[[], bytes]) -> bytes:
             count = read_open_erasures(topic, store.load_table(topic).properties).count
         except UnknownTopic:
             continue  # it was deleted meanwhile
-        except (LogCorrupt, UnsupportedFormat):
+        except (LogCorrupt, NoStoreClient, UnsupportedFormat):
             unread.append(topic)
             continue
         except StorageUnavailable as error:
