@@ -31,9 +31,9 @@ UNMARKED_TAG = "keptlog/unmarked"
 _TOLD_TAGS = (FAILED_TAG, OUTAGE_TAG, FAILED_AT_TAG, MARKED_TAG, UNMARKED_TAG)
 """What is said of one run; a long text is in pieces (``long_tags``)."""
 _PLACE_TAG = ".dagster/repository"
-_MOST_REMEMBERED = 10_000
+_MOST_REMEMBERED = 1_000
 _planned: dict[str, frozenset[dg.AssetKey]] = {}
-"""By run, the assets that it was made for: that does not change."""
+"""By plan, the assets that its runs are made for: that does not change."""
 
 
 def happened_ms(record: dg.RunRecord, told_ms: int, now_ms: int) -> int:
@@ -102,23 +102,21 @@ class OwnRuns:
         """The assets that a run was made to materialize; of a run of one of our jobs none.
 
         Dagster stores a selection where somebody has chosen assets. A job of the project's own is its selection, so
-        its runs have none if a schedule, a sensor or a terminal starts them. What they have planned says it.
+        its runs have none if a schedule, a sensor or a terminal starts them. Their plan says it.
         """
         if run.asset_selection:
             return frozenset(run.asset_selection)
         if run.job_name in map(self.mount.name, OWN_JOBS):
             return frozenset()
-        if run.run_id not in _planned:
-            kind = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
-            events = [each.dagster_event for each in self.instance.all_logs(run.run_id, of_type=kind)]
-            keys = frozenset(each.asset_key for each in events if each and each.asset_key)
-            if not keys and not run.is_finished:
-                # It may be in the making.
-                return keys
+        # The plan is stored with the run, whole, and all runs of a job share it; its events come one by one.
+        plan_id = run.execution_plan_snapshot_id
+        if plan_id is None:
+            return frozenset()
+        if plan_id not in _planned:
             if len(_planned) >= _MOST_REMEMBERED:
                 _planned.clear()
-            _planned[run.run_id] = keys
-        return _planned[run.run_id]
+            _planned[plan_id] = frozenset(self.instance.get_execution_plan_snapshot(plan_id).asset_selection)
+        return _planned[plan_id]
 
 
 def _of_itself(record: dg.RunRecord) -> dg.RunRecord:
