@@ -38,11 +38,11 @@ from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLo
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.sources.kafka_log.batches import NO_END
-from keptlog.sources.kafka_log.segments import end_written_ms, lost_segment, segments_to_read
+from keptlog.sources.kafka_log.segments import end_written_ms, lost_segment, segments_to_read, why_torn
 from keptlog.sources.kafka_log.tasks import LogPart, Noted, ScanTask, scan_from
 
 if TYPE_CHECKING:
-    from keptlog.sources.kafka_log.batches import Damage, LogSegment
+    from keptlog.sources.kafka_log.batches import LogSegment
     from keptlog.sources.kafka_log.directory import LogDirectory
     from keptlog.sources.kafka_log.transactions import LogScan
 
@@ -63,12 +63,14 @@ class _ScannedLog:
     scan: LogScan
     epoch_starts: tuple[tuple[int, int], ...]
 
-    def as_source(self, as_of_ms: int | None) -> SourceLog:
-        """As a plan wants to know it."""
+    def as_source(self, as_of_ms: int | None, position: int) -> SourceLog:
+        """As a plan wants to know it; what is damaged there now, and came in before, is not missing."""
         epochs = self.epoch_starts
         latest = epochs[-1][0] if epochs else None
         scan = self.scan
         start, end = scan.log_start_offset, scan.last_stable_offset
+        if scan.torn and scan.log_end_offset < position <= scan.torn.end_offset < NO_END:
+            end = position
         return SourceLog(self.name.partition, start, end, latest, epochs or None, as_of_ms)
 
 
@@ -120,7 +122,10 @@ class KafkaLogs:
             by_topic[log.name.topic].append(log)
         topics = [
             TopicSurvey(
-                topic, _found(identities[topic], logs, self._times_ms(logs)), self.config, lacking=self._lacking(logs)
+                topic,
+                _found(identities[topic], logs, self._times_ms(logs), stored[topic]),
+                self.config,
+                lacking=self._lacking(logs),
             )
             for topic, logs in by_topic.items()
         ]
@@ -247,10 +252,14 @@ def _scans(jobs: Jobs, tasks: Mapping[TopicPartition, ScanTask]) -> tuple[list[_
 
 
 def _found(
-    identity: SourceIdentity, logs: Sequence[_ScannedLog], as_of_ms: Mapping[TopicPartition, int]
+    identity: SourceIdentity,
+    logs: Sequence[_ScannedLog],
+    as_of_ms: Mapping[TopicPartition, int],
+    stored: StoredSource | None,
 ) -> SourceTopic:
     """A topic as these of its logs show it; other partitions are in other brokers' directories."""
-    return SourceTopic(identity, tuple(log.as_source(as_of_ms.get(log.name)) for log in logs), is_whole=False)
+    found = (log.as_source(as_of_ms.get(log.name), _position(stored, log.name) or 0) for log in logs)
+    return SourceTopic(identity, tuple(found), is_whole=False)
 
 
 def _identity_of(logs: Sequence[LogDirectory]) -> SourceIdentity:
@@ -299,7 +308,7 @@ def _warnings(log: _ScannedLog, position: int | None) -> list[str]:
             "not come in"
         )
     if scan.torn:
-        why = _why_torn(scan.torn, position or 0)
+        why = why_torn(scan.torn, position or 0)
         lines.append(f"{log.name}: it ends at {scan.log_end_offset}, {why}: {scan.torn}")
     behind = [each for each in scan.corrupt if each.next_offset >= scan.log_end_offset]
     if behind:
@@ -323,15 +332,6 @@ def _warnings(log: _ScannedLog, position: int | None) -> list[str]:
             f"{committed_end - 1} stay out until a copy of the directory has its end"
         )
     return lines
-
-
-def _why_torn(torn: Damage, position: int) -> str:
-    """Why a log ends before its files do, and what comes in later of what that hides."""
-    if torn.end_offset in {NO_END, torn.next_offset}:
-        return "its last batch was not written whole"
-    start = max(torn.next_offset, position)
-    later = f", and offsets {start} to {torn.end_offset - 1} come in with a copy that has them whole"
-    return "since the rest of that segment is damaged" + (later if start < torn.end_offset else "")
 
 
 def _doubtful(log: _ScannedLog, noted: LogDirectory, position: int) -> list[str]:

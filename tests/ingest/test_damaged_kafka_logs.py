@@ -138,6 +138,18 @@ def test_a_marker_that_may_be_damaged_before_an_empty_active_segment_leaves_its_
     assert records_of(store, "t") == some_records(0, 20)
 
 
+def test_records_that_came_in_before_their_copy_was_damaged_stop_nothing(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", [some_batch(0), some_batch(10)])
+    write_log(there, "t-0", [], base_offset=20)
+    assert run_import(store, there, "1").warnings == ()
+    write_log(there, "t-0", [some_batch(0), flipped(some_batch(10))])
+    result = run_import(store, there, "2")
+    assert result.failed == {}
+    [warning] = result.warnings
+    assert "offsets 10 to 19 count as here, as they are if an earlier copy had them whole" in warning
+    assert records_of(store, "t") == some_records(0, 20)
+
+
 def test_a_torn_log_ends_as_of_when_its_damaged_segment_was_written(store: LogStore, there: Path) -> None:
     file = write_log(there, "t-0", [some_batch(0), some_batch(10)[:-7]])
     write_log(there, "t-0", [], base_offset=20)

@@ -55,6 +55,18 @@ def lost_segment(folder: Path, segments: Iterable[LogSegment]) -> str | None:
     return f"{index} lies there without {index.stem}.log, whose records are missing"
 
 
+def why_torn(torn: Damage, position: int) -> str:
+    """Why a log ends before its files do; and, for a reader at this position, what becomes of what that hides."""
+    if torn.end_offset in {NO_END, torn.next_offset}:
+        return "its last batch was not written whole"
+    first, last = torn.next_offset, torn.end_offset - 1
+    if position <= last:
+        then = f"offsets {max(first, position)} to {last} come in with a copy that has them whole"
+    else:
+        then = f"offsets {first} to {last} count as here, as they are if an earlier copy had them whole"
+    return f"since the rest of that segment is damaged, and {then}"
+
+
 def why_unreadable(segment: LogSegment, damage: Damage) -> LogCorrupt | StorageUnavailable:
     """What stops a reader who may not skip a damage of this segment.
 
