@@ -29,8 +29,8 @@ _SMALL_LOGS = (
     "groups that survive handed over together (ADR 73), a tenth each"
 )
 _RUNS = (
-    "200 runs of one log each take 46 ms each, nearly all of it the start of a job and of its tasks. The one run for all "
-    "takes as long as the work itself, see above"
+    "200 runs of one log each take 46 ms each, nearly all of it the start of a job and of its tasks. The one run for "
+    "all takes as long as the work itself, see above"
 )
 _MEMORY = (
     "two workers hold 400 MB each, Java 250, the workers' parent and the driver 130 each; what they share counts for "
