@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.table.io.read_only import require_writable
-from keptlog.table.metadata.loaded import loaded_if_there
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import (
@@ -144,6 +143,8 @@ def told_apart(
     ``stored`` are the paths below the table's location; metadata that is put elsewhere is looked for there.
     """
     if outside := _metadata_outside(table, files):
+        from keptlog.table.metadata.loaded import loaded_if_there  # noqa: PLC0415  # it imports PyIceberg
+
         # Listed when the table was loaded already: what was committed meanwhile is no sign of another catalog.
         table = loaded_if_there(table.catalog, *table.name()) or table
     stored = [*stored, *outside]
