@@ -19,7 +19,7 @@ from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tell_in_tags, telling_outages
-from keptlog.dagster.orchestration.in_flight import ERASE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
+from keptlog.dagster.orchestration.own_runs import ERASE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.erasures.erasure import ErasureState
 from keptlog.log.words.counted import counted

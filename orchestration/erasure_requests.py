@@ -24,9 +24,7 @@ from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.orchestration.erasure_needs import TopicNeed
 from keptlog.dagster.orchestration.in_flight import (
-    PURGE_JOB_NAME,
     UNDER_WAY,
-    VERIFY_ERASURES_JOB_NAME,
     InFlight,
     configured_logs,
     configured_topics,
@@ -38,7 +36,7 @@ from keptlog.dagster.orchestration.in_flight import (
     topics_in_flight,
 )
 from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, recent_outages
-from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME, OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.log.erasures.erasure_schedule import VERIFIED_WITHIN_MS
 from keptlog.log.erasures.open_erasures import ErasureNeed

@@ -37,14 +37,8 @@ from keptlog.dagster.orchestration.erasure_requests import (
     last_looks,
     requests_for,
 )
-from keptlog.dagster.orchestration.in_flight import (
-    PURGE_JOB_NAME,
-    UNDER_WAY,
-    VERIFY_ERASURES_JOB_NAME,
-    slow_runs,
-    topics_in_flight,
-)
-from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.in_flight import UNDER_WAY, slow_runs, topics_in_flight
+from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME, OwnRuns
 from keptlog.dagster.orchestration.requests import set_pool_size
 from keptlog.errors import KeptlogError, first_line
 from keptlog.home import monotonic_ms

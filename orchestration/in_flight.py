@@ -17,16 +17,16 @@ from dagster._time import get_current_timestamp
 from keptlog.dagster.assets.long_tags import tag_text
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG
-from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.own_runs import (
+    INGEST_JOB_NAME,
+    PURGE_JOB_NAME,
+    RETENTION_JOB_NAME,
+    VERIFY_ERASURES_JOB_NAME,
+    OwnRuns,
+)
 from keptlog.log.segment import Log
 from keptlog.log.words.iso_time import iso_time
 
-INGEST_JOB_NAME = "ingest_kafka"
-PURGE_JOB_NAME = "purge"
-RETENTION_JOB_NAME = "retention"
-VERIFY_JOB_NAME = "verify"
-ERASE_JOB_NAME = "erase"
-VERIFY_ERASURES_JOB_NAME = "verify_erasures"
 _TOPIC_OPS = {PURGE_JOB_NAME: "delete_retired_files", VERIFY_ERASURES_JOB_NAME: "verify_deleted"}
 """The op of each job that works on whole topics, which has them in its configuration."""
 

@@ -24,14 +24,9 @@ import dagster as dg
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.long_tags import tag_text
 from keptlog.dagster.assets.outage import json_object
-from keptlog.dagster.orchestration.in_flight import (
-    INGEST_JOB_NAME,
-    has_ended_lately,
-    ingested_topics,
-    stopped_ingests,
-)
+from keptlog.dagster.orchestration.in_flight import has_ended_lately, ingested_topics, stopped_ingests
 from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, failed_records, outages_among, outages_of
-from keptlog.dagster.orchestration.own_runs import OwnRuns, happened_ms
+from keptlog.dagster.orchestration.own_runs import INGEST_JOB_NAME, OwnRuns, happened_ms
 from keptlog.log.given.past import is_past
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff

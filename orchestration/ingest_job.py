@@ -14,8 +14,8 @@ from pydantic import Field
 from keptlog.dagster.assets.ingest_report import refusing_an_ingest, run_ingest, without_broker
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
-from keptlog.dagster.orchestration.in_flight import INGEST_JOB_NAME
 from keptlog.dagster.orchestration.ingest_failures import asked_at
+from keptlog.dagster.orchestration.own_runs import INGEST_JOB_NAME
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.log.config import TopicConfig

@@ -22,7 +22,21 @@ from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, told_of_itself
 from keptlog.log.given.past import is_past
 
-OWN_JOBS = (CLEAN_JOB, "ingest_kafka", "purge", "retention", "verify", "erase", "verify_erasures")
+INGEST_JOB_NAME = "ingest_kafka"
+PURGE_JOB_NAME = "purge"
+RETENTION_JOB_NAME = "retention"
+VERIFY_JOB_NAME = "verify"
+ERASE_JOB_NAME = "erase"
+VERIFY_ERASURES_JOB_NAME = "verify_erasures"
+OWN_JOBS = (
+    CLEAN_JOB,
+    INGEST_JOB_NAME,
+    PURGE_JOB_NAME,
+    RETENTION_JOB_NAME,
+    VERIFY_JOB_NAME,
+    ERASE_JOB_NAME,
+    VERIFY_ERASURES_JOB_NAME,
+)
 """Their runs say in their configuration what they work on."""
 MARKED_TAG = "keptlog/marked"
 """On a run that failed: that its logs need no more marks, in words."""

@@ -11,7 +11,7 @@ from keptlog.dagster.assets.erasures import ErasureNews, bring_erasures_on, look
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import Context, outage_among, refusing_what_was_asked, tag_outage, telling_outages
 from keptlog.dagster.assets.report import fail_if_any
-from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME
+from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from keptlog.log.holder import ORPHAN_GRACE_MS

@@ -8,8 +8,8 @@ from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.numbers import retention_observation
 from keptlog.dagster.assets.outage import FAILED_TAG, outage_among, tag_outage, tell_in_tags, telling_outages
 from keptlog.dagster.assets.report import fail_if_any, run_id_of
-from keptlog.dagster.orchestration.in_flight import RETENTION_JOB_NAME, UNDER_WAY, logs_in_flight
-from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.in_flight import UNDER_WAY, logs_in_flight
+from keptlog.dagster.orchestration.own_runs import RETENTION_JOB_NAME, OwnRuns
 from keptlog.log.plan import describe_step
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import BEING_CLEANED

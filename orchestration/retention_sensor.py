@@ -24,7 +24,6 @@ from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG
 from keptlog.dagster.orchestration.automation import LONGEST_SECONDS, Automation
 from keptlog.dagster.orchestration.in_flight import (
-    RETENTION_JOB_NAME,
     UNDER_WAY,
     has_ended_lately,
     logs_in_flight,
@@ -33,7 +32,7 @@ from keptlog.dagster.orchestration.in_flight import (
     slow_runs,
     stopped_retentions,
 )
-from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.own_runs import RETENTION_JOB_NAME, OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError

@@ -12,8 +12,8 @@ from dagster._core.storage.tags import SCHEDULE_NAME_TAG
 
 from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.orchestration.automation import Automation
-from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, UNDER_WAY, VERIFY_JOB_NAME
-from keptlog.dagster.orchestration.own_runs import OwnRuns
+from keptlog.dagster.orchestration.in_flight import UNDER_WAY
+from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME, VERIFY_JOB_NAME, OwnRuns
 from keptlog.dagster.orchestration.requests import TRIGGER_TAG
 
 PURGE_SCHEDULE = "purge_schedule"

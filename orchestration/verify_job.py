@@ -19,7 +19,7 @@ from keptlog.dagster.assets.checks import TopicFindings, as_evaluation, check_re
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.outage import telling_outages
 from keptlog.dagster.assets.report import failed_topic_and_partition
-from keptlog.dagster.orchestration.in_flight import VERIFY_JOB_NAME
+from keptlog.dagster.orchestration.own_runs import VERIFY_JOB_NAME
 from keptlog.dagster.orchestration.requests import TRIGGER_TAG
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, LogCorrupt, first_line

@@ -12,7 +12,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
-from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
+from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ReachedState
 from keptlog.log.erasures.erasure_schedule import ALLOWANCE_MS, VERIFIED_WITHIN_MS
 from keptlog.log.erasures.open_erasures import ErasureNeed

@@ -13,7 +13,8 @@ from keptlog.dagster.assets.outage import FAILED_TAG
 from keptlog.dagster.orchestration import erasure_sensor as erasure_sensor_module
 from keptlog.dagster.orchestration.erasure_requests import ASKED_TAG
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
-from keptlog.dagster.orchestration.in_flight import VERIFY_ERASURES_JOB_NAME, has_looked_at
+from keptlog.dagster.orchestration.in_flight import has_looked_at
+from keptlog.dagster.orchestration.own_runs import VERIFY_ERASURES_JOB_NAME
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, due, need, passes, topic_with_the_key

@@ -10,7 +10,7 @@ import pytest
 
 from keptlog.dagster.orchestration import erasure_sensor as erasure_sensor_module
 from keptlog.dagster.orchestration import in_flight
-from keptlog.dagster.orchestration.in_flight import PURGE_JOB_NAME
+from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME
 from keptlog.ingest import lag
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import SETTINGS, ask, asked_for, passes
