@@ -20,6 +20,7 @@ from pathlib import Path
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.given.properties import parse_properties
+from keptlog.log.setting import BROKER_VARIABLES
 from keptlog.log.words.no_text import GZIP, why_no_text
 from keptlog.regular_file import read_file
 from keptlog.resident import place
@@ -29,7 +30,6 @@ HOME_VARIABLE, DEFAULT_HOME = "KEPTLOG_HOME", ".keptlog"
 BROKER_FILE = "server.properties"
 SPARK_FILE = "spark.properties"
 SPARK_MASTER = place.SPARK_MASTER
-_ENVIRONMENT_PREFIX = "KEPTLOG_BROKER_"
 SECRET_OF_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
 """As Spark itself tells which settings it does not show, by their names or values."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -126,12 +126,12 @@ def broker_settings(home: Path, environment: Mapping[str, str] = os.environ) -> 
     properties = own_file(home, BROKER_FILE)
     settings = read_properties(properties) if properties else {}
     for name, value in environment.items():
-        if name.startswith(_ENVIRONMENT_PREFIX):
-            settings[name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", ".")] = value
+        if name.startswith(BROKER_VARIABLES):
+            settings[name.removeprefix(BROKER_VARIABLES).lower().replace("_", ".")] = value
     try:
         BrokerConfig.of(settings)
     except InvalidConfig as error:
-        raise InvalidConfig(f"broker settings ({home / BROKER_FILE} and {_ENVIRONMENT_PREFIX}*): {error}") from None
+        raise InvalidConfig(f"broker settings ({home / BROKER_FILE} and {BROKER_VARIABLES}*): {error}") from None
     return settings
 
 

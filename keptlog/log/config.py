@@ -10,7 +10,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from keptlog.errors import ContradictsBroker, InvalidConfig
-from keptlog.log.setting import Origin, Resolved, Setting, Synonym, Value, as_text, resolve, unknown_name
+from keptlog.log.setting import (
+    BROKER_VARIABLES,
+    Origin,
+    Resolved,
+    Setting,
+    Synonym,
+    Value,
+    as_text,
+    resolve,
+    unknown_name,
+)
 from keptlog.log.strategy import Strategy, StrategyKind
 from keptlog.log.words.units import LONG_MAX
 
@@ -298,7 +308,7 @@ def _lags_contradict(config: TopicConfig) -> InvalidConfig:
     if not (of_broker and own):
         return InvalidConfig(f"{said}; lower the minimum")
     line = of_broker[0].origin_name
-    variable = f"KEPTLOG_BROKER_{line.upper().replace('.', '_')}"
+    variable = f"{BROKER_VARIABLES}{line.upper().replace('.', '_')}"
     return ContradictsBroker(
         f"{said}. The topic sets {own[0].setting.name} itself. {of_broker[0].setting.name} comes from "
         f"the broker setting {line} (in server.properties, or {variable}). Change one of the two"

@@ -16,6 +16,8 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.given import given
 from keptlog.log.words.units import LONG_MAX
 
+BROKER_VARIABLES = "KEPTLOG_BROKER_"
+"""Begins the environment variables that are broker settings: in capitals, with ``_`` for each dot."""
 Value = bool | int | float | str | tuple[str, ...]
 _INT_MAX = 2**31 - 1
 _UNITS = {"ms": "milliseconds", "minutes": "minutes", "hours": "hours", "bytes": "bytes"}
