@@ -34,6 +34,7 @@ from keptlog.table.metadata.columns import (
     KEY,
     OFFSET,
     PARTITION,
+    SPEC_ID,
     TIMESTAMP,
     TIMESTAMP_TYPE,
     VALUE,
@@ -55,7 +56,7 @@ TABLE_SCHEMA = Schema(
     NestedField(DELETE_HORIZON, "delete_horizon", TimestamptzType(), required=False),
 )
 
-PARTITION_SPEC = PartitionSpec(PartitionField(PARTITION, 1000, IdentityTransform(), "partition"))
+PARTITION_SPEC = PartitionSpec(PartitionField(PARTITION, 1000, IdentityTransform(), "partition"), spec_id=SPEC_ID)
 SORT_ORDER = SortOrder(SortField(OFFSET, IdentityTransform()))
 
 GENERAL_PROPERTIES = {

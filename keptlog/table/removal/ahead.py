@@ -148,7 +148,7 @@ def told_apart(
         # Listed when the table was loaded already: what was committed meanwhile is no sign of another catalog.
         table = loaded_if_there(table.catalog, *table.name()) or table
     stored = [*stored, *outside]
-    own = comparable_forms([table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)])
+    own = _history_of(table)
     numbers = [number for path in own if (number := _number(path)) is not None]
     current = _number(table.metadata_location)
     spared = References()
@@ -179,14 +179,18 @@ def told_apart(
     return spared, sorted(elsewhere)
 
 
+def _history_of(table: Table) -> dict[str, str]:
+    """The metadata files that the catalog knows of, each with its comparable form."""
+    return comparable_forms([table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)])
+
+
 def _metadata_outside(table: Table, files: TableFiles) -> list[str]:
     """The table's own metadata files, newer than the catalog's, in the folders where another program has it put.
 
     A folder may have the metadata of thousands of tables. Each file is read once by a process, for none ever changes;
     one that can't be read may be another table's. Who may not list a folder sees none there, and is told.
     """
-    ours = [table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)]
-    known, current = set(comparable_forms(ours).values()), _number(table.metadata_location)
+    known, current = set(_history_of(table).values()), _number(table.metadata_location)
     found = []
     for place in places_of_metadata(table)[1:]:
         try:
