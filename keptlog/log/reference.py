@@ -107,17 +107,16 @@ class ReferenceLog:
 
     def _active_batches(self, now_ms: int) -> int:
         limit_ms = min(self.config.segment_ms, self.config.max_compaction_lag_ms)
-        run: list[list[int]] = []
+        oldest_ms: list[int] = []
         for batch in self.batches:
             times = [record.timestamp_ms for record in batch]
-            if run and max(times) - min(run[0]) > limit_ms:
-                run = []
-            run.append(times)
-        # 0 and less is no time, and counts only where no record of a batch has one.
-        oldest_ms = [min(times) if min(times) > 0 else max(times) for times in run]
-        if run and now_ms - min(oldest_ms) > limit_ms:
+            if oldest_ms and max(times) - oldest_ms[0] > limit_ms:
+                oldest_ms = []
+            # 0 and less is no time, and counts only where no record of a batch has one.
+            oldest_ms.append(min(times) if min(times) > 0 else max(times))
+        if oldest_ms and now_ms - min(oldest_ms) > limit_ms:
             return 0
-        return len(run)
+        return len(oldest_ms)
 
     def clean(self, now_ms: int, expires_from: int | None = 0) -> bool:
         """Clean all that may be cleaned now; says whether there was anything.

@@ -50,5 +50,5 @@ def oldest_ms(segment: Segment) -> int:
 
 def _is_rolled(first: Segment, run_bytes: int, appended: Segment, config: TopicConfig) -> bool:
     is_full = run_bytes > config.segment_bytes - appended.size_bytes
-    waited_ms = appended.largest_timestamp_ms - first.first_timestamp_ms
+    waited_ms = appended.largest_timestamp_ms - oldest_ms(first)
     return is_full or waited_ms > config.max_segment_ms

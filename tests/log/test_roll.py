@@ -112,6 +112,7 @@ def test_a_record_without_a_time_closes_no_run_in_which_others_have_one() -> Non
     assert len(active_segments([segment(0, 9, time_ms=NOW_MS), mixed], settings, NOW_MS)) == 2
     assert len(active_segments([mixed], settings, NOW_MS)) == 1
     assert active_segments([segment(0, 9, time_ms=-1)], settings, NOW_MS) == ()
+    assert not is_rolled_before([mixed], segment(20, 29, time_ms=NOW_MS), settings)
 
 
 def test_records_from_the_future_stay_active_until_the_clock_has_passed_them() -> None:
