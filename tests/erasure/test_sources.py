@@ -11,6 +11,7 @@ from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
+from keptlog.receipts.receipt import Receipt
 from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World, new_id
 from tests.table.foreign import set_properties
 from tests.table.stores import staged
@@ -172,6 +173,94 @@ def test_a_request_that_waits_for_its_source_is_not_made_one_to_erase_here_under
     assert {topic: str(error) for topic, error in world.ask(is_here=True).failed.items()} == {"users": said}
     assert world.ask(id="r2", is_here=True).failed == {}
     assert [key for _, key, _ in world.records()] == [OTHER]
+
+
+def ended_here(world: World) -> Receipt:
+    """Erase here what a request waits for, which ends with it."""
+    assert (world.row().erasure.state, world.row().blocked) == ("requested", (WAITS,))
+    assert world.ask(id="r2", is_here=True).failed == {}
+    assert world.erasure().has_reached(ErasureState.TOMBSTONED), "nothing has come since the last look"
+    assert world.to_deleted().erasure.state == "deleted"
+    found = world.eraser.verify(now_ms=world.now_ms)
+    assert {row.id: row.erasure.state for row in found.rows} == {"r1": "verified", "r2": "verified"}
+    return next(each for each in world.receipts if each.content["request"] == "r1")
+
+
+def test_a_request_that_waits_for_its_source_ends_with_a_later_one_that_erases_here(world: World) -> None:
+    """It waited for ever where each look was ahead of the cleans, though its message names just this."""
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+    world.ingest({2: (KEY, b"updated")}, 3)
+    content = ended_here(world).content
+    ends = [each["end_offset"] for each in content["offsets"] if each["key_hash"]]
+    assert (content["way"], content["dropped_by"], ends) == ("source", ["r2"], [3])
+    assert world.records() == [(1, OTHER, b"1")]
+
+
+def test_a_request_whose_key_went_with_its_age_ends_with_a_later_one_that_erases_here(world: World) -> None:
+    world.create(settings={"cleanup.policy": "compact,delete", "retention.ms": str(24 * HOUR_MS)})
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+    world.later(25 * HOUR_MS)
+    world.ingest({2: (OTHER, b"2")}, 3)
+    assert world.row().erasure.state == "requested"
+    retained = Retainer(world.store).retain(named_logs(world.store, ["users"]), new_id(), now_ms=world.now_ms)
+    assert len(retained.committed) == 1
+    assert ended_here(world).content["dropped_by"] == ["r2"]
+
+
+def test_a_record_that_comes_after_it_was_erased_here_is_new_to_the_request_that_waited(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+    world.ask(id="r2", is_here=True)
+    world.ingest({2: (KEY, b"came back")}, 3)
+    assert world.to_deleted().erasure.state == "deleted"
+    assert world.verified().erasure.state == "verified"
+    assert [record for record in world.records() if record[1] == KEY] == [(2, KEY, b"came back")]
+
+
+def test_a_key_that_nobody_has_erased_here_is_waited_for_still(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask(KEY, OTHER)
+    world.ask(id="r2", is_here=True)
+    row = world.row()
+    assert (row.erasure.state, len(row.erasure.waiting), row.blocked) == ("requested", 1, (WAITS,))
+    assert world.to_deleted().erasure.state == "requested"
+    world.ingest({2: (OTHER, None)}, 3)
+    assert world.to_deleted().erasure.state == "deleted"
+    assert world.verified().erasure.dropped_by == ("r2",)
+
+
+def test_a_request_waits_while_the_later_one_has_not_dropped_anything(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask()
+
+    def die(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("keptlog.passes.drop.Dropper.drop", die)
+        with pytest.raises(KeyboardInterrupt):
+            world.ask(id="r2", is_here=True)
+    assert world.row().blocked == (WAITS,)
+    world.ask(id="r2", is_here=True)
+    assert world.erasure().waiting == ()
+
+
+def test_a_request_does_not_end_with_one_that_was_made_before_it(world: World) -> None:
+    world.create()
+    world.ingest({0: (KEY, VALUE), 1: (OTHER, b"1")}, 2)
+    world.ask(id="r0", is_here=True)
+    world.ingest({2: (KEY, b"new")}, 3)
+    world.ask()
+    assert world.row().blocked == (WAITS,)
+    assert world.to_deleted().erasure.state == "requested"
 
 
 def test_here_drops_every_record_below_the_log_end_of_the_moment(world: World) -> None:

@@ -42,6 +42,8 @@ def receipts(home: Path) -> list[list[Any]]:
 
 def _as_json(erasure: Any) -> Any:
     told = dataclasses.asdict(erasure)
+    if not told["dropped_by"]:
+        del told["dropped_by"]  # no home had it that was frozen before
     return told | {
         name: [list(each.values()) for each in told[name]] for name in ("bounds", "waiting", "looked", "reached")
     }

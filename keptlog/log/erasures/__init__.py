@@ -4,4 +4,5 @@ what is asked for         ``erasure``
 by when                   ``erasure_deadline`` (what stands in the way, and until when), ``erasure_schedule`` (from when
 on a pass is asked for)
 what is not done yet      ``open_erasures``
+who waits no more         ``dropped_here``: a later request has dropped what it waits for
 """

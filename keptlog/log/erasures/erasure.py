@@ -124,6 +124,8 @@ class Erasure:
     looked: tuple[LookedUntil, ...] = ()
     gone: GoneSince | None = None
     reached: tuple[ReachedState, ...] = ()
+    dropped_by: tuple[str, ...] = ()
+    """The later requests ``here`` that have dropped what it waited for (``dropped_here``)."""
 
     @property
     def state(self) -> ErasureState:

@@ -281,7 +281,7 @@ class Eraser:
             if still_open:
                 waits = any(each.waiting for each in still_open)
                 look = TopicLook(self.store, topic, now_ms, self.load_hasher() if waits else None)
-                looked = {row.id: row for row in look.look(still_open)}
+                looked = {row.id: row for row in look.look(known)}
                 if any(looked[each.id].erasure != each for each in still_open) and not self.store.read_only:
                     self._remember(topic, [row.erasure for row in looked.values()], now_ms, list(looked.values()))
         except KeptlogError as error:

@@ -1,6 +1,7 @@
 """How far the erasures of one topic are: everything that is known without looking files through for keys.
 
     table        which snapshots are there, and who keeps them           no file is read
+    requests     whether a later one has dropped the records              the register
     logs         how far cleans have come                                manifests
     segments     which tombstones are still live                         offsets, of the segments that may have them
     storage      what snapshots and others keep (``kept_records``)        manifests and a listing, if that is waited for
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.erasures.dropped_here import dropped_here
 from keptlog.log.erasures.erasure import (
     Erasure,
     ErasureBound,
@@ -57,13 +59,14 @@ class TopicLook:
     hasher: KeyHasher | None = None
     """Needed where deletions may arrive from a source."""
 
-    def look(self, erasures: Sequence[Erasure]) -> list[ErasureRow]:
-        """Each erasure as far as it is now, and what keeps it.
+    def look(self, known: Sequence[Erasure]) -> list[ErasureRow]:
+        """Each open one of all that the topic remembers, as far as it is now, and what keeps it.
 
         Raises:
             KeptlogError: the topic can't be read.
         """
         logs = {log.topic_partition.partition: log for log in self.store.logs(self.topic)}
+        erasures = [each for each in dropped_here(known) if each.is_open]
         arrived = [self._arrived(each, list(logs.values())) for each in erasures]
         seen = self._seen(arrived, logs)
         found = [advanced(each, seen) if each.is_open else each for each in arrived]

@@ -63,6 +63,7 @@ def _content(proof: ErasureProof, searched: Sequence[Mapping[str, Any]]) -> dict
         "secret_fingerprint": erasure.fingerprint,
         "key_hashes": list(erasure.key_hashes),
         "offsets": [_offsets(each) for each in erasure.bounds],
+        "dropped_by": list(erasure.dropped_by),
         "gone_since": None if gone is None else {"sequence_number": gone.sequence_number, "at_ms": gone.at_ms},
         "snapshots": list(proof.snapshots),
         "searched_files": list(searched),
