@@ -26,6 +26,7 @@ from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.table.catalogs.catalog import files_of
+from keptlog.table.chain.sealed_deletions import SealedDeletions
 from keptlog.table.changes.alteration import Alteration
 from keptlog.table.changes.append import Append, AppendResult
 from keptlog.table.changes.arrival import Ingestion
@@ -143,15 +144,16 @@ class LogStore:
     def delete_topic(self, name: str, now_ms: int, topic_id: str | None = None) -> TopicDeletion:
         """Delete a topic and all its records for good: it leaves the catalog first, then its files the storage.
 
-        Runs that are still working on it lose their commit. Killed on its way, it is finished by the same call again.
-        The topic of ``topic_id`` is meant, or else the one that is there now; a later one stays: StalePlan.
+        Runs at work on it lose their commit. Killed on its way, the same call again finishes it. The topic of
+        ``topic_id`` is meant, or else the one that is there now; a later one stays: StalePlan.
         """
         there = id_to_delete(self._catalog, name)
         return replace(self.deletion(name, now_ms), topic_id=topic_id or there).delete()
 
     def deletion(self, name: str, now_ms: int) -> Deletion:
         """The deletion of a topic, for whoever finishes one that was begun, and begins none."""
-        return Deletion(self._catalog, self.files, name, now_ms, self.seal, self.done_ms, self.forgets)
+        how = self.seal, self.done_ms, self.forgets, SealedDeletions(self._catalog)
+        return Deletion(self._catalog, self.files, name, now_ms, *how)
 
     def being_deleted(self) -> list[str]:
         """Topics whose deletion was begun and is not finished, sorted; somebody may be at it just now."""
@@ -186,14 +188,12 @@ class LogStore:
             LogCorrupt: as for ``logs``.
             InvalidConfig: the topic's configuration can't be resolved over the broker's.
         """
-        loaded = [] if location else [self.load_table(topic)]
-        location = location or loaded[0].metadata_location
+        first = [] if location else [self.load_table(topic)]
+        location = location or first[0].metadata_location
         stored = self._cache.get(topic, location) if self._cache else None
         if stored is None:
             with reaching(f"topic {topic} can't be read"):
-                stored = looked_at(
-                    lambda: loaded.pop() if loaded else self.load_table(topic), self._memory.table_look.at
-                )
+                stored = looked_at(lambda: first.pop() if first else self.load_table(topic), self._memory.table_look.at)
             if self._cache:
                 self._cache.put(stored)
         return observed_with_holds(self.files, stored, stored.observed(self.broker_settings), self.load_table)

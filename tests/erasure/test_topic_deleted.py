@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from keptlog.errors import StorageUnavailable
 from keptlog.receipts.receipt import Receipt
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.io.files import TableFiles
 from keptlog.table.removal.deletion import Deletion
+from keptlog.table.removal.drafts import seal_drafts
 from keptlog.table.removal.removal import Removal
 from keptlog.table.removal.topic_deletion import TopicDeletion
 from tests.cli.conftest import Run, home, keptlog, lines
@@ -134,25 +136,90 @@ def test_a_deletion_that_an_older_keptlog_began_does_not_tell_of_none_where_the_
     assert told(asked) == [None]
 
 
-def test_a_second_receipt_does_not_deny_those_that_the_first_names_which_waits_for_its_seal(
-    asked: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def late_file(world: World) -> None:
+    """What a run stages that knew the topic before."""
+    (metadata,) = world.home.rglob("keptlog/users/metadata")
+    data = metadata.parent / "data"
+    data.mkdir(exist_ok=True)
+    (data / "staged-late.parquet").write_bytes(b"PAR1")
+
+
+def require_one_account(world: World) -> None:
+    """A later receipt of a deletion does not deny what the first one tells."""
+    receipts = [each.content for each in chain_at(world.home).receipts() if each.kind == "topic-delete"]
+    assert len(receipts) == 2
+    assert [(each["not_looked_at"], each["held_files"]) for each in receipts] == [([], []), ([], [])]
+    assert None not in told(world)
+    assert ids(world) == ["r2", "r3"]
+
+
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_a_second_receipt_does_not_deny_what_the_first_tells(
+    asked: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_sealed: bool
 ) -> None:
-    def killed(*_: Any) -> None:
+    """Killed before the first was sealed, and behind that."""
+
+    def killed(*how: Any) -> None:
+        if is_sealed:
+            seal_drafts(*how)
         raise KilledAtOnce
 
     monkeypatch.setattr("keptlog.table.removal.deletion.seal_drafts", killed)
     with pytest.raises(KilledAtOnce):
         delete(asked)
     monkeypatch.undo()
-    (metadata,) = asked.home.rglob("keptlog/users/metadata")
-    data = metadata.parent / "data"
-    data.mkdir(exist_ok=True)
-    (data / "staged-late.parquet").write_bytes(b"PAR1")
+    late_file(asked)
     assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
-    assert len([each for each in chain_at(asked.home).receipts() if each.kind == "topic-delete"]) == 2
-    assert None not in told(asked)
-    assert ids(asked) == ["r2", "r3"]
+    require_one_account(asked)
     assert "no receipt tells" not in caplog.text
+
+
+def test_a_receipt_of_what_came_while_the_catalog_did_not_answer_does_not_deny_what_the_first_tells(
+    asked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any) -> None:
+        raise StorageUnavailable("the catalog does not answer")
+
+    monkeypatch.setattr(Deletion, "_forget", away)
+    with pytest.raises(StorageUnavailable):
+        delete(asked)
+    monkeypatch.undo()
+    late_file(asked)
+    assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
+    require_one_account(asked)
+
+
+def test_a_deletion_that_has_only_to_be_forgotten_still_tells_what_ended(
+    asked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> None:
+        raise KilledAtOnce
+
+    monkeypatch.setattr(Deletion, "_forget", killed)
+    with pytest.raises(KilledAtOnce):
+        delete(asked)
+    monkeypatch.undo()
+    assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
+    assert ids(asked) == ["r2", "r3"]
+
+
+def test_a_receipt_that_could_not_tell_is_not_corrected_by_a_later_one(
+    asked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it did not read is gone: nobody can tell."""
+    for each in asked.register_files:
+        each.write_bytes(b"{")
+
+    def killed(*_: Any) -> None:
+        raise KilledAtOnce
+
+    monkeypatch.setattr(Deletion, "_forget", killed)
+    with pytest.raises(KilledAtOnce):
+        delete(asked)
+    monkeypatch.undo()
+    late_file(asked)
+    assert delete(asked).ended is None
+    assert set(map(str, told(asked))) == {"None"}
 
 
 def test_each_is_in_one_receipt_where_a_file_stays_until_the_next_try(

@@ -37,7 +37,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -64,10 +64,11 @@ from keptlog.table.removal.drafts import (
     seal_drafts,
     write_draft,
 )
-from keptlog.table.removal.ended_erasures import ended_erasures, told_in_drafts, with_erasures
+from keptlog.table.removal.ended_erasures import ended_erasures, told_before, with_erasures
 from keptlog.table.removal.hidden import hidden_below
 from keptlog.table.removal.journal import (
     DELETION,
+    DELETION_NAME,
     DeletedFile,
     EndedErasure,
     Journal,
@@ -89,6 +90,7 @@ from keptlog.table.waiting.reaching import one_line, reaching
 _logger = logging.getLogger(__name__)
 
 _MOST_ROUNDS = 20
+_UNTOLD = "topic %s: no receipt tells which erasures end with it: %s"
 
 
 def being_deleted(catalog: Catalog) -> list[str]:
@@ -109,6 +111,7 @@ class Deletion:
     """When what a receipt tells was done: ``ClockGuard.done_ms``."""
     forgets: Iterable[Callable[[str], None]] = ()
     """What remembers topics, and forgets this one, whoever ends its deletion."""
+    sealed: Callable[[str], Iterable[Mapping[str, Any]]] = lambda _: ()  # what receipts of a table's deletion tell
     topic_id: str | None = None
     """The topic that is meant, which may be one whose deletion was begun; null for the one that has the name."""
 
@@ -291,24 +294,21 @@ class _Emptying:
         if any(file.path not in sizes for file in files.list(journal_folder(location))):
             # Another call has begun in between, and may have deleted what was not listed any more.
             return self._planned()
-        before = told_in_drafts(files, drafts, str(self.table.metadata.table_uuid))
-        self._tell_ended(before or ())
+        before = told_before(files, drafts, str(self.table.metadata.table_uuid), self._sealed_before)
+        self._tell_ended(before.erasures if before.is_any else ())
         if new or self._is_empty(removal, drafts):
-            snapshots = sorted(each.snapshot_id for each in self.table.metadata.snapshots)
+            snapshots = tuple(sorted(each.snapshot_id for each in self.table.metadata.snapshots))
             named = NamedFiles(files).of(new, references.ranges)
             path = self._path_of_journal(new)
-            # An earlier journal says it, and may have deleted manifests.
-            is_first = not (self._receipts or any(map(_is_deletion, removal.journals.values())))
-            is_told = not is_first or before is not None
-            first = (unread if is_first else (), () if is_told else erasures)
+            # An earlier journal or receipt says it, and may have deleted manifests.
+            is_begun = self._receipts or any(map(_is_deletion, removal.journals.values()))
+            is_told = is_begun or before.erasures is not None
+            first = (() if is_begun or before.is_any else unread, () if is_told else erasures)
             if not is_told and why_untold:
-                _logger.warning(
-                    "topic %s: no receipt tells which erasures end with it: %s", self.deletion.name, why_untold
-                )
-            removal.journals[path] = Journal(tuple(snapshots), (), named, DELETION, *first)
+                _logger.warning(_UNTOLD, self.deletion.name, why_untold)
+            removal.journals[path] = Journal(snapshots, (), named, DELETION, *first)
             write_journal(files, path, removal.journals[path])
-        is_waiting = bool(drafts and self.deletion.seal)
-        if removal.journals or is_waiting:
+        if removal.journals or (drafts and self.deletion.seal):
             return removal
         if hidden.unread:
             # Once the topic is forgotten, nobody looks into its folder any more.
@@ -324,12 +324,18 @@ class _Emptying:
         """Two calls at once that find the same write the same journal, and so each file is in one receipt."""
         told = "\n".join([str(self.table.metadata.table_uuid), *sorted(new)])
         names = hashlib.sha256(told.encode(errors="surrogateescape")).hexdigest()
-        return f"{journal_folder(self.table.location())}deletion-{names[:32]}.json"
+        return f"{journal_folder(self.table.location())}{DELETION_NAME}{names[:32]}.json"
 
     @cached_property
     def _references(self) -> tuple[References, tuple[str, ...]]:
         """What the manifests tell of the segments, and what of them can't be read: a topic is deleted without."""
         return readable_references(self.table)
+
+    @cached_property
+    def _sealed_before(self) -> tuple[Mapping[str, Any], ...]:
+        """What an earlier call has sealed; asked only where something can't be read that such a call deletes."""
+        is_gone = self._references[1] or self._erasures[0] is None
+        return tuple(self.deletion.sealed(str(self.table.metadata.table_uuid))) if is_gone else ()
 
     @cached_property
     def _erasures(self) -> tuple[tuple[EndedErasure, ...] | None, str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.erasures.erasure import Erasure
@@ -62,17 +62,38 @@ def with_erasures(
     return {**journals, **found}
 
 
-def told_in_drafts(files: TableFiles, paths: Iterable[str], table_id: str) -> tuple[EndedErasure, ...] | None:
-    """What receipts that wait for their seal tell of it, those of this table's deletion; null if none does."""
-    found: dict[EndedErasure, None] | None = None
-    for path in paths:
+@dataclass(frozen=True, slots=True)
+class ToldBefore:
+    """What receipts of earlier calls of a deletion tell: what they were made from is gone."""
+
+    is_any: bool = False
+    """Whether there is such a receipt."""
+    erasures: tuple[EndedErasure, ...] | None = None
+    """Null if none tells of them."""
+
+    def and_of(self, content: Mapping[str, Any], where: str) -> ToldBefore:
+        """With what one more receipt tells."""
+        told = content.get("erasures")
+        if told is None:
+            return replace(self, is_any=True)
+        found = from_json(tuple[EndedErasure, ...], json.dumps(told), where, "receipt", "delete the topic again")
+        return ToldBefore(is_any=True, erasures=tuple(dict.fromkeys((*(self.erasures or ()), *found))))
+
+
+def told_before(
+    files: TableFiles, drafts: Iterable[str], table_id: str, sealed: Iterable[Mapping[str, Any]]
+) -> ToldBefore:
+    """What is told of a table's deletion by drafts that wait for their seal, and by contents of sealed receipts."""
+    told = ToldBefore()
+    for path in drafts:
         with contextlib.suppress(FileNotFoundError, LogCorrupt):
             draft = read_draft(files, path)
-            told = draft.content.get("erasures") if draft.kind == DELETION else None
-            if told is not None and draft.content.get("table_uuid") == table_id:
-                each = from_json(tuple[EndedErasure, ...], json.dumps(told), path, "receipt", "delete the topic again")
-                found = (found or {}) | dict.fromkeys(each)
-    return None if found is None else tuple(found)
+            if draft.kind == DELETION and draft.content.get("table_uuid") == table_id:
+                told = told.and_of(draft.content, path)
+    for content in sealed:
+        with contextlib.suppress(LogCorrupt):
+            told = told.and_of(content, "the chain of receipts")
+    return told
 
 
 def _ended(erasure: Erasure) -> EndedErasure:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 EXPIRY = "expiry"
 SWEEP = "sweep"
 DELETION = "topic-delete"
+DELETION_NAME = "deletion-"
+"""Begins the names of the journals of deletions, and the ids of their receipts."""
 _SET_ASIDE = "keptlog purge sets it aside"
 
 
