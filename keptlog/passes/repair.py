@@ -111,7 +111,7 @@ class Repairer:
             for name, segments in _not_acknowledged(plan, foreign).items()
             if segments
         }
-        ended = (each.id for each in erasures if not each.is_open and _reaches_into(each, back))
+        ended = (each.id for each in erasures if each.ended_ms is not None and _reaches_into(each, back))
         undone = (each.id for each in erasures if each.is_open and _is_undone(each, plan, back))
         return RepairProposal(plan, lost, is_exact, foreign, tuple(ended), tuple(undone))
 

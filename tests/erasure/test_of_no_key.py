@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,8 +13,11 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ReachedState
 from keptlog.passes.erasures.ended_erasures import only_ended
 from keptlog.passes.erasures.erasure_request import OF_NO_KEY, ErasureRequest, ErasureResult
+from keptlog.passes.readers import Readers
 from keptlog.table.changes.erasures import RegisterChange
-from tests.erasure.world import KEY, OTHER, VALUE, World, new_id
+from keptlog.table.metadata.state import read_open_erasures
+from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World, new_id
+from tests.table.foreign import set_properties
 
 
 @pytest.fixture
@@ -29,11 +33,11 @@ def asked(world: World, request: ErasureRequest) -> ErasureResult:
     return eraser.request(eraser.propose(request, now_ms=world.now_ms), now_ms=world.now_ms)
 
 
-def stored_without_key(world: World, *states: ErasureState) -> None:
+def stored_without_key(world: World, *states: ErasureState, deadline_ms: int | None = None) -> None:
     """As an older keptlog has left it."""
     reached = tuple(ReachedState(each.value, world.now_ms) for each in (ErasureState.REQUESTED, *states))
     at_ms, fingerprint, bounds = world.now_ms, world.hasher.fingerprint, (ErasureBound(0, 2, 2),)
-    erasure = Erasure("r1", "tombstone", at_ms, None, "", fingerprint, (), bounds=bounds, reached=reached)
+    erasure = Erasure("r1", "tombstone", at_ms, deadline_ms, "", fingerprint, (), bounds=bounds, reached=reached)
     store = world.store
     topic = store.describe_topic("users")
     RegisterChange(topic, store.committer, store.files, new_id, world.now_ms).request(erasure, None)
@@ -109,7 +113,7 @@ def test_one_that_is_stored_is_told_and_never_verified(filled: World) -> None:
     assert filled.row().blocked == (OF_NO_KEY,)
     filled.bring_on()
     row = filled.verified()
-    assert (row.erasure.state, row.blocked) == (ErasureState.DELETED, (OF_NO_KEY,))
+    assert (row.erasure.state, row.blocked) == (ErasureState.TOMBSTONED, (OF_NO_KEY,)), "nothing brings it on"
     assert row.next_told(filled.now_ms) is None
     assert filled.receipts == []
     assert any(key == KEY for _, key, _ in filled.records())
@@ -131,3 +135,48 @@ def test_one_that_an_older_keptlog_has_verified_is_told_as_no_proof(filled: Worl
     ended = only_ended(filled.store)  # type: ignore[arg-type]
     assert ended is not None
     assert [row.blocked for row in ended.rows] == [(OF_NO_KEY,)]
+
+
+def counted_as_open(world: World) -> None:
+    """As an older keptlog has counted it."""
+    summary: dict[str, Any] = {
+        "count": 1,
+        "earliest_deadline_ms": world.now_ms,
+        "next_ms": None,
+        "needs": [],
+        "deadlines": [],
+    }
+    set_properties(world.home, {"log.erasures.open": json.dumps(summary)}, "users")
+
+
+def test_one_that_is_stored_is_not_open_and_misses_no_deadline(filled: World) -> None:
+    """It was overdue for ever, and no command ended it."""
+    stored_without_key(filled, ErasureState.TOMBSTONED, deadline_ms=filled.now_ms + DAY_MS)
+    counted_as_open(filled)
+    filled.later(60 * DAY_MS)
+    assert filled.eraser.advance(now_ms=filled.now_ms).rows == ()
+    summary = read_open_erasures("users", filled.store.load_table("users").properties)
+    assert (summary.count, summary.earliest_deadline_ms, summary.needs, summary.ended_count) == (0, None, (), 1)
+    commits = filled.commits()
+    found = filled.eraser.list(now_ms=filled.now_ms)
+    assert (found.overdue(filled.now_ms), filled.commits()) == ([], commits)
+    assert [(row.id, row.erasure.is_open, row.blocked) for row in found.rows] == [("r1", False, (OF_NO_KEY,))]
+    assert filled.receipts == []
+
+
+def test_one_that_is_stored_does_not_end_what_readers_hold(filled: World) -> None:
+    stored_without_key(filled, ErasureState.TOMBSTONED, deadline_ms=filled.now_ms + DAY_MS)
+    counted_as_open(filled)
+    filled.later(60 * DAY_MS)
+    Readers(filled.store, new_id).add("users", "search", now_ms=filled.now_ms)
+    filled.eraser.advance(now_ms=filled.now_ms)
+    (log,) = filled.store.logs("users")
+    assert log.holds.erasure_end_ms is None
+
+
+def test_an_open_one_beside_it_keeps_its_deadline(filled: World) -> None:
+    stored_without_key(filled, ErasureState.TOMBSTONED, deadline_ms=filled.now_ms + DAY_MS)
+    counted_as_open(filled)
+    filled.ask(KEY, id="r2", deadline_ms=filled.now_ms + 9 * DAY_MS)
+    summary = read_open_erasures("users", filled.store.load_table("users").properties)
+    assert (summary.count, summary.earliest_deadline_ms) == (1, filled.now_ms + 9 * DAY_MS)

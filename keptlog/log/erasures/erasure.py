@@ -133,12 +133,13 @@ class Erasure:
 
     @property
     def is_open(self) -> bool:
-        return self.state is not ErasureState.VERIFIED
+        """Whether somebody waits for it. Of no key nobody does: it promises nothing, and is never proved."""
+        return self.state is not ErasureState.VERIFIED and bool(self.key_hashes)
 
     @property
     def ended_ms(self) -> int | None:
-        """When it was verified; null while it is open."""
-        return None if self.is_open else self.reached[-1].at_ms
+        """When it was verified; null if it never was."""
+        return self.reached[-1].at_ms if self.state is ErasureState.VERIFIED else None
 
     def is_overdue(self, now_ms: int) -> bool:
         """Whether it is open although its deadline has passed."""

@@ -11,6 +11,7 @@ whether a deletion has arrived from the source.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -208,7 +209,8 @@ class Eraser:
         failed = dict(found.failed)
         by_topic: dict[str, list[int]] = {}
         for index, row in enumerate(rows):
-            if row.erasure.state is ErasureState.DELETED and (not ids or row.id in ids):
+            is_due = row.erasure.is_open and row.erasure.state is ErasureState.DELETED
+            if is_due and (not ids or row.id in ids):
                 by_topic.setdefault(row.topic, []).append(index)
         for topic, indices in by_topic.items():
             try:
@@ -282,8 +284,9 @@ class Eraser:
                 waits = any(each.waiting for each in still_open)
                 look = TopicLook(self.store, topic, now_ms, self.load_hasher() if waits else None)
                 looked = {row.id: row for row in look.look(known)}
-                if any(looked[each.id].erasure != each for each in still_open) and not self.store.read_only:
-                    self._remember(topic, [row.erasure for row in looked.values()], now_ms, list(looked.values()))
+            is_new = any(looked[each.id].erasure != each for each in still_open)
+            if (is_new or not _are_counted(topic, properties, len(still_open))) and not self.store.read_only:
+                self._remember(topic, [row.erasure for row in looked.values()], now_ms, list(looked.values()))
         except KeptlogError as error:
             # What is remembered is told, also of a topic that can't be looked at now.
             failed[topic] = error
@@ -300,6 +303,13 @@ class Eraser:
         moments = [row.next_ms for row in all_rows if row.next_ms is not None and row.erasure.is_open]
         by_id = {each.id: each for each in erasures}
         change.update(by_id, min(moments, default=None) if all_rows else now_ms, is_whole=bool(all_rows))
+
+
+def _are_counted(topic: str, properties: Mapping[str, str], count: int) -> bool:
+    """Whether so many count as open for who reads none of them; an older keptlog counted those of no key as well."""
+    with contextlib.suppress(LogCorrupt):  # it is told by whoever needs it
+        return read_open_erasures(topic, properties).count == count
+    return True
 
 
 def _without_late(

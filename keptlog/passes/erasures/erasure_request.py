@@ -16,8 +16,8 @@ from keptlog.storage.key_hash import TOLD_FORM, ToldHash, told_hash
 NOTHING_ASKED = "; nothing was asked for"
 """Ends the message where a topic of a request is not there."""
 OF_NO_KEY = (
-    "it was made for no key, so it has erased nothing, and a receipt of it proves nothing: ask for the keys under "
-    "another id"
+    "it was made for no key, so it has erased nothing, and a receipt of it proves nothing: nobody waits for it; ask "
+    "for the keys under another id"
 )
 """What is told of an erasure that an older keptlog took in without a key."""
 

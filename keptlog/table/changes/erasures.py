@@ -122,6 +122,7 @@ class RegisterChange:
     def update(self, updated: Mapping[str, Erasure], next_ms: int | None, *, is_whole: bool) -> None:
         """Bring erasures on to what was found out about them; nothing is committed if nothing is new.
 
+        It is new as well where they are counted as an older keptlog did.
         What another look has found out meanwhile is kept where it is further. ``next_ms`` is that of all open erasures
         if ``is_whole``, else of some.
         """
@@ -146,13 +147,17 @@ class RegisterChange:
             require_own(table)
             known = read_erasures(self.files, table)
             wanted = self._remembered(changed(table, known))
-            if wanted == known:
+            if wanted == known and (since is not None or self._is_counted(table, known)):
                 return None
             summary = {RUN_ID: change.run_id, COMMIT_ID: commit_id, OPERATION: "erase"}
             return FileChange(summary, self._properties(table, wanted, next_ms(table))).written(table)
 
         with discarded_if_refused(self.files, lambda: self._written):
             self.committer.commit(change, prepare)
+
+    def _is_counted(self, table: Table, known: Sequence[Erasure]) -> bool:
+        """Whether what is told without reading one of them counts those that are open, as an older keptlog may not."""
+        return read_open_erasures(self.topic.name, table.properties).count == sum(each.is_open for each in known)
 
     def _earlier(self, table: Table, at_ms: int | None) -> int | None:
         """When something can first be brought on: of what is open already, or of what comes to it."""
