@@ -136,6 +136,30 @@ def test_a_deletion_that_an_older_keptlog_began_does_not_tell_of_none_where_the_
     assert told(asked) == [None]
 
 
+@pytest.mark.parametrize("killed_in", ["delete", "look_again"])
+def test_each_is_in_one_receipt_where_an_older_keptlog_went_on_in_between(
+    asked: World, monkeypatch: pytest.MonkeyPatch, killed_in: str
+) -> None:
+    """Its journal does not know them, and the first one does; their register may be there or gone."""
+
+    def killed(*_: Any) -> None:
+        raise KilledAtOnce
+
+    monkeypatch.setattr(Removal, killed_in, killed)
+    with pytest.raises(KilledAtOnce):
+        delete(asked)
+    late_file(asked)
+    with pytest.raises(KilledAtOnce):
+        delete(asked)
+    monkeypatch.undo()
+    journals = {path: json.loads(path.read_text()) for path in asked.home.rglob("deletion-*.json")}
+    (later,) = (path for path, stored in journals.items() if not stored["erasures"])
+    del journals[later]["erasures"]
+    later.write_text(json.dumps(journals[later]))
+    assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
+    assert (len(journals), ids(asked), None in told(asked)) == (2, ["r2", "r3"], False)
+
+
 def late_file(world: World) -> None:
     """What a run stages that knew the topic before."""
     (metadata,) = world.home.rglob("keptlog/users/metadata")

@@ -50,12 +50,15 @@ def with_erasures(
 
     An older keptlog began the deletion, and did not look. What is found is written down, so that it outlives a kill.
     """
-    unknown = sorted(
-        path for path, journal in journals.items() if journal.kind == DELETION and journal.erasures is None
-    )
-    if erasures is None or not unknown:
+    mine = {path: journal.erasures for path, journal in journals.items() if journal.kind == DELETION}
+    unknown = sorted(path for path, told in mine.items() if told is None)
+    if not unknown:
         return dict(journals)
-    told = {unknown[0]: erasures} | dict.fromkeys(unknown[1:], ())
+    # One that has them tells of all: a newer keptlog began the deletion, and an older one went on.
+    is_told = any(mine.values())
+    if erasures is None and not is_told:
+        return dict(journals)
+    told = {unknown[0]: () if is_told else erasures} | dict.fromkeys(unknown[1:], ())
     found = {path: replace(journals[path], erasures=each) for path, each in told.items()}
     for path, journal in found.items():
         write_journal(files, path, journal)
