@@ -167,7 +167,8 @@ def _verify_deleted(run: Run, config: VerifyErasuresConfig) -> None:
         _tell_verification(context, row)
     more: Metadata = {"verified": len(verified)}
     bring_erasures_on(run, lambda: look_at_erasures(run.log_store, now_ms, known=found), more)
-    left = {f"{row.id} in {row.topic}": row for row in meant if row.erasure.state is ErasureState.DELETED}
+    is_left = [row for row in meant if row.erasure.is_open and row.erasure.state is ErasureState.DELETED]
+    left = {f"{row.id} in {row.topic}": row for row in is_left}
     _fail_if_any({**found.failed, **_as_errors(left)}, "not verified")
 
 
@@ -193,7 +194,9 @@ def _tell_result(context: Context, result: ErasureResult) -> None:
 
 
 def _tell_verification(context: Context, row: ErasureRow) -> None:
-    if row.erasure.is_open and row.erasure.state is not ErasureState.DELETED:
+    if not row.erasure.key_hashes:
+        context.log.warning("%s in %s: %s", row.id, row.topic, "; ".join(row.blocked))
+    elif row.erasure.is_open and row.erasure.state is not ErasureState.DELETED:
         context.log.info("%s in %s: only %s, not verified yet", row.id, row.topic, row.erasure.state)
     elif row.erasure.is_open:
         for text in row.blocked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +17,11 @@ from keptlog.passes.erasures.erasure_request import OF_NO_KEY, ErasureRequest, E
 from keptlog.passes.readers import Readers
 from keptlog.table.changes.erasures import RegisterChange
 from keptlog.table.metadata.state import read_open_erasures
+from tests.cli.conftest import Run, home, keptlog, lines
 from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World, new_id
 from tests.table.foreign import set_properties
+
+__all__ = ["home", "keptlog", "lines"]
 
 
 @pytest.fixture
@@ -180,3 +184,15 @@ def test_an_open_one_beside_it_keeps_its_deadline(filled: World) -> None:
     filled.ask(KEY, id="r2", deadline_ms=filled.now_ms + 9 * DAY_MS)
     summary = read_open_erasures("users", filled.store.load_table("users").properties)
     assert (summary.count, summary.earliest_deadline_ms) == (1, filled.now_ms + 9 * DAY_MS)
+
+
+def test_the_command_does_not_fail_for_ever_because_of_one_and_tells_who_names_it_that_it_is_no_proof(
+    keptlog: Run, lines: Any, home: Path
+) -> None:
+    keptlog("topic", "create", "users", "--config", "cleanup.policy=compact")
+    keptlog("append", "users", "--file", lines({"key": "a", "value": "1"}))
+    stored_without_key(World(home), ErasureState.TOMBSTONED, ErasureState.DELETED)
+    every, named = keptlog("erasure", "verify"), keptlog("erasure", "verify", "r1")
+    assert (every.code, named.code) == (0, 1)
+    assert OF_NO_KEY in every.out
+    assert OF_NO_KEY in named.out
