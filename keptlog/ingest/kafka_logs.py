@@ -185,8 +185,8 @@ class KafkaLogs:
                 try:
                     segments = tuple(segments_to_read(log.folder))
                     self._look_for_lost(name, log, segments)
-                    noted = Noted(log.log_start_offset, self._high_watermark(log, stored), log.epoch_starts)
-                    tasks[name] = ScanTask(segments, noted, self.skip_corrupt)
+                    ends = self._high_watermark(log, stored), log.epoch_starts, _position(stored, name) or 0
+                    tasks[name] = ScanTask(segments, Noted(log.log_start_offset, *ends), self.skip_corrupt)
                     self._as_of_ms |= {name: end_written_ms(segments)} if segments else {}
                     filled = [segment for segment in segments if segment.size_bytes]
                     self._torn_as_of_ms |= {name: end_written_ms(filled)} if filled else {}

@@ -62,3 +62,59 @@ def test_a_gap_that_the_cleaner_left_has_lost_no_marker(store: LogStore, there: 
     write_log(there, "t-0", [transaction(20), marker(25, 7, ABORT)], base_offset=20)
     write_first_dirty(there, "t", 26)
     assert run_import(store, there, "1").warnings == ()
+
+
+def came_in_whole(store: LogStore, there: Path) -> None:
+    """A transaction, its marker in the segment behind it, and more."""
+    write_log(there, "t-0", [some_batch(0, 5), transaction(5)])
+    write_log(there, "t-0", [marker(10, 7, COMMIT), some_batch(11)], base_offset=10)
+    write_log(there, "t-0", [some_batch(21)], base_offset=21)
+    first = run_import(store, there, "1")
+    assert (first.failed, first.warnings, store.logs("t")[0].log_end_offset) == ({}, (), 31)
+
+
+def lose_marker(there: Path, *, is_missing: bool) -> None:
+    if is_missing:
+        (there / "t-0" / f"{10:020d}.log").unlink()
+    else:
+        write_log(there, "t-0", [flipped(marker(10, 7, COMMIT)), some_batch(11)], base_offset=10)
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_a_marker_that_is_lost_in_a_later_copy_opens_no_transaction_that_came_in_before(
+    store: LogStore, there: Path, *, is_missing: bool
+) -> None:
+    """The log stopped as one that was cut off, and the advice was to remove what came in behind the transaction."""
+    came_in_whole(store, there)
+    lose_marker(there, is_missing=is_missing)
+    write_log(there, "t-0", [some_batch(21), some_batch(31)], base_offset=21)
+    second = run_import(store, there, "2", skip_corrupt=not is_missing)
+    assert (second.failed, second.warnings) == ({}, ())
+    assert [each.offset for each in records_of(store, "t")] == [*range(10), *range(11, 41)]
+
+
+def test_the_next_marker_of_its_producer_decides_nothing_about_it(store: LogStore, there: Path) -> None:
+    came_in_whole(store, there)
+    lose_marker(there, is_missing=True)
+    more = [some_batch(21), some_batch(31), transaction(41), marker(46, 7, ABORT), some_batch(47)]
+    write_log(there, "t-0", more, base_offset=21)
+    second = run_import(store, there, "2")
+    assert (second.failed, second.warnings) == ({}, ())
+    assert [each.offset for each in records_of(store, "t")] == [*range(10), *range(11, 41), *range(47, 57)]
+
+
+def test_a_transaction_that_begins_behind_what_came_in_waits_for_its_end(store: LogStore, there: Path) -> None:
+    came_in_whole(store, there)
+    lose_marker(there, is_missing=True)
+    write_log(there, "t-0", [some_batch(21), some_batch(31), transaction(41)], base_offset=21)
+    [warning] = run_import(store, there, "2").warnings
+    assert warning.startswith("t-0: a transaction is open from offset 41 on; offsets up to 45 stay out")
+
+
+def test_a_log_that_was_cut_off_within_a_transaction_is_stopped_still(store: LogStore, there: Path) -> None:
+    """Nothing is lost there: it is another log, or an older copy."""
+    came_in_whole(store, there)
+    for each in (there / "t-0").glob("*.log"):
+        each.unlink()
+    write_log(there, "t-0", [some_batch(0, 5), transaction(5), some_batch(10)])
+    assert "it ends at offset 31 here and at 5 at its source" in str(run_import(store, there, "2").failed["t-0"])

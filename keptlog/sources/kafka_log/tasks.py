@@ -27,6 +27,8 @@ class Noted:
     """Null also where what lies above is wanted."""
     epoch_starts: tuple[tuple[int, int], ...]
     """Leader epochs and where they begin, both rising."""
+    position: int = 0
+    """Up to where the log is here, which the broker did not note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,9 @@ class ScanTask:
             LogCorrupt: something is broken before the log's end, and is not to be skipped.
             StorageUnavailable: a file can't be read.
         """
-        noted = self.noted.log_start_offset, self.noted.high_watermark
-        return asdict(scan_log(self.segments, *noted, skip_corrupt=self.skip_corrupt))
+        noted = self.noted
+        known = noted.log_start_offset, noted.high_watermark, noted.position
+        return asdict(scan_log(self.segments, *known, skip_corrupt=self.skip_corrupt))
 
 
 def scan_from(result: Mapping[str, Any]) -> LogScan:

@@ -32,6 +32,10 @@ producer decides over two transactions, and may be wrong of the first:
     producer  7    7         7    7
               a    corrupt   b    abort
 
+Up to a **position** the log came in before, from a look that found it whole. A transaction of before the position was
+decided before it, for a position is a last stable offset. So what is lost there since is nothing to what comes in now:
+that transaction is not open, and the next marker decides nothing about it.
+
 A torn end is where the log ends, though segments without bytes follow: a broker's recovery truncates there and deletes
 those, and then writes the same offsets anew. So nobody may go on behind them.
 
@@ -160,6 +164,13 @@ class _Producers:
         for producer_id in self.first_offset:
             self._lost_from.setdefault(producer_id, offset)
 
+    def settle(self, position: int) -> None:
+        """Forget what was decided before this position: all that begins below it, where a marker may be lost."""
+        lost = [each for each, lost_from in self._lost_from.items() if lost_from < position]
+        for producer_id in lost:
+            if self.first_offset[producer_id] < position:
+                del self.first_offset[producer_id], self._lost_from[producer_id]
+
     def see(self, batch: Batch) -> None:
         if batch.is_control:
             self._end(batch)
@@ -185,6 +196,7 @@ class _Walk:
 
     high_watermark: int | None
     skip_corrupt: bool
+    position: int
     reached: int
     """Behind the last offset that was seen, or was lost in what is corrupt."""
     end: int = 0
@@ -199,7 +211,7 @@ class _Walk:
         """See all up to the torn end, if there is one: what lies behind that is not of the log any more."""
         for segment in segments:
             if self.torn:
-                return
+                break
             if self.reached < segment.base_offset:
                 self.between_segments.append((self.reached, segment.base_offset))
                 self.producers.lose(self.reached)
@@ -209,8 +221,11 @@ class _Walk:
                     self._see(each)
                 else:
                     self._see_damage(each, segment)
+        self.producers.settle(self.position)
 
     def _see(self, batch: Batch) -> None:
+        if batch.base_offset >= self.position:
+            self.producers.settle(self.position)
         if self.high_watermark is None or batch.last_offset < self.high_watermark:
             self.producers.see(batch)
         elif self.uncommitted_from is None:
@@ -233,10 +248,13 @@ def scan_log(
     segments: Sequence[LogSegment],
     log_start_offset: int | None = None,
     high_watermark: int | None = None,
+    position: int = 0,
     *,
     skip_corrupt: bool = False,
 ) -> LogScan:
     """Look at all batches of a log; log start offset and high watermark are what the broker noted, if anything.
+
+    The position is up to where it came in before.
 
     Raises:
         LogCorrupt: there is something broken before the end of the log, and it is not to be skipped.
@@ -244,7 +262,7 @@ def scan_log(
     """
     first_base = segments[0].base_offset if segments else 0
     start = max(log_start_offset or 0, first_base)
-    walk = _Walk(high_watermark, skip_corrupt, first_base)
+    walk = _Walk(high_watermark, skip_corrupt, position, first_base)
     walk.through(segments)
     end, uncommitted_from = max(start, walk.end), walk.uncommitted_from
     committed_end = end if uncommitted_from is None else max(start, uncommitted_from)
