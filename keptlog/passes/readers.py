@@ -227,7 +227,8 @@ class Readers:
             for number, log in logs.items():
                 # As often as the snapshot says that was read: the log may have been truncated meanwhile.
                 position = ReaderPosition(log.log_end_offset, log.truncations.count)
-                seen.files.write(name, registration, number, position)
+                if position != stored.found.get(number):  # who asks often mostly gets nothing new
+                    seen.files.write(name, registration, number, position)
 
         return records()
 

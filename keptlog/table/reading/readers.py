@@ -189,7 +189,7 @@ class PositionFiles:
     location: str
 
     def read(self, readers: Mapping[str, Registration], opened: Collection[int] = ()) -> dict[str, ReaderPositions]:
-        """How far they have come: one listing for all. Who has no file stands nowhere.
+        """How far they have come: one listing for all, of one reader's folder for one. Who has no file stands nowhere.
 
         Of some partitions the files are ``opened`` too: what stands in them is not known of others.
 
@@ -205,7 +205,9 @@ class PositionFiles:
     def _listed(self, readers: Mapping[str, Registration]) -> dict[str, ReaderPositions]:
         folders = {self._folder(name, each): name for name, each in readers.items()}
         found: dict[str, ReaderPositions] = dict.fromkeys(readers, NOWHERE)
-        paths = [file.path for file in self.files.list(self._all) if not is_unfinished(file.path)]
+        # There may be many readers, and each asks for himself.
+        listed = next(iter(folders)) if len(folders) == 1 else self._all
+        paths = [file.path for file in self.files.list(listed) if not is_unfinished(file.path)]
         for path in sorted(paths):
             folder, _, file_name = path.rpartition("/")
             name = folders.get(f"{folder}/")
