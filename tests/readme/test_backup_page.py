@@ -101,6 +101,21 @@ def test_a_backup_has_all_records_whatever_writers_commit_between_its_two_steps(
     assert "0 problems" in paste("keptlog doctor")
 
 
+def test_what_moves_newer_metadata_aside_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    """It ended at the first file that was moved already, and all topics behind that one stayed as they were."""
+    paste = shell(tmp_path)
+    paste(_TOPIC + "keptlog topic create zoo\n" + _CATALOG + _WRITERS)
+    paste(_WRITERS.replace("users", "zoo") + _FILES + "rm -r .keptlog\ncp -a backup .keptlog\n")
+    metadata = tmp_path / ".keptlog" / "warehouse" / "keptlog" / "users" / "metadata"
+    (first, *_) = sorted(metadata.glob("00002-*.metadata.json"))
+    first.rename(tmp_path / first.name)
+    shutil.copy2(first.parent / next(metadata.glob("00001-*")).name, metadata / "v1.metadata.json")
+    shutil.copy2(metadata / "v1.metadata.json", tmp_path / "backup" / metadata.relative_to(tmp_path / ".keptlog"))
+    for _ in range(2):
+        assert "refused" not in paste(_ASIDE)
+    assert "0 problems" in paste("keptlog doctor")
+
+
 def test_a_topic_whose_metadata_is_lost_is_named_and_the_backup_has_the_others(tmp_path: Path) -> None:
     paste = shell(tmp_path)
     paste(_TOPIC + "keptlog topic create lost\n")
