@@ -90,13 +90,21 @@ class OwnRuns:
 
         With ``since_ms`` only those of which Dagster has noted anything since then.
         """
-        place = {_PLACE_TAG: self.place} if self.place else {}
         name = None if job_name is None else self.mount.name(job_name)
         since = None if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC)
-        filters = dg.RunsFilter(
-            job_name=name, statuses=list(statuses), tags={**(tags or {}), **place}, updated_after=since
-        )
-        return [_of_itself(record) for record in self.instance.get_run_records(filters, limit=limit)]
+
+        def asked(more: Mapping[str, str]) -> Sequence[dg.RunRecord]:
+            wanted = {**(tags or {}), **more}
+            filters = dg.RunsFilter(job_name=name, statuses=list(statuses), tags=wanted, updated_after=since)
+            return self.instance.get_run_records(filters, limit=limit)
+
+        # Each run that was ever kept has its place as a tag, so a database that looks for it goes through them all. It
+        # does so only where others' runs may hide ours.
+        found = asked({})
+        here = [each for each in found if self.place in (None, _place_of(each.dagster_run))]
+        if self.place and len(here) < len(found) == limit:
+            here = list(asked({_PLACE_TAG: self.place}))
+        return [_of_itself(record) for record in here]
 
     def runs(
         self,
@@ -131,6 +139,11 @@ class OwnRuns:
                 _planned.clear()
             _planned[plan_id] = frozenset(self.instance.get_execution_plan_snapshot(plan_id).asset_selection)
         return _planned[plan_id]
+
+
+def _place_of(run: dg.DagsterRun) -> str | None:
+    """As Dagster stores it, which knows it of a run without it being among its tags."""
+    return run.tags_for_storage().get(_PLACE_TAG)
 
 
 def _of_itself(record: dg.RunRecord) -> dg.RunRecord:
