@@ -11,8 +11,12 @@ Spark, one after the other, because a pool bounds how many clean at once (ADR 51
 Only runs that are queued are taken over, and only those that clean and do nothing else: one that makes a check of a
 project's own has that to do. A taken run is told by a tag,
 and is looked at once more after that; so one that Dagster starts all the same is either left to itself, or sees the tag
-and waits. What could not be cleaned stays with its own run, which then starts, and fails with its reason. If the run
-that took them dies, they are queued as before. None of this guards correctness: the commit does.
+and waits. What could not be cleaned stays with its own run, which then starts, and fails with its reason.
+
+If the run that took them dies, they are queued as before, and one of their logs may be what it died of. So from then on
+each cleans its own: nobody takes it again, and it takes nobody. Only the run of that log dies once more. A run that has
+ended by itself, because of an outage for example, has said so. What it took is taken once again, and not a third time:
+a log may be what ends Spark each time. None of this guards correctness: the commit does.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from dagster._core.events import DagsterEvent, DagsterEventType
 
 from keptlog.dagster.assets.checks import check_specs
 from keptlog.dagster.assets.mount import AssetRun
+from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, told_of_itself
 from keptlog.dagster.resources.clock import pause
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
@@ -34,6 +39,8 @@ TAKEN_BY_TAG = "keptlog/taken_by"
 _SAME_TAGS = ("dagster/backfill", ".dagster/repository")
 _RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _LONGEST_WAIT_SECONDS = 600
+_ENDED_ITSELF = {FAILED_TAG, OUTAGE_TAG}
+"""A run that has failed, and has lived to say of what, has one of them."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +58,16 @@ class Siblings:
 def take_over(run: AssetRun) -> Siblings:
     """The queued runs that clean other logs of the same backfill; of none if this run is part of no backfill."""
     context = run.context
-    _wait_for_taker(context)
+    own = _wait_for_taker(context)
     tags = {name: context.run.tags[name] for name in _SAME_TAGS if name in context.run.tags}
     if _SAME_TAGS[0] not in tags:
         return Siblings()
+    if own and not _may_go_with_others(context.instance, own):
+        taker_id = own.tags[TAKEN_BY_TAG]
+        context.log.info("run %s was to clean these logs too, and has not: this run cleans its own alone", taker_id)
+        return Siblings()
     queued = dg.RunsFilter(tags=tags, statuses=[dg.DagsterRunStatus.QUEUED])
-    waiting = context.instance.get_runs(queued)
+    waiting = [each for each in context.instance.get_runs(queued) if _may_go_with_others(context.instance, each)]
     clean_sections = {run.keys.clean(topic) for topic in run.log_store.store.topics()} if waiting else set()
     cleaning = {each.run_id: (each, names) for each in waiting if (names := _cleaned_by(each, clean_sections))}
     found = {run_id: names for run_id, (each, names) in cleaning.items() if _makes_own_checks_only(context, each)}
@@ -81,15 +92,26 @@ def end_siblings(run: AssetRun, taken: Siblings, failed: Collection[str]) -> Non
         context.instance.report_dagster_event(ended, run_id)
 
 
-def _wait_for_taker(context: dg.AssetExecutionContext) -> None:
-    """Let the run end that cleans the logs of this one; then little is left to be done."""
-    own = context.instance.get_run_by_id(context.run_id)
+def _may_go_with_others(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    """Whether a run may be taken over, or take others: not if whoever took it may have died of it, nor a third time."""
+    taker_id = run.tags.get(TAKEN_BY_TAG)
+    taker = instance.get_run_by_id(taker_id) if taker_id else None
+    if taker is None:
+        return taker_id is None
+    has_ended_itself = taker.is_success or not _ENDED_ITSELF.isdisjoint(told_of_itself(taker))
+    return has_ended_itself and TAKEN_BY_TAG not in taker.tags
+
+
+def _wait_for_taker(context: dg.AssetExecutionContext) -> dg.DagsterRun | None:
+    """Let the run end that cleans the logs of this one; then little is left to be done. This run, with its tags now."""
+    own: dg.DagsterRun | None = context.instance.get_run_by_id(context.run_id)
     taker_id = own.tags.get(TAKEN_BY_TAG) if own else None
     for _ in range(_LONGEST_WAIT_SECONDS if taker_id else 0):
         taker = context.instance.get_run_by_id(taker_id or "")
         if not taker or taker.is_finished:
-            return
+            break
         pause(1)
+    return own
 
 
 def _cleaned_by(sibling: dg.DagsterRun, clean_sections: AbstractSet[dg.AssetKey]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -16,6 +17,8 @@ from keptlog.dagster.assets import sections
 from keptlog.dagster.assets.checks import check_specs
 from keptlog.dagster.assets.mount import AssetRun
 from keptlog.dagster.assets.siblings import TAKEN_BY_TAG, Siblings, take_over
+from keptlog.errors import SparkUnavailable
+from keptlog.passes.clean import Cleaner, Pass
 from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.test_attempts import checks
 
@@ -216,6 +219,77 @@ def test_a_run_that_starts_although_it_was_taken_waits_for_its_taker(three_topic
     assert result.success
     assert seen == [2], "nothing was done before the other run had ended"
     assert len(world.records("users", 0)) == 1
+
+
+def carry_out(world: World, *topics: str) -> list[str]:
+    """A backfill of these topics, run by run with the tags that others have given it; which were carried out."""
+    runs = {topic: queue(world, topic, tags=BACKFILL | tags_of(f"{topic}-0", f"{topic}-0")) for topic in topics}
+    carried_out = []
+    for topic, run_id in runs.items():
+        run = world.instance.get_run_by_id(run_id)
+        assert run
+        if run.status is dg.DagsterRunStatus.QUEUED:
+            world.instance.report_run_canceled(run)  # it leaves the queue
+            run_one(world, topic, dict(run.tags))
+            carried_out.append(topic)
+    return carried_out
+
+
+def worked_on(monkeypatch: pytest.MonkeyPatch, poison: str, death: BaseException) -> list[str]:
+    """What each pass from now on has tried to clean; one that cleans this topic dies."""
+    passes: list[str] = []
+    really = Cleaner.stage
+
+    def stage(cleaner: Cleaner, planned: Pass, **options: Any) -> Pass:
+        topics = sorted({step.topic_partition.topic for step in planned.plan.steps})
+        passes.append(", ".join(topics))
+        if poison in topics:
+            raise death
+        return really(cleaner, planned, **options)
+
+    monkeypatch.setattr(Cleaner, "stage", stage)
+    return passes
+
+
+def test_a_log_that_kills_its_run_costs_the_other_runs_of_the_backfill_nothing(
+    three_topics: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = three_topics
+    passes = worked_on(monkeypatch, "refunds", SystemExit(9))
+
+    assert carry_out(world, "users", "orders", "refunds") == ["users", "orders", "refunds"]
+
+    assert passes == ["orders, refunds, users", "orders", "refunds"]
+    assert [len(world.records("orders", n)) for n in (0, 2)] == [1, 2]
+    assert materialized(world, "orders") == {"orders-0"}
+    assert len(world.records("refunds", 0)) == 2
+
+
+def test_after_an_outage_the_next_run_takes_the_others_once_more_and_none_a_third_time(
+    three_topics: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log may be what ends Spark each time."""
+    world = three_topics
+    world.topic("visits", 1)
+    world.append("visits", ("a", "1"), ("a", "2"))
+    passes = worked_on(monkeypatch, "refunds", SparkUnavailable("Spark has lost all of its executors"))
+
+    carry_out(world, "users", "orders", "refunds", "visits")
+
+    assert passes == ["orders, refunds, users, visits", "orders, refunds, visits", "refunds", "visits"]
+    assert len(world.records("visits", 0)) == 1
+
+
+def test_what_a_run_that_is_under_way_has_taken_is_taken_by_no_other(three_topics: World, spark: SparkSession) -> None:
+    world = three_topics
+    taker = queue(world, "users", tags=BACKFILL)
+    world.instance.report_dagster_event(event_of(DagsterEventType.PIPELINE_START), taker)
+    orders = queue(world, "orders", tags=BACKFILL | tags_of("orders-0", "orders-2") | {TAKEN_BY_TAG: taker})
+
+    assert run_one(world, "refunds", BACKFILL | tags_of("refunds-0", "refunds-2")).success
+
+    assert status(world, orders) is dg.DagsterRunStatus.QUEUED
+    assert [len(world.records("orders", n)) for n in (0, 2)] == [2, 2]
 
 
 def event_of(kind: DagsterEventType) -> DagsterEvent:
