@@ -25,9 +25,10 @@ from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
 from keptlog.dagster.assets.outlook import clean_observation, cleaned_by, log_outlook, of_dirty_section, topic_outlook
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
-from keptlog.dagster.orchestration.first_looks import ask_again, first_looks
+from keptlog.dagster.orchestration.first_looks import ask_again, first_looks, forget_lost, told_sections
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
+from keptlog.dagster.orchestration.still_told import left_in_turn
 from keptlog.dagster.orchestration.stored_ticks import TellingCursor
 from keptlog.dagster.orchestration.told_sections import ToldSections
 from keptlog.dagster.orchestration.untold_cleans import untold_cleans
@@ -189,6 +190,7 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
     shown = {topic for topic in seen.locations if tick.keys.dirty(topic) in stored}
     sections.forget_all_but(shown)
     ask_again(tick, set() if untold is None else stored)
+    _forget_lost(tick, sections, shown, seen.now_ms)
     clean = first_looks(tick, seen, EVENTS_PER_TICK)
     told, cursor = _to_be_told(tick, sections, seen, shown, EVENTS_PER_TICK - len(clean))
     dirty = _events_of(tick, seen, told, EVENTS_PER_TICK - len(clean))
@@ -196,6 +198,15 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
     sections.remember(told)
     sections.ends(tick.context.cursor, cursor, (each.log.topic_partition for each in told))
     return [*clean, *dirty], cursor
+
+
+def _forget_lost(tick: Tick, sections: ToldSections, shown: Collection[str], now_ms: int) -> None:
+    """Take for told to nobody what Dagster has lost, of a few sections."""
+    dirty = {tick.keys.dirty(topic): topic for topic in (() if sections.is_none else shown)}
+    left = left_in_turn(tick, told_sections(tick) | dirty.keys(), now_ms)
+    forget_lost(tick, left)
+    for key in left.keys() & dirty.keys():
+        sections.forget_lost(dirty[key], left[key])
 
 
 def _to_be_told(

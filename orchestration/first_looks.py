@@ -10,7 +10,8 @@ that of the new one, with its numbers, with checks that passed, and as failed. S
 nothing was told. All that was told of the old topic was told before anything of the new one; so it is found by few
 looks.
 
-Dagster alone knows what it was told: it is asked once for each topic of a mount in a process, a few topics a tick. What
+Dagster alone knows what it was told: it is asked for each topic of a mount in a process, a few topics a tick, and again
+where it has lost something (``still_told``). What
 is due, is being cleaned, or has failed, is left to its clean. What was to be cleaned by a run that was cancelled is
 not. What was found broken stays missing until somebody has read it back: this look reads no record.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -82,9 +83,25 @@ def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMateriali
 
 def ask_again(tick: Tick, stored: AbstractSet[dg.AssetKey]) -> None:
     """Forget what Dagster was told of others than these: somebody has wiped them, or its database is another one."""
-    told = tick.log_store.remembered(_Known, lambda _: _Known(), tick.mount.name_prefix).told
+    told = _told(tick)
     for section in [each for each in told if each[0] not in stored]:
         del told[section]
+
+
+def told_sections(tick: Tick) -> set[dg.AssetKey]:
+    """The clean sections of which Dagster was told something, as far as this process knows."""
+    return {key for (key, _), names in _told(tick).items() if names}
+
+
+def forget_lost(tick: Tick, left: Mapping[dg.AssetKey, AbstractSet[str]]) -> None:
+    """Ask again about those of these sections of which Dagster has lost something; ``left`` is what it still has."""
+    told = _told(tick)
+    for section in [each for each in told if not told[each] <= left.get(each[0], told[each])]:
+        del told[section]
+
+
+def _told(tick: Tick) -> dict[_Section, set[str]]:
+    return tick.log_store.remembered(_Known, lambda _: _Known(), tick.mount.name_prefix).told
 
 
 def _told_of(instance: dg.DagsterInstance, key: dg.AssetKey, topic_id: str | None) -> set[str]:

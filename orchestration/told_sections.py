@@ -79,6 +79,10 @@ class ToldSections(ToldLast):
         """Take the dirty sections of other topics than these for told to nobody."""
         self._told = {log: told for log, told in self._told.items() if log.topic in topics}
 
+    def forget_lost(self, topic: str, left: Collection[str]) -> None:
+        """Take the dirty sections of a topic for told to nobody that are not ``left``: the topic-partitions told of."""
+        self.forget([log for log in self._told if log.topic == topic and str(log) not in left])
+
 
 def _version(each: Assessment) -> _Version:
     return each.log.topic_id, each.dirty_version

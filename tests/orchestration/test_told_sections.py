@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import dagster as dg
 import pytest
+from dagster._core.events import (
+    AssetMaterializationPlannedData,
+    DagsterEvent,
+    DagsterEventType,
+    StepMaterializationData,
+)
 
 from keptlog.dagster.orchestration.clean_sensors import EVENTS_PER_TICK
 from keptlog.dagster.orchestration.definitions import build_defs
+from keptlog.dagster.orchestration.still_told import AGAIN_MS, ASKED_AGAIN_PER_TICK
 from tests.orchestration.conftest import World
-from tests.orchestration.shipped import KEYS, dirty_ratio_sensor
+from tests.orchestration.shipped import KEYS, clean_logs, dirty_ratio_sensor
 
 LOGS = 2 * EVENTS_PER_TICK
 
@@ -55,6 +62,69 @@ def test_so_it_is_where_all_sections_were_wiped(world: World, *, is_new_process:
     until_nothing_is_told(world)
 
     assert world.instance.get_materialized_partitions(KEYS.dirty("users")) == {"users-0", "users-1"}
+
+
+@pytest.mark.parametrize("section", ["clean", "dirty"])
+def test_so_it_is_where_a_run_has_planned_the_wiped_section_before_the_next_tick(world: World, section: str) -> None:
+    """Who wipes wants it made anew: the next click is on "Materialize"."""
+    world.topic("users", 3)
+    until_nothing_is_told(world)
+    key = dg.AssetKey(["users", section])
+    world.tick(dirty_ratio_sensor)
+    world.instance.wipe_assets([key])
+    run = world.instance.create_run_for_job(clean_logs, status=dg.DagsterRunStatus.STARTING)
+    planned = AssetMaterializationPlannedData(key, partition="users-0")
+    event = dg.DagsterEvent.build_asset_materialization_planned_event(run.job_name, "clean", planned)
+    world.instance.report_dagster_event(event, run.run_id)
+    assert key in world.instance.get_asset_keys()
+    world.now_ms += AGAIN_MS
+
+    until_nothing_is_told(world)
+
+    # The run will tell of the log that it is to clean.
+    others = {"users-1", "users-2"}
+    told = world.instance.get_materialized_partitions(key)
+    assert told == (others if section == "clean" else {"users-0", *others})
+
+
+def test_what_was_deleted_with_its_run_is_told_again(world: World) -> None:
+    """Everybody deletes old runs. A log that nobody appends to is never cleaned again."""
+    world.topic("users", 2)
+    until_nothing_is_told(world)
+    key = KEYS.clean("users")
+    world.instance.wipe_assets([key])
+    run = world.instance.create_run_for_job(clean_logs)
+    for name in ("users-0", "users-1"):
+        data = StepMaterializationData(dg.AssetMaterialization(key, partition=name))
+        event = DagsterEvent(DagsterEventType.ASSET_MATERIALIZATION.value, run.job_name, event_specific_data=data)
+        world.instance.report_dagster_event(event, run.run_id)
+    until_nothing_is_told(world)
+    world.tick(dirty_ratio_sensor)
+    world.instance.delete_run(run.run_id)
+    assert not world.instance.get_materialized_partitions(key)
+    world.now_ms += AGAIN_MS
+
+    until_nothing_is_told(world)
+
+    assert world.instance.get_materialized_partitions(key) == {"users-0", "users-1"}
+
+
+def test_dagster_is_asked_what_it_still_has_once_in_ten_minutes_a_few_sections_a_tick(world: World) -> None:
+    topics = [f"topic{number}" for number in range(ASKED_AGAIN_PER_TICK)]
+    for topic in topics:
+        world.topic(topic)
+    until_nothing_is_told(world)
+    world.tick(dirty_ratio_sensor)
+    asked = Counter[dg.AssetKey]()
+    really = world.instance.get_materialized_partitions
+    world.now_ms += AGAIN_MS
+
+    with patch.object(world.instance, "get_materialized_partitions", lambda key: asked.update([key]) or really(key)):
+        for turn in range(1, 4):
+            assert not world.tick(dirty_ratio_sensor).asset_events
+            assert asked.total() == min(turn, 2) * ASKED_AGAIN_PER_TICK
+
+    assert asked == dict.fromkeys([key for each in topics for key in (KEYS.clean(each), KEYS.dirty(each))], 1)
 
 
 def test_busy_logs_keep_no_other_one_from_being_told(world: World) -> None:
