@@ -54,6 +54,8 @@ class Health:
     """Null if nothing could be looked at."""
     hindered: Mapping[str, str] = field(default_factory=dict)
     """Due topic-partition to why it is not cleaned this moment."""
+    next_tries: Mapping[str, int] = field(default_factory=dict)
+    """Due topic-partition to when it is asked for again, where that is not now."""
     topics_unseen: int = 0
     unseen: Sequence[str] = ()
     """What was not looked at, and why, a line each."""
@@ -146,7 +148,9 @@ class Health:
     def _next_try(self, each: Assessment) -> str:
         if due_if_off(each, self.broker):
             return "cleaner off"
-        return "now" if each.trigger else time_cell(each.due_ms, "with new records")
+        if each.trigger:
+            return time_cell(self.next_tries.get(str(each.log.topic_partition)), "now")
+        return time_cell(each.due_ms, "with new records")
 
     def _why(self, each: Assessment) -> str:
         name, mark = str(each.log.topic_partition), each.log.uncleanable

@@ -27,7 +27,7 @@ from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.first_looks import ask_again, first_looks, forget_lost, told_sections
 from keptlog.dagster.orchestration.own_runs import OwnRuns
-from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size
+from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size, spent
 from keptlog.dagster.orchestration.still_told import left_in_turn
 from keptlog.dagster.orchestration.stored_ticks import TellingCursor
 from keptlog.dagster.orchestration.told_sections import ToldSections
@@ -40,7 +40,7 @@ from keptlog.log.told.health import late_ms
 from keptlog.log.told.metrics import metrics_by_log
 from keptlog.log.uncleanable import Uncleanable
 from keptlog.log.words.advice import CREATE_TOPIC
-from keptlog.log.words.counted import counted, first_lines
+from keptlog.log.words.counted import counted, first_lines, some_of
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.named import unnamed
 from keptlog.log.words.units import duration
@@ -130,15 +130,20 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
     for topic, error in seen.unreadable.items():
         context.log.error("%s can't be read: %s", topic, unnamed(topic, error))
     asked = seen.due(trigger) if broker.log_cleaner_enable else []
-    due = due_logs(OwnRuns.of_tick(tick), asked, seen.locations, seen.now_ms)
+    own = OwnRuns.of_tick(tick)
+    due = due_logs(own, asked, seen.locations, seen.now_ms)
     spark_is_down = tick.why_spark_is_down() if due.requested else None
     events, cursor = _events(tick, seen) if trigger is Trigger.DIRTY_RATIO else ([], None)
     is_asked_for = due.requested and not spark_is_down
-    requests = [run_request(trigger, due, seen.locations, seen.now_ms)] if is_asked_for else []
+    request = run_request(trigger, due, seen.locations, seen.now_ms) if is_asked_for else None
+    ended = spent(own, request, seen.now_ms) if request else None
+    requests = [request] if request and not ended else []
     if requests:
         set_pool_size(tick, broker.log_cleaner_threads)
     reason = why_nothing(trigger, seen, due) if broker.log_cleaner_enable else CLEANER_DISABLED
     reason += "" if seen.locations else tick.log_store.perhaps_away()
+    if ended:
+        reason = ended.told(some_of(ended.names, _TOLD))
     if spark_is_down:
         reason = f"{spark_is_down}; until then {counted(len(due.requested), 'log')} will wait"
     return dg.SensorResult(

@@ -26,7 +26,7 @@ from keptlog.dagster.orchestration.failed_runs import FAILED_RUN_SENSOR
 from keptlog.dagster.orchestration.in_flight import UNDER_WAY, slow_ingests
 from keptlog.dagster.orchestration.ingest_sensor import INGEST_LAG_SENSOR
 from keptlog.dagster.orchestration.own_runs import OwnRuns
-from keptlog.dagster.orchestration.requests import due_logs
+from keptlog.dagster.orchestration.requests import all_spent, due_logs
 from keptlog.dagster.orchestration.retention_sensor import RETENTION_SENSOR
 from keptlog.dagster.orchestration.sensor_states import SensorState, sensor_states
 from keptlog.dagster.resources.lag import lag_scanner_of
@@ -90,16 +90,18 @@ def _health(tick: Tick, states: Sequence[SensorState]) -> Health:
     except (KeptlogError, OSError) as error:
         unseen = [f"the home: {first_line(error)}"]
         return Health(now_ms, None, unseen=unseen, last_tick_age_ms=last_tick_age_ms, sensors=shown)
+    hindered, next_tries = _hindered(tick, seen, states)
     return Health(
         now_ms,
         seen.assessments,
-        _hindered(tick, seen, states),
+        hindered,
         topics_unseen=len(seen.unreadable) + seen.behind,
         unseen=[*_unseen(seen), *_checks_unseen(tick.log_store.path), *lag_unseen],
         consumer_lag=lag,
         last_tick_age_ms=last_tick_age_ms,
         broker=tick.log_store.broker,
         sensors=shown,
+        next_tries=next_tries,
     )
 
 
@@ -153,26 +155,31 @@ def _consumer_lag(tick: Tick, seen: Overview, now_ms: int) -> tuple[int | None, 
     return lag, [*last.unanswered, *unread, *slow, *stopped]
 
 
-def _hindered(tick: Tick, seen: Overview, states: Sequence[SensorState]) -> dict[str, str]:
-    """Why logs that are due are not cleaned this moment."""
+def _hindered(tick: Tick, seen: Overview, states: Sequence[SensorState]) -> tuple[dict[str, str], dict[str, int]]:
+    """Why logs that are due are not cleaned this moment, and until when they are not asked for."""
     due = in_order_of_urgency(seen.assessments)
     if not due or not tick.log_store.broker.log_cleaner_enable:
-        return {}
-    found = due_logs(OwnRuns.of_tick(tick), due, seen.locations, seen.now_ms)
+        return {}, {}
+    own = OwnRuns.of_tick(tick)
+    found = due_logs(own, due, seen.locations, seen.now_ms)
     at_it = f"it is being cleaned, or waits: {'; '.join(found.slow)}" if found.slow else "it is being cleaned"
     queued = "; ".join(["its clean's run is queued", *found.slow])
     hindered = dict.fromkeys(found.in_flight, at_it) | dict.fromkeys(found.queued, queued)
     for name, retry_at_ms in found.paused:
         hindered[name] = f"an outage has stopped its clean, the next is asked for at {iso_time(retry_at_ms)}"
+    next_tries = dict(found.paused)
     spark_is_down = tick.why_spark_is_down() if found.requested else None
+    ended = {name: each for each in all_spent(own, found, seen.locations, seen.now_ms) for name in each.names}
     off = {each.name for each in states if not each.is_on}
     for each in found.requested:
-        sensor = f"{each.trigger}_sensor"
+        name, sensor = str(each.log.topic_partition), f"{each.trigger}_sensor"
         if sensor in off:
-            hindered[str(each.log.topic_partition)] = f"{tick.mount.name(sensor)} is off"
+            hindered[name] = f"{tick.mount.name(sensor)} is off"
         elif spark_is_down:
-            hindered[str(each.log.topic_partition)] = spark_is_down
-    return hindered
+            hindered[name] = spark_is_down
+        elif name in ended:
+            hindered[name], next_tries[name] = ended[name].told(), ended[name].again_ms
+    return hindered, next_tries
 
 
 def _state_told(state: SensorState, now_ms: int) -> str:

@@ -6,17 +6,19 @@ has stopped is in no topic, and waits for minutes at most (``outages``).
 
 Dagster starts a run key only once, whatever became of its run. The key therefore holds where the metadata of each
 log's topic lies, which moves with every commit and every mark, which of its runs an outage has stopped, and the hour,
-for a run that was cancelled. The logs of such a run come last, or no others would be asked for until then. None of this
-guards correctness: if a log is asked for twice, the commit refuses one.
+for a run that was cancelled. The logs of such a run come last, or no others would be asked for until then. A request
+whose run is over is ``spent``: people are told so, as Dagster itself would drop it and say nothing. None of this guards
+correctness: if a log is asked for twice, the commit refuses one.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import dagster as dg
+from dagster._core.storage.tags import RUN_KEY_TAG
 from dagster._utils.concurrency import get_max_concurrency_limit_value
 
 from keptlog.dagster.assets.mount import Tick
@@ -25,6 +27,7 @@ from keptlog.dagster.orchestration.in_flight import (
     UNDER_WAY,
     begun_and_queued,
     cancelled_cleans,
+    configured_logs,
     slow_cleans,
     stopped_logs,
 )
@@ -32,12 +35,14 @@ from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, recent_
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.words.counted import some_of
+from keptlog.log.words.iso_time import iso_time
 
 LOGS_PER_RUN = 100
 TRIGGER_TAG = "keptlog/trigger"
 LOGS_TAG = "keptlog/topic_partitions"
 NAMES_IN_TAG = 5
 _HOUR_MS = 3_600_000
+_ENDED = {dg.DagsterRunStatus.CANCELED: "was cancelled", dg.DagsterRunStatus.FAILURE: "has failed"}
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,42 @@ def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], no
             "dagster/max_retries": "0",
         },
     )
+
+
+@dataclass(frozen=True)
+class Spent:
+    """A request of which the run is over, and has cleaned nothing: Dagster begins no other run for its key."""
+
+    run: dg.DagsterRun
+    names: tuple[str, ...]
+    """The topic-partitions that it was to clean."""
+    again_ms: int
+    """When the key is another one, whatever becomes of the logs."""
+
+    def told(self, what: str = "it") -> str:
+        """In words, of the logs called so."""
+        ended = _ENDED.get(self.run.status, "has ended")
+        until = f"the next is asked for at {iso_time(self.again_ms)} at the latest"
+        return f"run {self.run.run_id}, which was to clean {what}, {ended}: {until}"
+
+
+def spent(own: OwnRuns, request: dg.RunRequest, now_ms: int) -> Spent | None:
+    """Whether the run of this very request is over; null if there was none, or if it is under way."""
+    runs = own.runs(job_name=CLEAN_JOB, tags={RUN_KEY_TAG: request.run_key or ""}, limit=1)
+    if not runs or not runs[0].is_finished:
+        return None
+    return Spent(runs[0], tuple(configured_logs(runs[0])), (now_ms // _HOUR_MS + 1) * _HOUR_MS)
+
+
+def all_spent(own: OwnRuns, due: DueLogs, locations: Mapping[str, str], now_ms: int) -> list[Spent]:
+    """The same of what each sensor asks for now; ``due`` are the logs of all of them."""
+    found = []
+    for trigger in Trigger:
+        requested = tuple(each for each in due.requested if each.trigger is trigger)
+        if requested:
+            request = run_request(trigger, replace(due, requested=requested), locations, now_ms)
+            found.append(spent(own, request, now_ms))
+    return [each for each in found if each]
 
 
 def _names_of(assessment: Assessment) -> tuple[str, str]:
