@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.table.update import SetDefaultSpecUpdate
 
 from keptlog.errors import LogCorrupt
 from keptlog.home import new_id, open_home
 from keptlog.log.record import Record
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.repair import Repairer
 from keptlog.storage.schema import to_arrow
+from keptlog.table.metadata.manifests import SMALL_MANIFESTS
 from keptlog.table.store import LogStore
 from tests.cli.conftest import Run, home, keptlog
 from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
@@ -97,6 +100,61 @@ def test_no_command_ends_with_a_traceback_or_shows_the_key(
     assert outcome.code != 0
     assert outcome.err.startswith("keptlog: ")
     assert KEY.decode() not in outcome.err
+
+
+FOREIGN_SPECS = ["key", "offset", "timestamp_type", "delete_horizon"]
+SPECS = [pytest.param((), id="nothing"), *[pytest.param((name,), id=name) for name in FOREIGN_SPECS]]
+
+
+def adopt(world: World, fields: Sequence[str], rows: Sequence[pa.Table], topic: str = "users") -> None:
+    """Rows that another program has partitioned by these fields alone, taken as part of the log."""
+    with table_of(world.home, topic).update_spec() as update:
+        update.remove_field("partition")
+        for field in fields:
+            update.add_identity(field)
+    for each in rows:
+        table_of(world.home, topic).append(each)
+    table = table_of(world.home, topic)
+    table.catalog.commit_table(table, (), (SetDefaultSpecUpdate.model_validate({"spec-id": 0}),))
+    repairer = Repairer(world.store)
+    proposal = repairer.propose(topic, is_adoption=True, now_ms=world.now_ms)
+    assert proposal is not None
+    repairer.repair(proposal, new_id(), now_ms=world.now_ms)
+
+
+def rows_at(first_offset: int, now_ms: int) -> list[pa.Table]:
+    """One with a tombstone that has a delete horizon, and one without: partitioned by that, one of them by null."""
+    stamped = Record(first_offset, KEY, None, now_ms, delete_horizon_ms=now_ms + 9 * DAY_MS)
+    return [to_arrow(0, [stamped]), to_arrow(0, [Record(first_offset + 1, OTHER, b"2", now_ms)])]
+
+
+@pytest.mark.parametrize("fields", SPECS)
+def test_files_of_another_partitioning_that_were_adopted_are_cleaned_like_others(
+    world: World, fields: Sequence[str]
+) -> None:
+    adopt(world, fields, rows_at(2, world.now_ms))
+    world.later(2 * DAY_MS)
+    world.append((KEY, b"4"), (OTHER, b"5"))
+    world.later(2 * DAY_MS)
+    world.append((b"third", b"6"))
+    world.clean()
+    assert [offset for offset, _, _ in world.records()] == [4, 5, 6]
+
+
+@pytest.mark.parametrize("fields", SPECS)
+def test_appends_go_on_beside_them_when_manifests_are_merged(world: World, fields: Sequence[str]) -> None:
+    adopt(world, fields, rows_at(2, world.now_ms))
+    for _ in range(SMALL_MANIFESTS + 1):
+        world.append((KEY, b"4"))
+    assert [offset for offset, _, _ in world.records()] == list(range(4 + SMALL_MANIFESTS + 1))
+
+
+@pytest.mark.parametrize("fields", SPECS)
+def test_their_records_are_deleted_like_others(world: World, fields: Sequence[str]) -> None:
+    adopt(world, fields, rows_at(2, world.now_ms))
+    world.append((KEY, b"4"))
+    world.store.delete_records(TopicPartition("users", 0), 4, new_id())
+    assert [offset for offset, _, _ in world.records()] == [4]
 
 
 def test_a_file_of_a_spec_with_one_more_field_that_was_adopted_is_a_file_like_others(world: World) -> None:

@@ -54,6 +54,7 @@ from typing_extensions import override
 from keptlog.table.metadata.file_metrics import LiveFile
 from keptlog.table.metadata.format import raised_format
 from keptlog.table.metadata.metadata_reading import entries_of, manifests_of
+from keptlog.table.metadata.segment_metrics import partition_of
 from keptlog.table.metadata.state import SNAPSHOT_ID
 from keptlog.table.metadata.usable_properties import require_usable_for_snapshots
 from keptlog.table.metadata.without_snapshot import removal_of
@@ -336,10 +337,16 @@ def _pieces(entries: Iterable[ManifestEntry]) -> Iterator[Sequence[ManifestEntry
     for entry in entries:
         by_spec[entry.data_file.spec_id].append(entry)
     for of_spec in by_spec.values():
-        of_spec.sort(key=lambda entry: (entry.data_file.partition[0], entry.data_file.file_path))
+        of_spec.sort(key=lambda entry: _place(entry.data_file))
         count = -(-len(of_spec) // MANIFEST_ENTRIES)
         for number in range(count):
             yield of_spec[len(of_spec) * number // count : len(of_spec) * (number + 1) // count]
+
+
+def _place(data_file: DataFile) -> tuple[int, str]:
+    """Where a file stands among others; -1 as its partition if it does not tell it, as another program's may not."""
+    partition = partition_of(data_file)
+    return (-1 if partition is None else partition, data_file.file_path)
 
 
 def _live_count(manifest: ManifestFile) -> int:

@@ -30,7 +30,7 @@ class RecordRange(NamedTuple):
 
 def offset_range(data_file: DataFile) -> RecordRange | None:
     """What a manifest's entry tells of the records in a file; null where another program wrote it, and it doesn't."""
-    partition = _partition_of(data_file)
+    partition = partition_of(data_file)
     if partition is None:
         return None
     try:
@@ -40,7 +40,7 @@ def offset_range(data_file: DataFile) -> RecordRange | None:
         return None
 
 
-def _partition_of(data_file: DataFile) -> int | None:
+def partition_of(data_file: DataFile) -> int | None:
     """The topic-partition of a file; null if it does not tell, for another program has partitioned it otherwise.
 
     What stands in the partition's place then is some column's value, a record's key perhaps: it is neither taken for a
@@ -65,7 +65,7 @@ def live_segment(topic: str, data_file: DataFile) -> tuple[int, Segment]:
     Raises:
         LogCorrupt: a metric is missing, or the file is partitioned otherwise, so that keptlog did not write it.
     """
-    partition = _partition_of(data_file)
+    partition = partition_of(data_file)
     if partition is None:
         raise contradiction(f"topic {topic}: file {data_file.file_path} is not partitioned as keptlog does it")
     try:
