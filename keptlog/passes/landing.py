@@ -9,7 +9,7 @@
     nor does the next one     an outage for all: the others are not tried, each would take half a minute to be given up
 
 What has landed before tells nothing: an outage may begin at any time. All other errors are the topic's own, and tell
-nothing of others.
+nothing of others; that goes for one that nobody has thought of, too.
 
 A log that came too late costs only itself: the others of its topic are committed without it (``land_fresh``). One in
 which the same has landed before, by a process that was killed then, counts as landed.
@@ -24,6 +24,7 @@ from typing import TypeVar
 
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable, first_line
 from keptlog.log.words.counted import counted
+from keptlog.table.waiting.reaching import one_line
 
 NO_ANSWER = (StorageUnavailable, CommitStateUnknown)
 """What is raised where catalog or storage do not answer; in the second case something was sent to them."""
@@ -64,6 +65,14 @@ def land_fresh(
             waiting = [each for each in waiting if str(name_of(each)) not in {*error.logs, *error.landed}]
         else:
             return
+
+
+def why_not_landed(topic: str, error: Exception) -> KeptlogError:
+    """The error as callers know it; one that nobody has thought of says which topic it was."""
+    if isinstance(error, KeptlogError):
+        return error
+    text = f"topic {topic}: its commit stopped at {one_line(error)}; the next one tries again; report it if it stays"
+    return KeptlogError(text)
 
 
 @dataclass
@@ -113,8 +122,8 @@ class Landing:
         self.failed.pop(topic, None)
         try:
             self.swap(topic)
-        except KeptlogError as error:
-            self.failed[topic] = error
-            return error
+        except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
+            self.failed[topic] = why_not_landed(topic, error)
+            return self.failed[topic]
         self.landed.append(topic)
         return None

@@ -22,7 +22,7 @@ from keptlog.log.given.given import whole_number
 from keptlog.log.plan import RetentionPlan, make_retention_plan, why_off
 from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
-from keptlog.passes.landing import land_fresh
+from keptlog.passes.landing import land_fresh, why_not_landed
 
 if TYPE_CHECKING:
     from keptlog.passes.names import NamedLogs
@@ -95,8 +95,8 @@ class Retainer:
             try:
                 land_fresh(partial(self._commit, topic, run_id), steps, lambda step: step.topic_partition, stale)
                 committed += steps
-            except KeptlogError as error:
-                failed |= {str(step.topic_partition): error for step in steps}
+            except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
+                failed |= {str(step.topic_partition): why_not_landed(topic, error) for step in steps}
             failed |= stale
         return RetentionResult(run_id, plan, tuple(committed), failed)
 

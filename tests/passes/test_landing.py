@@ -86,6 +86,18 @@ def test_a_topic_after_which_none_lands_is_not_at_fault_and_is_no_outage_for_all
     assert marked(store) == []
 
 
+def test_an_error_that_nobody_has_thought_of_names_its_topic_and_costs_no_other(
+    store: LogStore, commits: Commits
+) -> None:
+    commits.error = lambda topic: IndexError("list index out of range") if topic == "a" else None
+    done = clean(store)
+    assert landed(done) == ["b-0", "c-0"]
+    assert list(done.failed) == marked(store) == ["a-0"]
+    assert done.blameless == set()
+    assert "topic a: its commit stopped at" in str(done.failed["a-0"])
+    assert "list index out of range" in str(done.failed["a-0"])
+
+
 def test_after_two_topics_in_a_row_the_others_are_not_tried(store: LogStore, commits: Commits) -> None:
     for number in range(5):
         make_topic(store, f"d{number}")

@@ -43,6 +43,22 @@ def test_retention_of_one_topic_fails_alone(retainer: Retainer, monkeypatch: pyt
     assert list(result.failed) == ["a-0"]
 
 
+def test_an_error_that_nobody_has_thought_of_names_its_topic_and_costs_no_other(
+    retainer: Retainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = LogStore.retain
+
+    def broken_for_a(store: LogStore, topic: str, steps: list[object], run_id: str) -> None:
+        if topic == "a":
+            raise IndexError("list index out of range")
+        really(store, topic, steps, run_id)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LogStore, "retain", broken_for_a)
+    result = retainer.retain(named_logs(retainer.store), new_id(), now_ms=NOW_MS)
+    assert retained(result) == ["b-0"]
+    assert "topic a: its commit stopped at" in str(result.failed["a-0"])
+
+
 def test_a_log_that_changed_since_it_was_looked_at_costs_only_itself(store: LogStore) -> None:
     store.create_topic("d", 3, {"cleanup.policy": "delete"})
     for partition in range(3):
