@@ -117,6 +117,7 @@ def _rewrite(path: Path, change: Callable[[dict[str, object]], object]) -> None:
         lambda path: path.write_bytes(b"\xff\xfe\n{}"),
         lambda path: _rewrite(path, lambda entry: entry.update(columns=["path", "another"])),
         lambda path: _rewrite(path, lambda entry: entry.update(location="elsewhere")),
+        lambda path: _rewrite(path, lambda entry: entry.pop("partitioned")),
         lambda path: _rewrite(path, lambda entry: entry.pop("counts")),
         lambda path: _rewrite(path, lambda entry: entry.update(paths=[])),
         lambda path: _rewrite(path, lambda entry: entry.update(counts=[[0, 99]])),

@@ -17,6 +17,7 @@ from keptlog.passes.repair import Repairer
 from keptlog.storage.schema import to_arrow
 from keptlog.table.metadata.manifests import SMALL_MANIFESTS
 from keptlog.table.store import LogStore
+from keptlog.table.unopened import UnopenedStore
 from tests.cli.conftest import Run, home, keptlog
 from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
 from tests.table.foreign import table_of
@@ -122,10 +123,10 @@ def adopt(world: World, fields: Sequence[str], rows: Sequence[pa.Table], topic: 
     repairer.repair(proposal, new_id(), now_ms=world.now_ms)
 
 
-def rows_at(first_offset: int, now_ms: int) -> list[pa.Table]:
+def rows_at(first_offset: int, now_ms: int, partition: int = 0) -> list[pa.Table]:
     """One with a tombstone that has a delete horizon, and one without: partitioned by that, one of them by null."""
     stamped = Record(first_offset, KEY, None, now_ms, delete_horizon_ms=now_ms + 9 * DAY_MS)
-    return [to_arrow(0, [stamped]), to_arrow(0, [Record(first_offset + 1, OTHER, b"2", now_ms)])]
+    return [to_arrow(partition, [stamped]), to_arrow(partition, [Record(first_offset + 1, OTHER, b"2", now_ms)])]
 
 
 @pytest.mark.parametrize("fields", SPECS)
@@ -155,6 +156,21 @@ def test_their_records_are_deleted_like_others(world: World, fields: Sequence[st
     world.append((KEY, b"4"))
     world.store.delete_records(TopicPartition("users", 0), 4, new_id())
     assert [offset for offset, _, _ in world.records()] == [4]
+
+
+@pytest.mark.parametrize("fields", SPECS)
+@pytest.mark.parametrize("partition", [0, 1])
+def test_who_looks_without_pyiceberg_sees_them_in_the_same_log(
+    tmp_path: Path, partition: int, fields: Sequence[str]
+) -> None:
+    world = World(tmp_path / "home")
+    world.create(partitions=2)
+    world.append((KEY, VALUE), partition=partition)
+    adopt(world, fields, rows_at(1, world.now_ms, partition))
+    world.append((KEY, b"4"), partition=partition)
+    seen = list(UnopenedStore(world.home, {}, lambda: world.store).logs("users"))
+    assert seen == list(open_home(world.home).store.logs("users"))
+    assert [len(log.segments) for log in seen] == ([4, 0] if partition == 0 else [0, 4])
 
 
 def test_a_file_of_a_spec_with_one_more_field_that_was_adopted_is_a_file_like_others(world: World) -> None:

@@ -46,7 +46,7 @@ def partition_of(data_file: DataFile) -> int | None:
     What stands in the partition's place then is some column's value, a record's key perhaps: it is neither taken for a
     number nor shown to anybody. The bounds of the column tell, if all of its rows have one partition.
     """
-    if getattr(data_file, "spec_id", SPEC_ID) != SPEC_ID:
+    if data_file.spec_id != SPEC_ID:
         try:
             lower, upper = data_file.lower_bounds[PARTITION], data_file.upper_bounds[PARTITION]
             return int(_INT.unpack(lower)[0]) if lower == upper else None

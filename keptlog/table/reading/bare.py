@@ -71,6 +71,7 @@ class _Reference:
 @dataclass(frozen=True, slots=True)
 class _DataFile:
     content: int
+    spec_id: int
     file_path: str
     partition: Sequence[Any]
     record_count: int
@@ -91,6 +92,7 @@ class _Entry:
 class _Manifest:
     manifest_path: str
     manifest_length: int
+    partition_spec_id: int
     content: int
     added_snapshot_id: int | None
     added_files_count: int | None
@@ -110,7 +112,7 @@ class _Manifest:
     ) -> Sequence[_Entry | ManifestEntry]:
         """What it says of files."""
         try:
-            entries = [_entry(each) for each in records_in(_content(self.manifest_path))]
+            entries = [_entry(each, self.partition_spec_id) for each in records_in(_content(self.manifest_path))]
         except Exception:  # noqa: BLE001  # what is wrong, PyIceberg says
             (theirs,) = (each for each in self.snapshot.theirs(io) if each.manifest_path == self.manifest_path)
             return theirs.fetch_manifest_entry(_theirs(io), discard_deleted)
@@ -311,6 +313,7 @@ def _manifest(stored: Mapping[int, Any], snapshot: _Snapshot) -> _Manifest:
     return _Manifest(
         manifest_path=stored[500],
         manifest_length=stored[501],
+        partition_spec_id=_number(stored[502]),
         content=stored.get(517, 0),
         added_snapshot_id=stored[503],
         added_files_count=stored.get(504),
@@ -319,10 +322,12 @@ def _manifest(stored: Mapping[int, Any], snapshot: _Snapshot) -> _Manifest:
     )
 
 
-def _entry(stored: Mapping[int, Any]) -> _Entry:
+def _entry(stored: Mapping[int, Any], spec_id: int) -> _Entry:
+    """By which spec a file is partitioned, its manifest says: its partition need not be that of a topic."""
     file = stored[2]
     data_file = _DataFile(
         content=file.get(134, 0),
+        spec_id=spec_id,
         file_path=file[100],
         partition=list(file[102].values()),
         record_count=file[103],

@@ -50,6 +50,8 @@ With the columns it is the version: an entry of a keptlog with others counts as 
 """
 _LINEAGE = "own"
 """Only topics whose snapshot and state belong together are kept; a keptlog that did not ask has not said so."""
+_PARTITIONED = "by each file's spec"
+"""How it was told in which log a file is; a keptlog that took all files for partitioned by our spec has not said so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,8 @@ class TopicCache:
             if (text := self.read(topic, ENTRY)) is None:
                 return None
             entry = json.loads(text)
-            version = [entry["columns"], entry["kept"], entry["lineage"]]
-            if [entry["location"], *version] != [location, _COLUMNS, _PROPERTIES, _LINEAGE]:
+            version = [entry["columns"], entry["kept"], entry["lineage"], entry["partitioned"]]
+            if [entry["location"], *version] != [location, _COLUMNS, _PROPERTIES, _LINEAGE, _PARTITIONED]:
                 return None
             return _stored(topic, entry)
         except (OSError, ValueError, LookupError, TypeError):
@@ -165,6 +167,7 @@ def _entry(stored: StoredTopic) -> dict[str, Any]:
         "columns": _COLUMNS,
         "kept": _PROPERTIES,
         "lineage": _LINEAGE,
+        "partitioned": _PARTITIONED,
         "properties": {name: value for name, value in stored.properties.items() if name.startswith(tuple(_PROPERTIES))},
         "counts": [[partition, len(of_partition)] for partition, of_partition in stored.segments.items()],
         "prefix": prefix,
