@@ -9,8 +9,9 @@ them, for longer because something keeps them. G8 promises an end. What keeps by
 - What older snapshots show may be deleted ``file.delete.delay.ms`` after a commit has replaced it, and is, by the next
   purge. One comes within ``keptlog.purge.interval.ms``.
 - What nothing refers to is younger than the grace (**staged**: its run may still be under way), or older (**orphan**).
-- A tag or a branch keeps what it shows until somebody drops it; no purge may. Its deadline is that of all others,
-  because nobody who was promised that a value goes has agreed to a tag. So it names who must act, and how.
+- A tag or a branch keeps what it shows until somebody drops it; a purge does so only once a retention that it has of
+  its own is over. Its deadline is that of all others, because nobody who was promised that a value goes has agreed to a
+  tag. So it names who must act, and how.
 - What a clock that was ahead has dated is **post-dated**: nobody can tell since when it is held, nor its deadline.
 - What holds no keys and no values, such as old metadata, is told, but promises nothing: it has no deadline.
 - Deleted records that still lie in a live segment, because the log start is inside of it, go with that segment, as in
@@ -26,9 +27,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from shlex import quote
 
 from keptlog.log.words.counted import counted
+from keptlog.log.words.holder_remedies import COMMITTED_AHEAD, ENDED, ENDS, remedy
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.next_command import next_command
 
@@ -143,7 +144,7 @@ class Held:
     written_ms: int | None = None
     """When the file was written, as far as that is known; null: it may be as old as can be."""
     kept_until_ms: int | None = None
-    """When whoever keeps it lets go, where that is later than it may be deleted: the end of a lock."""
+    """When whoever keeps it lets go: the end of a lock, or of the retention of a tag or a branch."""
 
     def due_ms(self, terms: Terms) -> int | None:
         """From when on a purge may delete it, if nobody keeps it; null for what is never late."""
@@ -206,7 +207,7 @@ class Holder:
             number = "" if self.files in {None, self.late_files} else f"{self.late_files} "
             whose = "its" if self.files == 1 else "their"
             told += f", {number}past {whose} deadline ({iso_time(self.deadline_ms)})"
-            if self.kind is HolderKind.OBJECT_LOCK and self.until_ms is not None:
+            if self.kind in _KEEP_TO_AN_END and self.until_ms is not None:
                 told += f", until {iso_time(self.until_ms)}"
         elif self.until_ms is not None:
             told += f" until {iso_time(self.until_ms)}"
@@ -253,59 +254,6 @@ _NOUNS = {
     HolderKind.STATISTICS: "file with statistics",
     HolderKind.METADATA: "old metadata file",
     HolderKind.CACHE: "outdated cache entry",
-}
-_DROP = (
-    "drop the {kind}, in Spark SQL ALTER TABLE <catalog>.keptlog.`{topic}` DROP {word} `{name}`, or in PyIceberg "
-    "table.manage_snapshots().remove_{kind}({name!r}).commit(), or agree that what it shows stays; after that "
-    "{purge} deletes it"
-)
-_COMMITTED_AHEAD = (
-    "replaced at {since}, which is still to come: the clock of that commit was ahead, so nobody can tell since when "
-    "that is kept, and no purge deletes it before; set that clock right, and once no run and no reader is at work: "
-)
-_NO_RECORDS = "keptlog puts names and numbers there, no keys and no values; "
-_SWEEP = "{purge} deletes what is older than the grace"
-_REMEDIES = {
-    HolderKind.TAG: _DROP,
-    HolderKind.BRANCH: _DROP,
-    HolderKind.RETIRED: "{purge} deletes what was replaced file.delete.delay.ms ago",
-    HolderKind.STAGED: _SWEEP,
-    HolderKind.ORPHAN: _SWEEP,
-    HolderKind.POST_DATED: (
-        "its time is still to come, so nobody can tell how old it is, and no purge deletes it; if no run is under way, "
-        "delete it, or give it the time of now (touch), and {purge} deletes it after the grace; see to "
-        "the clock of whoever wrote it"
-    ),
-    HolderKind.WATERMARKS: _SWEEP,
-    HolderKind.JOURNAL: "{purge} finishes them; what lies in receipts/unreadable is yours to delete",
-    HolderKind.ELSEWHERE: (
-        "no purge deletes anything there: delete by hand what nobody needs; {purge} names it, and a receipt does once "
-        "it is gone"
-    ),
-    HolderKind.STATISTICS: (
-        "let them write no bounds of key, value and headers; a manifest goes with the next clean that touches it, a "
-        "file of statistics goes in a purge with its snapshot, or at once, if it is of columns, with PyIceberg's "
-        "table.update_statistics().remove_statistics(SNAPSHOT).commit()"
-    ),
-    HolderKind.METADATA: _NO_RECORDS + "later commits and purges delete them",
-    HolderKind.CACHE: _NO_RECORDS + "the next look writes them anew, and the folder cache may be deleted at any time",
-    HolderKind.OBJECT_VERSION: (
-        "somebody deleted the file and not its versions; {purge} deletes what is older than the grace"
-    ),
-    HolderKind.REPLACED_VERSION: (
-        "somebody wrote the file again; what was there before goes with the file, or by its version id, which whoever "
-        "manages the bucket deletes"
-    ),
-    HolderKind.LIVE_SEGMENT: "they go with that segment",
-    HolderKind.DELETE_MARKER: "it has no bytes, and goes with its file",
-    HolderKind.OBJECT_LOCK: (
-        "nobody can delete it before that, but who may bypass governance retention; after that {purge} deletes it"
-    ),
-    HolderKind.LEGAL_HOLD: (
-        "whoever put it on must take it off (s3:PutObjectLegalHold); after that {purge} deletes it"
-    ),
-    HolderKind.RUNNING_SPARK: "it may be in use, and goes when its process ends",
-    HolderKind.SPARK: "its process is gone, and nobody comes back for it: rm -r {path}",
 }
 
 
@@ -357,17 +305,23 @@ class Holdings:
         return held.kind is HolderKind.POST_DATED
 
 
+_REFS = frozenset({HolderKind.TAG, HolderKind.BRANCH})
+_KEEP_TO_AN_END = _REFS | {HolderKind.OBJECT_LOCK}
+"""What may keep something beyond its deadline, and still lets go at a known time."""
 _ORDER = {kind: number for number, kind in enumerate(HolderKind)}
 
 
 def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: int | None) -> Holder:
     kind, name, topic, terms = held[0].kind, held[0].name, holdings.topic, holdings.terms
     deadlines_ms = [(each.deadline_ms(terms), each.files) for each in held]
-    due_ms = max(each.kept_until_ms or each.due_ms(terms) or 0 for each in held)
+    due_ms = max(max(each.kept_until_ms or 0, each.due_ms(terms) or 0) for each in held)
     since_ms, is_post_dated = min(each.since_ms for each in held), holdings.is_post_dated(held[0])
     why, purge = "", next_command("purge", topic)
     if is_post_dated and kind is not HolderKind.POST_DATED:
-        why, purge = _COMMITTED_AHEAD.format(since=iso_time(since_ms)), f"KEPTLOG_NOW_MS={due_ms} {purge}"
+        why, purge = COMMITTED_AHEAD.format(since=iso_time(since_ms)), f"KEPTLOG_NOW_MS={due_ms} {purge}"
+    is_kept = held[0].kept_until_ms is not None and kind in _REFS
+    has_ended = is_kept and due_ms < now_ms
+    what = ENDED if has_ended else ENDS if is_kept else kind
     return Holder(
         kind=kind,
         name=name,
@@ -376,10 +330,10 @@ def _holder(holdings: Holdings, held: Sequence[Held], now_ms: int, partition: in
         files=_total(each.files for each in held),
         bytes=_total(each.bytes for each in held),
         since_ms=since_ms,
-        until_ms=due_ms if kind in ENDS_BY_ITSELF else None,
+        until_ms=due_ms if kind in ENDS_BY_ITSELF or (is_kept and not has_ended) else None,
         deadline_ms=min((each for each, _ in deadlines_ms if each is not None), default=None),
         late_files=sum(1 if files is None else files for late_ms, files in deadlines_ms if _passed(late_ms, now_ms)),
-        remedy=why + _remedy(kind, name, topic, purge, holdings.no_purge),
+        remedy=why + remedy(what, {"kind": kind, "name": name, "topic": topic, "purge": purge}, holdings.no_purge),
         is_post_dated=is_post_dated,
         is_purge_refused=bool(holdings.no_purge),
     )
@@ -392,9 +346,3 @@ def _passed(deadline_ms: int | None, now_ms: int) -> bool:
 def _total(numbers: Iterable[int | None]) -> int | None:
     known = list(numbers)
     return None if None in known else sum(each for each in known if each is not None)
-
-
-def _remedy(kind: HolderKind, name: str, topic: str, purge: str, no_purge: str) -> str:
-    told = _REMEDIES[kind].format(kind=kind, word=kind.upper(), name=name, topic=topic, purge=purge, path=quote(name))
-    # Nobody is to be sent to a command that refuses.
-    return f"{no_purge}; after that {told}" if no_purge and purge in told else told

@@ -105,7 +105,7 @@ def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int
         require_own_folder(store.committer.catalog, table, paths)
         manifests = Manifests(topic, table.io)
         require_live_files(table, storage, manifests, store.files, lambda: store.load_table(topic))
-        found = _preview(table, store.files, storage, manifests, (now_ms - delay_ms, now_ms - orphan_grace_ms))
+        found = _preview(table, store.files, storage, manifests, (now_ms - delay_ms, now_ms - orphan_grace_ms, now_ms))
         if found.snapshots or found.orphans:
             require_own(table)  # as the commits are that a purge needs for these
         return found
@@ -115,12 +115,12 @@ def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int
 
 
 def _preview(
-    table: Table, files: TableFiles, storage: Storage, manifests: Manifests, moments_ms: tuple[int, int]
+    table: Table, files: TableFiles, storage: Storage, manifests: Manifests, moments_ms: tuple[int, int, int]
 ) -> PurgePreview:
-    """``moments_ms``: what was replaced before the first goes, and orphans from before the second."""
-    replaced_ms, orphan_ms = moments_ms
+    """``moments_ms``: what was replaced before the first goes, and orphans from before the second; the third is now."""
+    replaced_ms, orphan_ms, now_ms = moments_ms
     listed = [file.path for file in storage.files.values()]
-    expired = replaced_before(table, replaced_ms)
+    expired = replaced_before(table, replaced_ms, now_ms)
     ids = {snapshot.snapshot_id for snapshot in expired}
     needed = references_of([each for each in table.metadata.snapshots if each.snapshot_id not in ids], manifests)
     needed.add(live_references(table, manifests))

@@ -51,6 +51,22 @@ def test_a_lock_says_itself_until_when() -> None:
     assert (holder.until_ms, holder.deadline_ms) == (DAY_MS, DAY_MS + INTERVAL_MS)
 
 
+@pytest.mark.parametrize("kind", [HolderKind.TAG, HolderKind.BRANCH])
+def test_a_tag_or_branch_with_a_retention_says_until_when_and_that_a_purge_drops_it(
+    kind: HolderKind,
+) -> None:
+    of_a_month = holdings(Held(kind, 0, name="audit", kept_until_ms=30 * DAY_MS))
+    [early], [late], [over] = (of_a_month.holders(day * DAY_MS) for day in (0, 3, 31))
+    assert (early.until_ms, late.until_ms, over.until_ms) == (30 * DAY_MS, 30 * DAY_MS, None)
+    assert (early.is_late, late.is_late, over.is_late) == (False, True, True)
+    ends = f"until 1970-01-31T00:00:00.000Z: its retention ends then, and keptlog purge users drops the {kind} and"
+    assert ends in str(early)
+    assert ends in str(late)
+    assert "past its deadline" in str(late)
+    assert f"remove_{kind}('audit')" in str(late)
+    assert f": its retention is over, and keptlog purge users drops the {kind} and" in str(over)
+
+
 def test_the_files_of_one_holder_are_one_line_that_counts_those_that_are_late() -> None:
     late, young = (
         Held(HolderKind.TAG, 0, 3, 30, "audit_2026", 0),

@@ -4,6 +4,6 @@ numbers, times            ``counted`` ("1 log, 2 logs"), ``units`` (sizes and sp
 whose reason it is        ``named``
 what others wrote         ``harmless``, among our own lines
 what we say again         ``advice``
-what to run next          ``next_command``
+what to run next          ``next_command``, ``holder_remedies`` (so that a holder lets go)
 what is wrong             ``contradiction`` (files and state), ``no_text`` (bytes)
 """

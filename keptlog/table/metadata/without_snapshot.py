@@ -17,6 +17,7 @@ from pyiceberg.table.update import (
     AssertRefSnapshotId,
     AssertTableUUID,
     RemovePartitionStatisticsUpdate,
+    RemoveSnapshotRefUpdate,
     RemoveSnapshotsUpdate,
     TableUpdate,
 )
@@ -25,16 +26,23 @@ from typing_extensions import override
 from keptlog.table.metadata.state import SNAPSHOT_ID
 
 
-def removal_of(metadata: TableMetadata, snapshot_ids: Iterable[int]) -> tuple[TableUpdate, ...]:
-    """Take snapshots out of a table, and what others have counted of their partitions.
+def removal_of(
+    metadata: TableMetadata, snapshot_ids: Iterable[int], refs: Iterable[str] = ()
+) -> tuple[TableUpdate, ...]:
+    """Take tags, branches and snapshots out of a table, and what others have counted of the snapshots' partitions.
 
     PyIceberg takes out their statistics alone: the table would name those of partitions for good, and nobody could
-    delete them. An earlier keptlog has left some behind; they go too.
+    delete them. An earlier keptlog has left some behind; they go too. Tags and branches go first: with their snapshots
+    they would go unnamed, and nobody would assert that they have not moved.
     """
     going = set(snapshot_ids)
+    dropped = tuple(RemoveSnapshotRefUpdate.model_validate({"ref-name": each}) for each in refs)
+    if not going:
+        return dropped
     stay = {each.snapshot_id for each in metadata.snapshots} - going
     counted = {each.snapshot_id for each in metadata.partition_statistics} - stay
     return (
+        *dropped,
         *(RemovePartitionStatisticsUpdate.model_validate({"snapshot-id": each}) for each in sorted(counted)),
         RemoveSnapshotsUpdate.model_validate({"snapshot-ids": sorted(going)}),
     )
@@ -43,18 +51,21 @@ def removal_of(metadata: TableMetadata, snapshot_ids: Iterable[int]) -> tuple[Ta
 def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdate) -> None:
     """Commit changes of the metadata alone, and only while the table's current snapshot is the one that was loaded.
 
-    So must be all branches and tags, and what is taken out must be there, where the catalog compares in this process;
-    a server can't be asked for that.
+    So must be a branch or tag that is taken out. All others must be as they were, and what else is taken out must be
+    there, where the catalog compares in this process; a server can't be asked for that.
 
     Raises:
         CommitFailedException: another one is, or it is gone.
     """
     requirements = (AssertTableUUID(uuid=table.metadata.table_uuid), _AssertRefs(table.metadata, updates))
-    catalog.commit_table(table, requirements, updates)
+    pointed_to = {name: reference.snapshot_id for name, reference in table.metadata.refs.items()}
+    going = [each.ref_name for each in updates if isinstance(each, RemoveSnapshotRefUpdate)]
+    moved = (AssertRefSnapshotId.model_validate({"ref": each, "snapshot-id": pointed_to[each]}) for each in going)
+    catalog.commit_table(table, (*requirements, *moved), updates)
 
 
 def require_same_refs(before: TableMetadata, now: TableMetadata) -> None:
-    """Refuse a table of which a branch or a tag points elsewhere than it did, is new, or is gone.
+    """Refuse a table of which a branch or a tag points elsewhere than it did, is kept for longer, is new, or is gone.
 
     A rollback may have put main where it was, but not the snapshot that the state belongs to.
 
@@ -78,8 +89,9 @@ def _require_there(updates: Iterable[TableUpdate], now: TableMetadata) -> None:
             raise CommitFailedException("statistics of partitions were taken out meanwhile")
 
 
-def _pointed_to(metadata: TableMetadata) -> dict[str, int]:
-    return {name: reference.snapshot_id for name, reference in metadata.refs.items()}
+def _pointed_to(metadata: TableMetadata) -> dict[str, tuple[int, int | None]]:
+    """Each with its retention: who gives one a longer one wants it to stay."""
+    return {name: (reference.snapshot_id, reference.max_ref_age_ms) for name, reference in metadata.refs.items()}
 
 
 class _AssertRefs(AssertRefSnapshotId):

@@ -6,7 +6,8 @@ Mostly there is nothing to do, and that is told without reading much (``quiet``)
 1. **Compare** storage and catalog. Where the storage knows more (``ahead``), or a live file is not there, nothing is
    deleted: what looks unneeded from here may be somebody else's, or the only way back.
 2. **Expire** the snapshots that were replaced ``file.delete.delay.ms`` ago (``expiry``). What counts is when a snapshot
-   ceased to be the current one, not when it was made: that is from when on nobody begins to read it.
+   ceased to be the current one, not when it was made: that is from when on nobody begins to read it. A tag or a branch
+   whose retention is over keeps none (``ref_retention``), and goes in the same commit.
 3. **Delete** the segments, manifests and manifest lists that only those snapshots had.
 4. **Sweep** what crashes and refused commits left behind (``sweep``): files that nothing refers to, older than a grace
    time, so that the staged files of a run that is still under way are spared.
@@ -84,6 +85,7 @@ from keptlog.table.removal.journal import (
 )
 from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_own_folder
+from keptlog.table.removal.ref_retention import ended_refs
 from keptlog.table.removal.refusal import require_live_files
 from keptlog.table.removal.removal import Removal
 from keptlog.table.removal.topic_storage import Storage, drafts_among
@@ -221,7 +223,9 @@ class Purge:
         self._unreadable[what] = None
 
     def _expire_some(self) -> bool:
-        """Expire the oldest snapshots that are due, in one commit; gives whether there may be more.
+        """Expire the oldest snapshots that are due, and tags and branches that have ended, in one commit.
+
+        Gives whether there may be more.
 
         Each attempt looks anew, but reads only what came since. One that was refused, or got no answer, leaves its
         journal to the next, which takes it over: the same files are in one receipt, once.
@@ -233,11 +237,12 @@ class Purge:
         def prepare(table: Table) -> Land | None:
             nonlocal written, count
             self._looked_at = table.metadata_location
-            old = replaced_before(table, moment_ms)[:EXPIRED_AT_ONCE]
+            old = replaced_before(table, moment_ms, self.times.now_ms)[:EXPIRED_AT_ONCE]
             count = len(old)
-            if not old:
-                return None
             expiry = expiry_of(table, old, self._manifests)
+            expiry.refs = ended_refs(table, self.times.now_ms)
+            if not old:
+                return (lambda: self._land(table, expiry)) if expiry.refs else None
             for what in expiry.unreadable:
                 self._pass_over(what)
             written = self._write_expiry(expiry, written)
@@ -269,9 +274,11 @@ class Purge:
         So could a branch or a tag, and the commit would remove it. A server compares none of those, and all that came
         before took a while, so it is looked again; only what comes between that look and the commit is not seen.
         """
-        updates = (*removal_of(table.metadata, expiry.snapshot_ids), *self._fence.lifted(table))
+        updates = (*removal_of(table.metadata, expiry.snapshot_ids, expiry.refs), *self._fence.lifted(table))
         require_same_refs(table.metadata, self._table().metadata)
         commit_without_snapshot(self.committer.catalog, table, *updates)
+        for name in expiry.refs:
+            _logger.info("topic %s: the retention of %s is over, and it was dropped", self.topic.name, name)
 
     def _needed(self, table: Table, left_behind: Collection[str]) -> set[str]:
         """What must stay, in comparable form; older snapshots are read only if something can't be told without."""
@@ -315,16 +322,10 @@ class Purge:
         removal = self._removal
         left_behind = any(map(is_sweep, removal.journals.values()))
         named = removal.named()
-        orphans = [
-            file
-            for path, file in self._stored.items()
-            if path not in needed and path not in named and self._is_old(file) and not self._storage.is_own(file)
-        ]
-        hidden = [
-            file
-            for path, file in self._hidden_files().items()
-            if path not in needed and path not in named and self._is_old(file)
-        ]
+        known = needed | named
+        orphans = [file for path, file in self._stored.items() if path not in known and self._is_old(file)]
+        orphans = [file for file in orphans if not self._storage.is_own(file)]
+        hidden = [file for path, file in self._hidden_files().items() if path not in known and self._is_old(file)]
         if orphans or hidden:
             found = self._named_files.of({file.path: file.size_bytes for file in [*orphans, *hidden]})
             removal.journals |= self._fence.write_down(found)

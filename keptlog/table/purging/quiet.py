@@ -3,6 +3,7 @@
     all that is listed   is named by the table's metadata, or by the manifest list, or is keptlog's own,
                          or is data: as many files and bytes as the manifest list and the snapshot count
     no snapshot          was replaced long enough ago
+    no tag, no branch    has a retention of its own that is over
     nothing              waits: no journal, no draft, nothing hidden, no file of erasures that was replaced, nothing
                          remembered for too long, no key to be erased
 
@@ -34,6 +35,7 @@ from keptlog.table.purging.clock_guard import ClockGuard
 from keptlog.table.purging.sweep import left_registers
 from keptlog.table.removal.expiry import replaced_at_ms, replaced_before
 from keptlog.table.removal.journal import receipt_folder
+from keptlog.table.removal.ref_retention import ended_refs, kept_snapshots, kept_until_ms
 from keptlog.table.removal.topic_storage import Storage
 
 LISTED_AGAIN_MS = 24 * 3_600_000
@@ -74,7 +76,9 @@ class PurgeTimes:
         Raises:
             LogCorrupt: the manifest list of the current snapshot can't be read.
         """
-        if storage.waits or storage.hidden.files or replaced_before(table, self.now_ms - self.delete_delay_ms):
+        if storage.waits or storage.hidden.files or ended_refs(table, self.now_ms):
+            return False
+        if replaced_before(table, self.now_ms - self.delete_delay_ms, self.now_ms):
             return False
         if has_open_erasures(table):
             return False
@@ -93,7 +97,8 @@ class PurgeTimes:
         due_ms.append(self.now_ms + min(LISTED_AGAIN_MS, self.orphan_grace_ms))
         due_ms += [] if self.watermarks_ms is None else [self.watermarks_ms]
         due_ms += [file.modified_ms + self.orphan_grace_ms for file in (*left, *storage.hidden.files)]
-        protected = {each.snapshot_id for each in table.metadata.refs.values()}
+        due_ms += [until_ms + 1 for until_ms in kept_until_ms(table).values()]
+        protected = kept_snapshots(table, self.now_ms)
         replaced = replaced_at_ms(table).items()
         due_ms += [at_ms + self.delete_delay_ms for number, at_ms in replaced if number not in protected]
         until_ms, waits = min(due_ms), storage.waits or storage.hidden.unread

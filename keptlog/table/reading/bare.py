@@ -66,6 +66,7 @@ class _Summary:
 class _Reference:
     snapshot_id: int
     snapshot_ref_type: _Named
+    max_ref_age_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +293,12 @@ def _summary(stored: Mapping[str, Any]) -> _Summary:
 
 
 def _reference(stored: Mapping[str, Any]) -> _Reference:
-    return _Reference(_number(stored["snapshot-id"]), _Named(_text(stored["type"])))
+    max_age_ms = stored.get("max-ref-age-ms")
+    return _Reference(
+        snapshot_id=_number(stored["snapshot-id"]),
+        snapshot_ref_type=_Named(_text(stored["type"])),
+        max_ref_age_ms=None if max_age_ms is None else _number(max_age_ms),
+    )
 
 
 def _log_entry(stored: Mapping[str, Any]) -> _LogEntry:

@@ -43,6 +43,8 @@ ENTRY, STANDING = ".json", ".standing"
 """How files of a topic end: what its table says, and how its logs stand by it (``keptlog.table.reading.standings``)."""
 _COLUMNS = [field.name for field in fields(Segment)]
 _HELD_COLUMNS = ["kind", "since_ms", "files", "bytes", "name", "partition"]
+_KEPT_UNTIL = "kept_until_ms"
+"""One column more, but only of a tag or a branch that ends."""
 _PROPERTIES = [FORMAT_VERSION, STATE_PREFIX, CONFIG_PREFIX, COMMENT, OWNERS]
 """How the names of those properties begin that are kept.
 
@@ -195,12 +197,22 @@ def _stored(topic: str, entry: dict[str, Any]) -> StoredTopic:
 
 def held_as_lists(held: Iterable[Held]) -> list[list[Any]]:
     """What a table tells of bytes that are not live, for JSON."""
-    return [[getattr(each, column) for column in _HELD_COLUMNS] for each in held]
+    return [[getattr(each, column) for column in _held_columns(each)] for each in held]
 
 
 def held_of_lists(lists: Iterable[list[Any]]) -> tuple[Held, ...]:
     """The same from JSON."""
-    return tuple(Held(HolderKind(kind), *rest) for kind, *rest in lists)
+    return tuple(_held(*each) for each in lists)
+
+
+def _held_columns(held: Held) -> list[str]:
+    return _HELD_COLUMNS if held.kept_until_ms is None else [*_HELD_COLUMNS, _KEPT_UNTIL]
+
+
+def _held(kind: str, *rest: Any) -> Held:
+    columns = dict(zip(_HELD_COLUMNS[1:], rest, strict=False))
+    kept_until_ms = rest[len(columns)] if len(rest) > len(columns) else None
+    return Held(HolderKind(kind), **columns, kept_until_ms=kept_until_ms)
 
 
 def _segments(paths: list[str], numbers: list[list[Any]]) -> tuple[Segment, ...]:

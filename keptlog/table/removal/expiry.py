@@ -1,7 +1,7 @@
 """Which snapshots a purge expires, and which files only those have.
 
 A reader that began with a snapshot keeps it for ``file.delete.delay.ms`` after another one took its place. Snapshots
-that a tag or a branch points to stay.
+that a tag or a branch points to stay, until that ends (``ref_retention``).
 
 In the ordinary history each snapshot was built on the one before, and the oldest ones expire together:
 
@@ -30,6 +30,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.table.metadata.change import OPERATION
 from keptlog.table.metadata.lineage import summary_of
 from keptlog.table.metadata.references import Manifests, References, references_of
+from keptlog.table.removal.ref_retention import kept_snapshots
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
@@ -53,11 +54,13 @@ class Expiry:
     files: References
     unreadable: list[str] = field(default_factory=list)
     """What could not be read of them, one line each."""
+    refs: tuple[str, ...] = ()
+    """Tags and branches whose retention is over; they go in the same commit."""
 
 
-def replaced_before(table: Table, moment_ms: int) -> list[Snapshot]:
-    """Snapshots that ceased to be current at or before a moment, oldest first; none that a branch or tag points to."""
-    protected = {reference.snapshot_id for reference in table.metadata.refs.values()}
+def replaced_before(table: Table, moment_ms: int, now_ms: int) -> list[Snapshot]:
+    """Snapshots that ceased to be current at or before a moment, oldest first; none that a branch or tag keeps now."""
+    protected = kept_snapshots(table, now_ms)
     replaced_ms = replaced_at_ms(table)
     return [
         snapshot
@@ -95,6 +98,8 @@ def expiry_of(table: Table, expired: Sequence[Snapshot], manifests: Manifests) -
     """
     ids = {snapshot.snapshot_id for snapshot in expired}
     expiry = Expiry(tuple(sorted(ids)), References())
+    if not ids:
+        return expiry
     follower = _follower(table, expired)
     if follower:
         _collect_unlike(follower, expired, manifests, expiry)

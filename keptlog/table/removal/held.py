@@ -51,6 +51,7 @@ from keptlog.table.removal.hidden import HiddenFiles, hidden_below
 from keptlog.table.removal.journal import journal_folder, receipt_folder, unreadable_folder
 from keptlog.table.removal.left_elsewhere import journals_told
 from keptlog.table.removal.own_folder import told_not_own
+from keptlog.table.removal.ref_retention import kept_until_ms
 from keptlog.table.removal.refusal import purge_refusal
 from keptlog.table.removal.superseded import ShownFiles
 from keptlog.table.removal.topic_storage import Storage
@@ -179,8 +180,9 @@ def _held_listed(
 ) -> list[Held]:
     below = inside(table.location()).removesuffix("x")
     # What is not in the list any more holds nothing; what lies elsewhere is not in it.
-    found = [*snapshots.segments.items(), *snapshots.bounds.items()]
-    held = [each for form, shown in found if form in stored or not form.startswith(below) for each in shown.held()]
+    found, kept_ms = [*snapshots.segments.items(), *snapshots.bounds.items()], kept_until_ms(table)
+    there = [shown for form, shown in found if form in stored or not form.startswith(below)]
+    held = [each for shown in there for each in shown.held(kept_ms)]
     held += _statistics_files(table)
     known = snapshots.live.union(snapshots.segments, snapshots.bounds)
     unknown = {form: file for form, file in stored.items() if form not in known}

@@ -4,9 +4,10 @@ The simple case is a topic that was cleaned and not purged yet: the snapshots be
 has replaced. Those are **retired**, since a commit took the place of the last snapshot that shows them. So with each
 snapshot that is still there goes a time, and a file is held since the latest one of those that show it.
 
-A tag or a branch keeps its snapshot for good. What several show belongs to each of them. Once a purge has expired the
-snapshots behind it, nobody knows any more when exactly a file ceased to be live, only that the tag's snapshot did
-before. But then a purge has come, and would have deleted it: its time is over, whatever the date.
+A tag or a branch keeps its snapshot for good, or until a retention of its own is over and a purge drops it. What
+several show belongs to each of them. Once a purge has expired the snapshots behind it, nobody knows any more when
+exactly a file ceased to be live, only that the tag's snapshot did before. But then a purge has come, and would have
+deleted it: its time is over, whatever the date.
 
 Who looks at many topics asks ``SupersededFiles``. It takes a commit's word for what that has removed, and reads no
 file; but where there are tags and branches, it looks at what each snapshot shows, for nothing else tells what those
@@ -16,7 +17,7 @@ keep. The look at storage (``held``) does so for every topic, unless appends alo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ from keptlog.table.metadata.references import (
     live_references,
 )
 from keptlog.table.removal.expiry import replaced_at_ms
+from keptlog.table.removal.ref_retention import kept_until_ms
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
@@ -89,10 +91,14 @@ class _Shown:
         self.by.update(by)
         self.until_ms = max(self.until_ms, until_ms)
 
-    def held(self) -> Iterator[Held]:
-        """One for each that keeps it; older snapshots only if no tag and no branch does."""
+    def held(self, kept_ms: Mapping[str, int]) -> Iterator[Held]:
+        """One for each that keeps it; older snapshots only if no tag and no branch does.
+
+        ``kept_ms`` says until when those do that end (``ref_retention``).
+        """
         for kind, name in sorted(self.by - {_RETIRED} or self.by):
-            yield Held(kind, self.until_ms, 1, self.bytes, name, partition_in(self.path), self.path)
+            place = (partition_in(self.path), self.path)
+            yield Held(kind, self.until_ms, 1, self.bytes, name, *place, kept_until_ms=kept_ms.get(name))
 
 
 @dataclass
@@ -190,17 +196,20 @@ class ShownFiles:
 
 def _shown_by_any(table: Table, manifests: Manifests) -> list[Held]:
     """What each holder keeps, by when it was superseded; of a tag that can't be read, that it keeps something."""
-    shown = ShownFiles(table, manifests)
+    shown, kept_ms = ShownFiles(table, manifests), kept_until_ms(table)
     shown.look()
     groups: dict[tuple[_By, int | None, int], list[int]] = defaultdict(list)
     for file in shown.segments.values():
-        for each in file.held():
+        for each in file.held(kept_ms):
             groups[(each.kind, each.name), each.partition, each.since_ms].append(each.bytes or 0)
     held = [
-        Held(kind, since_ms, len(sizes), sum(sizes), name, partition)
+        Held(kind, since_ms, len(sizes), sum(sizes), name, partition, kept_until_ms=kept_ms.get(name))
         for ((kind, name), partition, since_ms), sizes in groups.items()
     ]
-    return held + [Held(kind, since_ms, None, None, name) for (kind, name), since_ms in sorted(shown.uncounted)]
+    return held + [
+        Held(kind, since_ms, None, None, name, kept_until_ms=kept_ms.get(name))
+        for (kind, name), since_ms in sorted(shown.uncounted)
+    ]
 
 
 def _removed_by_commits(table: Table) -> tuple[Held, ...]:
