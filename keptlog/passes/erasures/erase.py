@@ -293,16 +293,14 @@ class Eraser:
         rows = [looked.get(each.id) or ErasureRow(topic, each) for each in known]
         return rows if with_ended else [row for row, each in zip(rows, known, strict=True) if each.is_open]
 
-    def _remember(
-        self, topic: str, erasures: Sequence[Erasure], now_ms: int, all_rows: Sequence[ErasureRow] = ()
-    ) -> None:
-        """Commit what is new; with the rows of all open erasures it is known when there is next something to do."""
+    def _remember(self, topic: str, erasures: Sequence[Erasure], now_ms: int, rows: Sequence[ErasureRow] = ()) -> None:
+        """Commit what is new; with the rows of a look it is known when there is next something to do, else now."""
         described = self.store.describe_topic(topic)
         store = self.store
         change = RegisterChange(described, store.committer, store.files, self.new_id, now_ms, store.done_ms)
-        moments = [row.next_ms for row in all_rows if row.next_ms is not None and row.erasure.is_open]
+        moments = [row.next_ms for row in rows if row.next_ms is not None and row.erasure.is_open]
         by_id = {each.id: each for each in erasures}
-        change.update(by_id, min(moments, default=None) if all_rows else now_ms, is_whole=bool(all_rows))
+        change.update(by_id, min(moments, default=None) if rows else now_ms)
 
 
 def _are_counted(topic: str, properties: Mapping[str, str], count: int) -> bool:

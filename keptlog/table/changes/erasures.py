@@ -119,21 +119,26 @@ class RegisterChange:
         self._change(f"{erasure.id}/{_PURPOSE}", changed, lambda table: self._earlier(table, next_ms), since=0)
         return self._landed(erasure.id)
 
-    def update(self, updated: Mapping[str, Erasure], next_ms: int | None, *, is_whole: bool) -> None:
+    def update(self, updated: Mapping[str, Erasure], next_ms: int | None) -> None:
         """Bring erasures on to what was found out about them; nothing is committed if nothing is new.
 
         It is new as well where they are counted as an older keptlog did.
-        What another look has found out meanwhile is kept where it is further. ``next_ms`` is that of all open erasures
-        if ``is_whole``, else of some.
+        What another look has found out meanwhile is kept where it is further. ``next_ms`` is when one of these can next
+        be brought on. Of one that is open and is not among them, or is further by now, it tells nothing.
         """
+        are_all = False
 
         def changed(_table: Table, known: tuple[Erasure, ...]) -> Sequence[Erasure]:
-            return tuple(further(each, updated.get(each.id, each)) for each in known)
+            nonlocal are_all
+            merged = tuple(further(each, updated.get(each.id, each)) for each in known)
+            # Of the table that is built upon: whoever looked may have begun before another request came.
+            are_all = all(each == updated.get(each.id) for each in merged if each.is_open)
+            return merged
 
         self._change(
             f"erasures-{self.new_id()}",
             changed,
-            lambda table: next_ms if is_whole else self._earlier(table, next_ms),
+            lambda table: next_ms if are_all else self._earlier(table, next_ms),
             since=None,
         )
 

@@ -1,0 +1,82 @@
+"""When erasures can next be further is told of all that are open: a look knows nothing of those that come meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keptlog.log.erasures.erasure import ErasureState, reached
+from keptlog.log.erasures.open_erasures import OpenErasures
+from keptlog.table.changes.erasures import RegisterChange
+from keptlog.table.metadata.state import read_open_erasures
+from keptlog.table.removal.erasure_look import read_register
+from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, VALUE, World, new_id
+
+SLOW = {
+    "segment.ms": str(40 * DAY_MS),
+    "max.compaction.lag.ms": str(30 * DAY_MS),
+    "delete.retention.ms": str(30 * DAY_MS),
+}
+FAST = {"segment.ms": str(HOUR_MS), "max.compaction.lag.ms": str(HOUR_MS), "delete.retention.ms": "0"}
+
+
+def told(world: World) -> OpenErasures:
+    return read_open_erasures("users", world.store.load_table("users").properties)
+
+
+@pytest.fixture
+def waiting(world: World) -> World:
+    """A request that a clean has just passed: its tombstone goes in 30 days, and nobody has looked since."""
+    world.create(partitions=2, settings=SLOW)
+    world.append((KEY, VALUE), partition=0)
+    world.append((OTHER, b"1"), partition=1)
+    world.ask(KEY, id="slow")
+    world.later(31 * DAY_MS)
+    world.clean()
+    return world
+
+
+def test_a_request_that_comes_during_a_look_is_looked_at_in_its_own_time(
+    waiting: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was looked at when the one before it could go on, which was behind its deadline."""
+    waiting.store.alter_topic("users", FAST)
+    update = RegisterChange.update
+
+    def and_before(change: RegisterChange, *given: Any, **how: Any) -> None:
+        monkeypatch.undo()
+        assert dict(waiting.ask(OTHER, id="fast", deadline_ms=waiting.now_ms + 10 * DAY_MS).failed) == {}
+        update(change, *given, **how)
+
+    monkeypatch.setattr(RegisterChange, "update", and_before)
+    waiting.eraser.advance(now_ms=waiting.now_ms)
+    summary = told(waiting)
+    assert (summary.count, [each.need for each in summary.needs]) == (2, ["clean", "expiry"])
+    assert summary.next_ms is not None
+    assert summary.next_ms <= waiting.now_ms + 2 * HOUR_MS
+
+
+def test_a_request_that_another_look_has_brought_further_is_looked_at_when_that_one_says(waiting: World) -> None:
+    """The slower look knows only when it could have gone on from where it was before."""
+    waiting.ask(OTHER, id="other")
+    described, now_ms = waiting.store.describe_topic("users"), waiting.now_ms
+    change = RegisterChange(described, waiting.store.committer, waiting.store.files, new_id, now_ms)
+    compacted = {
+        each.id: reached(each, ErasureState.COMPACTED, now_ms)
+        for each in read_register(waiting.store.files, lambda: waiting.store.load_table("users"))
+    }
+    further = compacted | {"slow": reached(compacted["slow"], ErasureState.UNREFERENCED, now_ms)}
+    change.update({"slow": further["slow"]}, now_ms - HOUR_MS)
+    change.update(compacted, now_ms + 30 * DAY_MS)
+    assert {each.need for each in told(waiting).needs} == {"expiry", "purge"}
+    next_ms = told(waiting).next_ms
+    assert next_ms is not None
+    assert next_ms <= now_ms - HOUR_MS
+
+
+def test_a_look_at_all_that_are_open_says_when_they_go_on_however_soon_it_was_told_before(waiting: World) -> None:
+    assert waiting.eraser.advance(now_ms=waiting.now_ms).failed == {}
+    next_ms = told(waiting).next_ms
+    assert next_ms is not None
+    assert next_ms > waiting.now_ms + 25 * DAY_MS
