@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from pyiceberg.table import Table
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, bound, further
 from keptlog.log.erasures.open_erasures import open_erasures
 from keptlog.log.record import NewRecord
@@ -61,10 +61,11 @@ class RegisterChange:
         ``require`` says of the log ends that the tombstones would get whether they are still right.
 
         Raises:
-            StalePlan: what ``require`` refuses, or others kept committing first; nothing landed.
+            StalePlan: what ``require`` refuses, or others kept committing first, or the topic is another one by now;
+                nothing landed in that.
             KeptlogError: as an append.
         """
-        before, remembered = self._look()
+        before, remembered = self._look(erasure.id)
         # The register remembers it longer than snapshots do.
         if any(each.id == erasure.id for each in remembered):
             return self._landed(erasure.id)
@@ -100,7 +101,7 @@ class RegisterChange:
         ``require`` says of the log ends whether the request is still right.
 
         Raises:
-            StalePlan: what ``require`` refuses; nothing landed.
+            StalePlan: what ``require`` refuses, or the topic is another one by now; nothing landed in that.
             KeptlogError: from the commit.
         """
 
@@ -170,7 +171,7 @@ class RegisterChange:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _landed(self, erasure_id: str) -> Erasure:
-        _, remembered = self._look()
+        _, remembered = self._look(erasure_id)
         for erasure in remembered:
             if erasure.id == erasure_id:
                 return erasure
@@ -179,9 +180,22 @@ class RegisterChange:
             "forgotten after it had ended, or a repair has undone it; ask again under another id"
         )
 
-    def _look(self) -> tuple[Table, tuple[Erasure, ...]]:
-        """The table as it is now, and what it remembers; a change and a purge may come in between."""
-        return looked_at(self._table, lambda table: (table, read_erasures(self.files, table)))
+    def _look(self, erasure_id: str) -> tuple[Table, tuple[Erasure, ...]]:
+        """The table as it is now, and what it remembers; a change and a purge may come in between.
+
+        Raises:
+            StalePlan: it is that of another topic, so that it tells nothing of this request.
+        """
+
+        def look(table: Table) -> tuple[Table, tuple[Erasure, ...]]:
+            if str(table.metadata.table_uuid) != self.topic.id:
+                raise StalePlan(
+                    f"topic {self.topic.name} was deleted and created again meanwhile, and request {erasure_id} was of "
+                    "the one before: ask again with the same id if it is meant for the new one"
+                )
+            return table, read_erasures(self.files, table)
+
+        return looked_at(self._table, look)
 
     def _table(self) -> Table:
         return load_topic_table(self.committer.catalog, self.topic.name)
