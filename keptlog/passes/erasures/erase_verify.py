@@ -27,17 +27,13 @@ from typing import TYPE_CHECKING
 
 from keptlog.engine.search_tasks import KeySearch
 from keptlog.errors import StalePlan
-from keptlog.log.erasures.erasure import Erasure, ErasureState, dated_by, reached
-from keptlog.log.search import FileFindings, FileKind, KeyHits, SearchedFile
-from keptlog.log.told.stored_files import MENDING
-from keptlog.log.words.counted import counted
+from keptlog.log.erasures.erasure import ErasureState, dated_by, reached
+from keptlog.log.search import FileFindings, FileKind, SearchedFile
 from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.erasures.erasure_receipt import erasure_drafts
 from keptlog.passes.erasures.erasure_request import ErasureProof, ErasureRow
-from keptlog.passes.erasures.kept_records import KeptRecords
+from keptlog.passes.erasures.left_files import LeftFiles
 from keptlog.storage.erasure_secret import require_secret
-from keptlog.storage.object_version import VERSION_IN_PATH
-from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.removal.drafts import why_not_sealed
 from keptlog.table.removal.erasure_look import read_register, snapshot_ids, while_same
 from keptlog.table.removal.search import bounds_of, searched_files, searched_versions
@@ -51,11 +47,8 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 _ROUNDS = 5
-_SHOWN = 5
 _WHOLE = {FileKind.SEGMENT, FileKind.METADATA}
 """Kinds of which half a file can't be read."""
-_LISTED = "it is listed, and can't be read: verify again; if it stays so, move it out of the topic's folder"
-_MISSING = f"the topic needs it, and it is missing from the storage; {MENDING}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +58,6 @@ class _SearchResult:
     findings: tuple[FileFindings, ...]
     snapshots: tuple[int, ...]
     not_looked_at: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _EndOffsets:
-    """The bounds of one erasure, looked up for each hit: there may be as many of both as it has keys."""
-
-    erasure: Erasure
-
-    @cached_property
-    def key_hashes(self) -> frozenset[str]:
-        return frozenset(self.erasure.key_hashes)
-
-    def of(self, partition: int, key_hash: str) -> int | None:
-        """As ``Erasure.end_offset_of``."""
-        return self._known.get((partition, key_hash), self._known.get((partition, "")))
-
-    @cached_property
-    def _known(self) -> dict[tuple[int, str], int]:
-        known: dict[tuple[int, str], int] = {}
-        for each in self.erasure.bounds:
-            at = each.partition, each.key_hash
-            known[at] = max(each.end_offset, known.get(at, 0))
-        return known
 
 
 @dataclass(frozen=True)
@@ -122,7 +92,8 @@ class Verification:
         if looked is None:
             text = f"files came {_ROUNDS} times while they were looked through: verify again when less is written"
             return [replace(row, blocked=(text,)) for row in rows]
-        return self._proved([replace(row, blocked=self._left(looked.findings, row.erasure)) for row in rows], looked)
+        left = LeftFiles(self.store, self.topic, self.now_ms, self._load, looked.findings)
+        return self._proved([replace(row, blocked=left.told(row.erasure)) for row in rows], looked)
 
     def _as_now(self, rows: Sequence[ErasureRow]) -> list[ErasureRow]:
         """The same requests as the topic remembers them now; somebody else may have verified one."""
@@ -184,51 +155,6 @@ class Verification:
     @cached_property
     def _load(self) -> LoadTable:
         return while_same(lambda: self.store.load_table(self.topic), self._topic_id)
-
-    @cached_property
-    def _partitions(self) -> range:
-        return range(partition_count(self.topic, self._load().properties))
-
-    def _left(self, findings: Sequence[FileFindings], erasure: Erasure) -> tuple[str, ...]:
-        """Which files keep an erasure open."""
-        bounds = _EndOffsets(erasure)
-        left = [(each, text) for each in findings if (text := self._why_not(each, bounds))]
-        if not left:
-            return ()
-        kept = KeptRecords.look(self.store, self.topic, self.now_ms)
-        told = []
-        for each, text in left[:_SHOWN]:
-            has_records = bool(each.hits) and not (each.problem or each.is_gone)
-            whose = kept.of_file(each.file.path, erasure, has_records=has_records)
-            told.append(f"{text}; {whose}" if whose else text)
-        more = len(left) - _SHOWN
-        return (*told, *((f"and {counted(more, 'file')} more",) if more > 0 else ()))
-
-    def _why_not(self, findings: FileFindings, bounds: _EndOffsets) -> str | None:
-        path = findings.file.path
-        if findings.problem:
-            return f"{path} was not looked through: {findings.problem}"
-        if findings.is_gone and findings.file.is_needed:
-            return f"{path} was not looked through: {_MISSING}"
-        # It was gone when it was opened, and the last listing had it all the same.
-        if findings.is_gone and (findings.file.is_stray or VERSION_IN_PATH in path):
-            return f"{path} was not looked through: {_LISTED}"
-        hits = [hit for hit in findings.hits if self._counts(hit, bounds, is_stray=findings.file.is_stray)]
-        if not hits:
-            return None
-        records, keys = sum(hit.records for hit in hits), len({hit.key_hash for hit in hits})
-        return f"{path} ({findings.kind}) has {counted(records, 'record')} of {counted(keys, 'key')}"
-
-    def _counts(self, hit: KeyHits, bounds: _EndOffsets, *, is_stray: bool) -> bool:
-        """Whether a hit is of a record that was to go."""
-        key_hash = hit.key_hash.hex()
-        if key_hash not in bounds.key_hashes:
-            return False
-        # What says that it is of a partition that the topic does not have tells as little as what says nothing.
-        if is_stray or hit.partition is None or hit.partition not in self._partitions or hit.lowest_offset is None:
-            return True
-        # A partition without a bound was added later, and all that it has is new.
-        return hit.lowest_offset < (bounds.of(hit.partition, key_hash) or 0)
 
 
 def _is_settled(findings: FileFindings) -> bool:

@@ -10,8 +10,8 @@ opens every file, and asks here whose a file is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,8 @@ class KeptRecords:
     topic: str
     now_ms: int
     holdings: Holdings
+    _told: dict[str, Sequence[str]] = field(default_factory=dict, init=False, repr=False)
+    """By path, who keeps that file."""
 
     @classmethod
     def look(cls, store: LogStore, topic: str, now_ms: int) -> KeptRecords:
@@ -128,10 +130,8 @@ class KeptRecords:
         Of a file of which it is not known that it ``has_records`` of the erasure, that is not said: to put it back, or
         to wait, may be all that is wanted.
         """
-        paths = {path, path.partition(VERSION_IN_PATH)[0]}
-        held = [each for each in self.holdings.held if each.path in paths]
-        lines = self._lines(held, 0)
-        if has_records and any(each.kind is HolderKind.LIVE_SEGMENT and each.path == path for each in held):
+        lines = list(self._of_path(path))
+        if has_records and any(each.kind is HolderKind.LIVE_SEGMENT for each in self._by_path.get(path, ())):
             again = f"{_AGAIN[erasure.way]}, or " if erasure.way in _TAKEN_BY_A_CLEAN else ""
             lines.append(
                 "no clean takes them before a newer record of their key comes: "
@@ -144,6 +144,21 @@ class KeptRecords:
                 f"{_AGAIN.get(erasure.way, _ANEW)}, and both requests end once that one has removed them"
             )
         return "; ".join(lines) or None
+
+    def _of_path(self, path: str) -> Sequence[str]:
+        """Told once, however many erasures the file keeps open: storage may be asked for it."""
+        if path not in self._told:
+            paths = dict.fromkeys([path, path.partition(VERSION_IN_PATH)[0]])
+            self._told[path] = self._lines([held for each in paths for held in self._by_path.get(each, ())], 0)
+        return self._told[path]
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, Sequence[Held]]:
+        by_path: dict[str, list[Held]] = {}
+        for each in self.holdings.held:
+            if each.path is not None:
+                by_path.setdefault(each.path, []).append(each)
+        return by_path
 
     @cached_property
     def _live(self) -> frozenset[str]:
