@@ -26,14 +26,14 @@ nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from keptlog.log.given.past import is_past
-from keptlog.log.roll import closing_ms
 from keptlog.log.sections import sections_of
-from keptlog.log.segment import Log, Segment
+from keptlog.log.segment import Log
 
 
 class ErasureWay(StrEnum):
@@ -174,7 +174,10 @@ class Erasure:
 
 @dataclass(frozen=True, slots=True)
 class ErasureLook:
-    """What was seen of a topic at one time, for all of its erasures."""
+    """What was seen of a topic at one time, for all of its erasures.
+
+    What follows from it alone is found once, however many they are.
+    """
 
     now_ms: int
     """By the clock: whoever judges as of another time has looked now."""
@@ -191,6 +194,24 @@ class ErasureLook:
     """Whether the storage was listed."""
     oldest_left_ms: int | None = None
     """When the oldest file was written that the storage keeps and no snapshot shows; null if there is none."""
+    _passed: dict[int, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _in_order: dict[int, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def passed_to(self, partition: int) -> int:
+        """Up to where a clean has passed in a partition that is there."""
+        if partition not in self._passed:
+            self._passed[partition] = _passed_to(self.logs[partition], self.now_ms)
+        return self._passed[partition]
+
+    def may_have_live(self, bound: ErasureBound) -> bool:
+        """Whether a tombstone of a bound is live, or nobody has looked."""
+        number = bound.partition
+        if number not in self.live_tombstones:
+            return True
+        if number not in self._in_order:
+            self._in_order[number] = sorted(self.live_tombstones[number])
+        live = self._in_order[number]
+        return bisect_left(live, bound.base_offset) < bisect_left(live, bound.end_offset)
 
 
 def reached(erasure: Erasure, state: ErasureState, at_ms: int) -> Erasure:
@@ -253,8 +274,7 @@ def is_compacted(erasure: Erasure, look: ErasureLook) -> bool:
         return False  # the pass that drops says so itself
     if erasure.way == ErasureWay.RETENTION:
         return all(_first_base(look.logs[each.partition]) >= each.end_offset for each in erasure.bounds)
-    passed = {n: _passed_to(log, look.now_ms) for n, log in look.logs.items()}
-    return all(passed[each.partition] >= each.end_offset for each in erasure.to_be_cleaned)
+    return all(look.passed_to(each.partition) >= each.end_offset for each in erasure.to_be_cleaned)
 
 
 def is_left_behind(erasure: Erasure, look: ErasureLook) -> bool:
@@ -276,78 +296,9 @@ def tombstones_of(erasures: Iterable[Erasure]) -> dict[int, list[tuple[int, int]
     return ranges
 
 
-def next_ms(erasure: Erasure, logs: Mapping[int, Log], now_ms: int) -> int | None:
-    """The earliest time at which its next state can be reached, past if it waits for a pass; null if only data can."""
-    at_ms = erasure.reached[-1].at_ms if erasure.reached else erasure.requested_ms
-    delay_ms = max((log.config.file_delete_delay_ms for log in logs.values()), default=0)
-    match erasure.state:
-        case ErasureState.REQUESTED:
-            return None if erasure.waiting or not erasure.bounds else at_ms
-        case ErasureState.TOMBSTONED:
-            return max([at_ms, *_passed_ms(erasure, logs, now_ms)])
-        case ErasureState.COMPACTED if erasure.gone is None:
-            return max([at_ms, *_horizons_ms(erasure, logs, at_ms)])
-        case ErasureState.COMPACTED:
-            return max(at_ms, erasure.gone.at_ms + delay_ms) if erasure.gone else at_ms
-        case ErasureState.UNREFERENCED | ErasureState.DELETED:
-            return at_ms
-        case ErasureState.VERIFIED:
-            return None
-
-
-def cleanable_ms(log: Log, end_offset: int, now_ms: int) -> int:
-    """When a clean can first pass an offset, if nothing more is appended; past if it can now."""
-    sections = sections_of(log, now_ms)
-    moments = [0]
-    if sections.active and sections.active[0].base_offset < end_offset:
-        moments.append(closing_ms(sections.active, log.config))
-    if log.config.min_compaction_lag_ms > 0:
-        young = [each for each in sections.dirty if each.base_offset < end_offset]
-        moments += [each.largest_timestamp_ms + log.config.min_compaction_lag_ms for each in young]
-    return max(moments)
-
-
-def _passed_ms(erasure: Erasure, logs: Mapping[int, Log], now_ms: int) -> list[int]:
-    if erasure.way == ErasureWay.RETENTION:
-        return [
-            segment.largest_timestamp_ms + max(logs[bound.partition].config.retention_ms, 0)
-            for bound in erasure.bounds
-            for segment in logs[bound.partition].segments
-            if segment.base_offset < bound.end_offset
-        ]
-    to_be_cleaned = [bound for bound in erasure.to_be_cleaned if bound.partition in logs]
-    return [cleanable_ms(logs[bound.partition], bound.end_offset, now_ms) for bound in to_be_cleaned]
-
-
-def _horizons_ms(erasure: Erasure, logs: Mapping[int, Log], compacted_ms: int) -> list[int]:
-    """When the tombstones expire; where no segment says so, ``delete.retention.ms`` after the clean was seen."""
-    horizons = []
-    for bound in erasure.bounds:
-        log = logs.get(bound.partition)
-        if log is None or not bound.has_tombstones:
-            continue
-        known = [each.earliest_delete_horizon_ms for each in covering(log, bound) if each.earliest_delete_horizon_ms]
-        horizons.append(max(known, default=compacted_ms + log.config.delete_retention_ms))
-    return horizons
-
-
-def covering(log: Log, bound: ErasureBound) -> Sequence[Segment]:
-    """The live segments that may hold the tombstones of a bound."""
-    return [
-        each
-        for each in log.segments
-        if each.base_offset < bound.end_offset and each.last_offset >= bound.base_offset and each.tombstone_count
-    ]
-
-
 def _may_have_tombstones(erasure: Erasure, look: ErasureLook) -> bool:
     """Whether a tombstone of it is live, or nobody has looked."""
-    return any(
-        bound.partition not in look.live_tombstones
-        or any(bound.base_offset <= offset < bound.end_offset for offset in look.live_tombstones[bound.partition])
-        for bound in erasure.bounds
-        if bound.has_tombstones
-    )
+    return any(look.may_have_live(bound) for bound in erasure.bounds if bound.has_tombstones)
 
 
 def _passed_to(log: Log, now_ms: int) -> int:

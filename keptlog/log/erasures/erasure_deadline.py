@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from keptlog.errors import InvalidConfig
 from keptlog.log.broker import SWITCH_CLEANER_ON, BrokerConfig
 from keptlog.log.config import TopicConfig
-from keptlog.log.erasures.erasure import ErasureWay, cleanable_ms
+from keptlog.log.erasures.erasure import ErasureWay
+from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.holder import ORPHAN_GRACE_MS, PURGE_INTERVAL_MS
 from keptlog.log.plan import why_off
 from keptlog.log.retention import TIME_SETTINGS, how_to_settle, never_old
-from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.words.iso_time import has_date, iso_time, next_time
 from keptlog.log.words.units import LONG_MAX
@@ -219,9 +219,9 @@ def _cleaned_ms(log: Log, now_ms: int) -> int:
 
 def _closes_ms(log: Log, now_ms: int) -> int:
     """When the segment is closed that an append of now becomes part of, if nothing more comes."""
-    has_active = bool(sections_of(log, now_ms).active)
-    if has_active:
-        return max(cleanable_ms(log, log.log_end_offset, now_ms), now_ms)
+    times = CleanTimes.of(log, now_ms)
+    if times.active_from is not None:
+        return max(times.passes_ms(log.log_end_offset), now_ms)
     return now_ms + log.config.max_segment_ms + 1
 
 

@@ -13,7 +13,8 @@ Each is looked at only if an erasure waits for it. What follows is decided in ``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,10 +29,10 @@ from keptlog.log.erasures.erasure import (
     ErasureWay,
     LookedUntil,
     advanced,
-    next_ms,
     tombstones_of,
 )
 from keptlog.log.erasures.erasure_deadline import never_taken, switched_off, why_not_taken
+from keptlog.log.erasures.next_time import NextTimes
 from keptlog.log.sections import cleaned_to
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
@@ -83,10 +84,8 @@ class TopicLook:
                 oldest_left_ms=kept.oldest_left_ms,
             )
             found = [advanced(each, seen) if each.is_open else each for each in found]
-        return [
-            ErasureRow(self.topic, each, next_ms(each, logs, self.now_ms), tuple(self._blocked(each, seen, kept)))
-            for each in found
-        ]
+        times, waits = NextTimes(logs, self.now_ms), _Waits(logs, self.store.broker_settings)
+        return [ErasureRow(self.topic, each, times.of(each), tuple(_blocked(each, waits, kept))) for each in found]
 
     def _seen(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> ErasureLook:
         table = self.store.load_table(self.topic)
@@ -148,34 +147,63 @@ class TopicLook:
             found = places.find(waited, {}, None)  # It may lose to a record of before.
         return _looked_on(erasure, waited, _hashed(found, hasher))
 
-    def _blocked(self, erasure: Erasure, seen: ErasureLook, kept: KeptRecords | None) -> list[str]:
-        """What keeps an erasure from its next state, besides time."""
-        match erasure.state:
-            case ErasureState.REQUESTED if erasure.way == ErasureWay.SOURCE and erasure.waiting:
-                keys = len({each.key_hash for each in erasure.waiting})
-                remedy = "delete there (once more if it came back), or erase --here with another id"
-                return [f"waits for the source to delete {counted(keys, 'key')}: {remedy}"]
-            case ErasureState.TOMBSTONED if erasure.way == ErasureWay.HERE:
-                return ["the pass that drops the records has not ended: ask again with the same id"]
-            case ErasureState.TOMBSTONED | ErasureState.COMPACTED if erasure.gone is None:
-                partitions = {each.partition for each in erasure.bounds if each.has_tombstones}
-                way = ErasureWay(erasure.way)
-                not_taken = dict.fromkeys(why_not_taken(log.config, way) for log in seen.logs.values())
-                broker = BrokerConfig.of(self.store.broker_settings)
-                off = switched_off(seen.logs.values(), way, broker)
-                there = [each for each in erasure.bounds if each.partition in seen.logs]
-                never = dict.fromkeys(never_taken(seen.logs[each.partition], way, each.end_offset) for each in there)
-                return [str(why) for why in (*off, *not_taken, *never) if why] + [
-                    f"{log.topic_partition} is uncleanable: {log.uncleanable.reason}"
-                    for number, log in seen.logs.items()
-                    if number in partitions and log.uncleanable
-                ]
-            case ErasureState.COMPACTED if erasure.gone and kept:
-                return kept.in_snapshots(erasure.gone) or kept.no_purge()
-            case ErasureState.UNREFERENCED if erasure.gone and kept:
-                return [*kept.left(erasure.gone), *kept.not_read()] or kept.no_purge()
-            case _:
-                return []
+
+@dataclass(frozen=True)
+class _Waits:
+    """What a topic's logs and settings keep erasures waiting for: found once, and not for each request."""
+
+    logs: Mapping[int, Log]
+    broker_settings: Mapping[str, str]
+    _of_ways: dict[ErasureWay, tuple[list[str], frozenset[int]]] = field(default_factory=dict, init=False, repr=False)
+
+    def told(self, erasure: Erasure) -> list[str]:
+        """A line for each thing that keeps an erasure from being cleaned, or from going by its age."""
+        way = ErasureWay(erasure.way)
+        if way not in self._of_ways:
+            self._of_ways[way] = self._of_way(way)
+        lines, unsure = self._of_ways[way]
+        ends = [each for each in erasure.bounds if each.partition in unsure] if unsure else []
+        never = dict.fromkeys(never_taken(self.logs[each.partition], way, each.end_offset) for each in ends)
+        numbers = {each.partition for each in erasure.bounds if each.has_tombstones} if self._uncleanable else set()
+        return [
+            *lines,
+            *(str(why) for why in never if why),
+            *(text for number, text in self._uncleanable if number in numbers),
+        ]
+
+    def _of_way(self, way: ErasureWay) -> tuple[list[str], frozenset[int]]:
+        """What is told of each request of a way, and the logs of which some records may never go by their age."""
+        off = switched_off(self.logs.values(), way, BrokerConfig.of(self.broker_settings))
+        not_taken = dict.fromkeys(why_not_taken(log.config, way) for log in self.logs.values())
+        unsure = frozenset(n for n, log in self.logs.items() if never_taken(log, way, log.log_end_offset))
+        return [str(why) for why in (*off, *not_taken) if why], unsure
+
+    @cached_property
+    def _uncleanable(self) -> Sequence[tuple[int, str]]:
+        return [
+            (number, f"{log.topic_partition} is uncleanable: {log.uncleanable.reason}")
+            for number, log in self.logs.items()
+            if log.uncleanable
+        ]
+
+
+def _blocked(erasure: Erasure, waits: _Waits, kept: KeptRecords | None) -> list[str]:
+    """What keeps an erasure from its next state, besides time."""
+    match erasure.state:
+        case ErasureState.REQUESTED if erasure.way == ErasureWay.SOURCE and erasure.waiting:
+            keys = len({each.key_hash for each in erasure.waiting})
+            remedy = "delete there (once more if it came back), or erase --here with another id"
+            return [f"waits for the source to delete {counted(keys, 'key')}: {remedy}"]
+        case ErasureState.TOMBSTONED if erasure.way == ErasureWay.HERE:
+            return ["the pass that drops the records has not ended: ask again with the same id"]
+        case ErasureState.TOMBSTONED | ErasureState.COMPACTED if erasure.gone is None:
+            return waits.told(erasure)
+        case ErasureState.COMPACTED if erasure.gone and kept:
+            return kept.in_snapshots(erasure.gone) or kept.no_purge()
+        case ErasureState.UNREFERENCED if erasure.gone and kept:
+            return [*kept.left(erasure.gone), *kept.not_read()] or kept.no_purge()
+        case _:
+            return []
 
 
 def _is_within(offsets: np.ndarray, ranges: np.ndarray) -> np.ndarray:

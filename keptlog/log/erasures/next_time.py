@@ -1,0 +1,146 @@
+"""When erasures can next be further, for all of those that one look has found.
+
+There may be thousands of them, of a topic with very many logs and segments. So a log is divided once, and not for each
+request; then a request costs its own bounds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from operator import attrgetter
+
+from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ErasureWay
+from keptlog.log.roll import closing_ms
+from keptlog.log.sections import sections_of
+from keptlog.log.segment import Log, Segment
+
+_BASE_OFFSET, _LAST_OFFSET = attrgetter("base_offset"), attrgetter("last_offset")
+
+
+@dataclass(frozen=True)
+class NextTimes:
+    """What is told of a topic's erasures as its logs are now."""
+
+    logs: Mapping[int, Log]
+    """By partition."""
+    now_ms: int
+    _cleans: dict[int, CleanTimes] = field(default_factory=dict, init=False, repr=False)
+    _ages: dict[int, _Youngest] = field(default_factory=dict, init=False, repr=False)
+
+    def of(self, erasure: Erasure) -> int | None:
+        """The earliest time at which its next state can be reached, past if it waits for a pass; null if only data can.
+
+        Raises:
+            KeyError: it waits for retention in a partition that is not there.
+        """
+        at_ms = erasure.reached[-1].at_ms if erasure.reached else erasure.requested_ms
+        match erasure.state:
+            case ErasureState.REQUESTED:
+                return None if erasure.waiting or not erasure.bounds else at_ms
+            case ErasureState.TOMBSTONED:
+                return max([at_ms, *self._passed_ms(erasure)])
+            case ErasureState.COMPACTED if erasure.gone is None:
+                return max([at_ms, *self._horizons_ms(erasure, at_ms)])
+            case ErasureState.COMPACTED:
+                return max(at_ms, erasure.gone.at_ms + self._delay_ms) if erasure.gone else at_ms
+            case ErasureState.UNREFERENCED | ErasureState.DELETED:
+                return at_ms
+            case ErasureState.VERIFIED:
+                return None
+
+    @cached_property
+    def _delay_ms(self) -> int:
+        return max((log.config.file_delete_delay_ms for log in self.logs.values()), default=0)
+
+    def _passed_ms(self, erasure: Erasure) -> list[int]:
+        if erasure.way == ErasureWay.RETENTION:
+            ends = ((each, self._youngest(each.partition).below(each.end_offset)) for each in erasure.bounds)
+            return [
+                youngest_ms + max(self.logs[each.partition].config.retention_ms, 0)
+                for each, youngest_ms in ends
+                if youngest_ms is not None
+            ]
+        to_be_cleaned = [each for each in erasure.to_be_cleaned if each.partition in self.logs]
+        return [self._clean_times(each.partition).passes_ms(each.end_offset) for each in to_be_cleaned]
+
+    def _horizons_ms(self, erasure: Erasure, compacted_ms: int) -> list[int]:
+        """When the tombstones expire; where no segment says so, ``delete.retention.ms`` after the clean was seen."""
+        horizons = []
+        for bound in erasure.bounds:
+            log = self.logs.get(bound.partition)
+            if log is None or not bound.has_tombstones:
+                continue
+            told = [each.earliest_delete_horizon_ms for each in covering(log, bound) if each.earliest_delete_horizon_ms]
+            horizons.append(max(told, default=compacted_ms + log.config.delete_retention_ms))
+        return horizons
+
+    def _clean_times(self, partition: int) -> CleanTimes:
+        if partition not in self._cleans:
+            self._cleans[partition] = CleanTimes.of(self.logs[partition], self.now_ms)
+        return self._cleans[partition]
+
+    def _youngest(self, partition: int) -> _Youngest:
+        if partition not in self._ages:
+            self._ages[partition] = _Youngest.of(self.logs[partition].segments)
+        return self._ages[partition]
+
+
+@dataclass(frozen=True, slots=True)
+class CleanTimes:
+    """When a clean can first pass offsets of one log, if nothing more is appended."""
+
+    active_from: int | None
+    """Where the active segment begins; null if there is none."""
+    closes_ms: int
+    """When the clock closes it."""
+    lag_ms: int
+    dirty: _Youngest
+
+    @classmethod
+    def of(cls, log: Log, now_ms: int) -> CleanTimes:
+        """As the log is now."""
+        sections = sections_of(log, now_ms)
+        active, lag_ms = sections.active, log.config.min_compaction_lag_ms
+        active_from = active[0].base_offset if active else None
+        closes_ms = closing_ms(active, log.config) if active else 0
+        return cls(active_from, closes_ms, lag_ms, _Youngest.of(sections.dirty if lag_ms > 0 else ()))
+
+    def passes_ms(self, end_offset: int) -> int:
+        """When it can pass this offset; past if it can now."""
+        moments = [0]
+        if self.active_from is not None and self.active_from < end_offset:
+            moments.append(self.closes_ms)
+        youngest_ms = self.dirty.below(end_offset)
+        if youngest_ms is not None:
+            moments.append(youngest_ms + self.lag_ms)
+        return max(moments)
+
+
+@dataclass(frozen=True, slots=True)
+class _Youngest:
+    """The largest timestamp of all segments that begin below an offset."""
+
+    bases: Sequence[int]
+    largest_ms: Sequence[int]
+
+    @classmethod
+    def of(cls, segments: Sequence[Segment]) -> _Youngest:
+        """These are in the order of their offsets."""
+        largest_ms = accumulate((each.largest_timestamp_ms for each in segments), max)
+        return cls([each.base_offset for each in segments], list(largest_ms))
+
+    def below(self, end_offset: int) -> int | None:
+        """Null if none begins there."""
+        count = bisect_left(self.bases, end_offset)
+        return self.largest_ms[count - 1] if count else None
+
+
+def covering(log: Log, bound: ErasureBound) -> Sequence[Segment]:
+    """The live segments that may hold the tombstones of a bound."""
+    first = bisect_left(log.segments, bound.base_offset, key=_LAST_OFFSET)
+    end = bisect_left(log.segments, bound.end_offset, key=_BASE_OFFSET)
+    return [each for each in log.segments[first:end] if each.tombstone_count]

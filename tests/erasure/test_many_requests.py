@@ -1,0 +1,115 @@
+"""Very many requests in one topic: what is the same for all is found once a look, and what is told is the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.erasures import erasure as erasures
+from keptlog.log.erasures import next_time
+from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureLook, ErasureState, GoneSince, ReachedState
+from keptlog.log.erasures.next_time import CleanTimes, NextTimes, covering
+from keptlog.log.roll import closing_ms
+from keptlog.log.sections import sections_of
+from keptlog.log.segment import Log
+from tests.building import HOUR_MS, NOW_MS, config, log, segment
+from tests.erasure.test_quiet_looks import with_open_erasures
+from tests.erasure.world import World
+
+
+def test_a_look_divides_each_log_and_reads_the_settings_as_often_for_few_requests_as_for_many(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_open_erasures(world, "few", 3)
+    with_open_erasures(world, "many", 60)
+    for topic in ("few", "many"):
+        world.append((b"a", b"1"), topic=topic)
+    calls: Counter[str] = Counter()
+
+    def divided(log: Log, now_ms: int) -> Any:
+        calls[log.topic_partition.topic] += 1
+        return sections_of(log, now_ms)
+
+    def resolved(cls: Any, settings: Any) -> Any:
+        calls["settings"] += 1
+        return real.__func__(cls, settings)  # type: ignore[attr-defined]
+
+    real = BrokerConfig.of
+    for module in (erasures, next_time):
+        monkeypatch.setattr(module, "sections_of", divided)
+    monkeypatch.setattr(BrokerConfig, "of", classmethod(resolved))
+    of_settings = []
+    for topic in ("few", "many"):
+        calls["settings"] = 0
+        rows = world.eraser.advance([topic], now_ms=world.now_ms).rows
+        assert {row.erasure.state for row in rows} == {ErasureState.TOMBSTONED}
+        of_settings.append(calls["settings"])
+    assert 0 < calls["few"] == calls["many"]
+    assert of_settings[0] == of_settings[1]
+
+
+TIMES = st.integers(0, 4).map(lambda hours: NOW_MS - 4 * HOUR_MS + hours * HOUR_MS)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Log:
+    """One with segments of any age, with and without delete horizons."""
+    segments, base = [], 0
+    for gap, length, time_ms, horizon_ms in draw(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), TIMES, st.one_of(st.none(), TIMES)), max_size=6)
+    ):
+        segments.append(segment(base + gap, base + gap + length, time_ms=time_ms, horizon_ms=horizon_ms))
+        base += gap + length + 1
+    lag_ms = draw(st.sampled_from([0, HOUR_MS, 5 * HOUR_MS]))
+    settings = config(min_compaction_lag_ms=lag_ms, segment_ms=2 * HOUR_MS, retention_ms=3 * HOUR_MS)
+    return log(segments, settings, checkpoint=draw(st.one_of(st.none(), st.integers(0, base))))
+
+
+BOUNDS = st.builds(lambda base, length: ErasureBound(0, base, base + length), st.integers(0, 14), st.integers(0, 4))
+
+
+def in_state(state: ErasureState, bound: ErasureBound, way: str = "tombstone") -> Erasure:
+    reached = (ReachedState(state.value, NOW_MS - 9 * HOUR_MS),)
+    return Erasure("r", way, 0, None, "", "f", ("aa",), (bound,), reached=reached)
+
+
+@given(logs(), st.lists(BOUNDS, min_size=1, max_size=6))
+def test_when_each_of_them_can_be_further_is_what_its_own_segments_say(drawn: Log, bounds: list[ErasureBound]) -> None:
+    times, sections = NextTimes({0: drawn}, NOW_MS), sections_of(drawn, NOW_MS)
+    lag_ms, at_ms = drawn.config.min_compaction_lag_ms, NOW_MS - 9 * HOUR_MS
+    for bound in bounds:
+        cleaned = [0]
+        if sections.active and sections.active[0].base_offset < bound.end_offset:
+            cleaned.append(closing_ms(sections.active, drawn.config))
+        young = [each for each in sections.dirty if each.base_offset < bound.end_offset and lag_ms]
+        cleaned += [each.largest_timestamp_ms + lag_ms for each in young]
+        assert CleanTimes.of(drawn, NOW_MS).passes_ms(bound.end_offset) == max(cleaned)
+        expected = max(at_ms, *cleaned) if bound.has_tombstones else at_ms
+        assert times.of(in_state(ErasureState.TOMBSTONED, bound)) == expected
+
+        below = [each.largest_timestamp_ms for each in drawn.segments if each.base_offset < bound.end_offset]
+        of_age = times.of(in_state(ErasureState.TOMBSTONED, bound, "retention"))
+        assert of_age == max([at_ms, *(each + 3 * HOUR_MS for each in below)])
+
+        near = [each for each in drawn.segments if each.tombstone_count]
+        near = [each for each in near if each.base_offset < bound.end_offset and each.last_offset >= bound.base_offset]
+        assert list(covering(drawn, bound)) == near
+        told = [each.earliest_delete_horizon_ms for each in near if each.earliest_delete_horizon_ms]
+        horizon_ms = max(told, default=at_ms + drawn.config.delete_retention_ms)
+        expired = times.of(in_state(ErasureState.COMPACTED, bound))
+        assert expired == (max(at_ms, horizon_ms) if bound.has_tombstones else at_ms)
+
+
+@given(st.frozensets(st.integers(0, 14)), st.lists(BOUNDS, max_size=6))
+def test_a_tombstone_of_each_of_them_is_live_if_one_of_its_own_offsets_is(
+    live: frozenset[int], bounds: list[ErasureBound]
+) -> None:
+    look = ErasureLook(NOW_MS, {}, {0: live}, GoneSince(1, NOW_MS), 1)
+    for each in bounds:
+        assert look.may_have_live(each) == any(each.base_offset <= offset < each.end_offset for offset in live)
+    assert look.may_have_live(ErasureBound(1, 0, 1)), "of a partition that was not looked at nobody knows"
