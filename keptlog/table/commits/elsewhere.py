@@ -16,15 +16,19 @@ import zlib
 from typing import Any
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
 
 from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.loaded import loaded_if_there
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
-from keptlog.table.namespaces import DELETING
+from keptlog.table.namespaces import DELETING, NAMESPACE
+from keptlog.table.waiting.reach import OUT_OF_REACH
 
 _DATA = "/data/"
 _NOT_KNOWN = (KeptlogError, ValueError, LookupError, TypeError, EOFError, gzip.BadGzipFile, zlib.error)
+_NO_ANSWER: tuple[type[Exception], ...] = (*OUT_OF_REACH, *_NOT_KNOWN)
 
 
 def may_be_elsewhere(
@@ -40,6 +44,20 @@ def may_be_elsewhere(
         return metadata_folder is None or _has_metadata(files, metadata_folder, topic_id)
     except _NOT_KNOWN:
         return True
+
+
+def is_wholly_gone(catalog: Catalog, files: TableFiles, seen: Table) -> bool:
+    """Whether a topic that was seen is deleted, wholly and for good; false if nobody knows."""
+    topic, topic_id = seen.name()[-1], str(seen.metadata.table_uuid)
+    try:
+        # In the order in which a deletion moves it.
+        for namespace in (NAMESPACE, DELETING):
+            there = loaded_if_there(catalog, namespace, topic)
+            if there is not None and str(there.metadata.table_uuid) == topic_id:
+                return False
+        return not _has_metadata(files, seen.metadata_location.rpartition("/")[0], topic_id)
+    except _NO_ANSWER:
+        return False
 
 
 def metadata_folder_of(data_path: str) -> str | None:

@@ -24,7 +24,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
+from keptlog.errors import KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.metadata.format import format_of
@@ -54,6 +54,20 @@ def load_topic_table(catalog: Catalog, name: str, namespace: str = NAMESPACE) ->
     """
     table = _table(catalog, name, namespace)
     format_of(name, table.properties)
+    return table
+
+
+def load_same_topic(catalog: Catalog, name: str, topic_id: str) -> Table:
+    """The table of a topic that was looked at before, as it is now.
+
+    Raises:
+        StalePlan: it was deleted meanwhile, and there is another one of its name.
+        UnknownTopic, UnsupportedFormat, LogCorrupt, StorageUnavailable: as for ``load_topic_table``.
+    """
+    table = load_topic_table(catalog, name)
+    if str(table.metadata.table_uuid) != topic_id:
+        what = f"topic {name} was deleted and created again meanwhile"
+        raise StalePlan(f"{what}; nothing was done to the new one, run it again if it is meant for that")
     return table
 
 

@@ -38,7 +38,8 @@ from keptlog.log.holder import Holdings, Terms
 from keptlog.storage.files import StoredFile
 from keptlog.storage.leftover import discard
 from keptlog.table.commits.commit import Committer, Land
-from keptlog.table.commits.loading import load_topic_table
+from keptlog.table.commits.loading import load_same_topic
+from keptlog.table.commits.taken_back import taken_back_if_gone
 from keptlog.table.commits.topics import Topic
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import Change
@@ -115,19 +116,19 @@ class Purge:
     _receipts: dict[str, str] = field(default_factory=dict)
     """Id to path of the drafts that were written."""
     _unreadable: dict[str, None] = field(default_factory=dict)
-    _looked_at: str = ""
-    """Where the table's metadata was at the last look."""
+    _looked_at: str = ""  # where the table's metadata was at the last look
 
     def purge(self) -> PurgeReceipt:
         """Finish what was begun, expire, delete, sweep.
 
         Raises:
             LogCorrupt: storage knows more than the catalog, a file is not there, or is another table's; says which.
-            StalePlan: another purge was faster, and has deleted what this one was about to read.
+            StalePlan: another purge was faster, or the topic was created anew; this one has deleted nothing more.
             KeptlogError: from the commit; the next purge finishes the work.
         """
         try:
-            return self._purge()
+            with taken_back_if_gone(self.committer.catalog, self.files, self.first_look) as self.files:
+                return self._purge()
         except LogCorrupt as error:
             looked_at = self._looked_at or self.first_look.metadata_location
             is_gone = isinstance(error.__cause__, FileNotFoundError)
@@ -172,7 +173,7 @@ class Purge:
         return NamedFiles(self.files)
 
     def _table(self) -> Table:
-        table = load_topic_table(self.committer.catalog, self.topic.name)
+        table = load_same_topic(self.committer.catalog, self.topic.name, self.topic.id)
         self._looked_at = table.metadata_location
         return table
 
