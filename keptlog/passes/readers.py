@@ -41,6 +41,7 @@ from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from keptlog.table.changes.reader_register import ReaderRegister
+    from keptlog.table.io.files import TableFiles
     from keptlog.table.store import LogStore
     from keptlog.table.unopened import UnopenedStore
 
@@ -82,6 +83,7 @@ class Readers:
     """The registered readers of the topics of one store. ``new_id`` returns a text that was never returned before.
 
     Every method raises UnknownTopic, StorageUnavailable, and what a ``LogStore`` raises of a topic that can't be read.
+    Who stores a position of a topic that was made anew meanwhile gets StalePlan.
     """
 
     store: LogStore
@@ -169,8 +171,7 @@ class Readers:
                     f"{state.log_end_offset}: {offset} lies outside of that; a position never goes back: to start "
                     f"over, {_start_over(topic, name)}"
                 )
-        for partition, position in reached.items():
-            seen.files.write(name, registration, partition, position)
+        self._write(seen, name, registration, reached)
 
     def standing(self, topic: str, name: str) -> tuple[Registration, ReaderPositions] | None:
         """What is registered under a name, and how far it has come, as it is now; null if nobody is.
@@ -183,9 +184,7 @@ class Readers:
 
     def move(self, topic: str, name: str, registration: Registration, positions: Mapping[int, ReaderPosition]) -> None:
         """Store positions of such a reader."""
-        files = self._look(topic).files
-        for partition, position in positions.items():
-            files.write(name, registration, partition, position)
+        self._write(self._look(topic), name, registration, positions)
 
     def read(
         self, topic: str, name: str, partition: int | None = None, *, taken: Callable[[], object] = lambda: None
@@ -215,20 +214,19 @@ class Readers:
 
         def records() -> Iterator[tuple[int, Record]]:
             # Who stops at his first read has a state too: so that he begins is told before he gets anything.
-            for number, log in logs.items():
-                if log.segments and number not in stored.found:
-                    begins = ReaderPosition(0, log.truncations.count, has_begun=True)
-                    seen.files.write(name, registration, number, begins)
+            new = [number for number, log in logs.items() if log.segments and number not in stored.found]
+            begun = {n: ReaderPosition(0, logs[n].truncations.count, has_begun=True) for n in new}
+            self._write(seen, name, registration, begun)
             for number, log in logs.items():
                 for read in reader.tables(log, stored.of(number)):
                     for record in from_arrow(read.to_batches()):
                         yield number, record
             taken()
-            for number, log in logs.items():
-                # As often as the snapshot says that was read: the log may have been truncated meanwhile.
-                position = ReaderPosition(log.log_end_offset, log.truncations.count)
-                if position != stored.found.get(number):  # who asks often mostly gets nothing new
-                    seen.files.write(name, registration, number, position)
+            # As often as the snapshot says that was read: the log may have been truncated meanwhile.
+            ends = {n: ReaderPosition(log.log_end_offset, log.truncations.count) for n, log in logs.items()}
+            # Who asks often mostly gets nothing new.
+            moved = {n: position for n, position in ends.items() if position != stored.found.get(n)}
+            self._write(seen, name, registration, moved)
 
         return records()
 
@@ -253,6 +251,18 @@ class Readers:
             return registration_in(topic, self.store.load_table(topic).properties, name)
 
         return PositionFiles(self.store.files, self.store.load_table(topic).location()).forget(name, standing)
+
+    def _write(
+        self, seen: TopicReaders, name: str, registration: Registration, positions: Mapping[int, ReaderPosition]
+    ) -> None:
+        """Store positions; UnknownTopic or StalePlan if the topic was deleted, and maybe made anew, meanwhile."""
+        from keptlog.table.commits.taken_back import write_unless_gone  # noqa: PLC0415  # who lists readers needs none
+
+        def write(files: TableFiles) -> None:
+            for partition, position in positions.items():
+                replace(seen.files, files=files).write(name, registration, partition, position)
+
+        write_unless_gone(self.store.committer.catalog, self.store.files, seen.table, write)
 
     def _look(self, topic: str) -> TopicReaders:
         return _readers_of(self.store, topic)

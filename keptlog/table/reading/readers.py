@@ -379,6 +379,7 @@ class TopicReaders:
     states: Mapping[int, LogState]
     """By partition: where its log begins and ends, and was truncated."""
     files: PositionFiles
+    table: Table
 
     @classmethod
     def of(cls, files: TableFiles, table: Table) -> TopicReaders:
@@ -389,7 +390,7 @@ class TopicReaders:
         """
         topic, properties = table.name()[-1], table.properties
         states = {n: LogState.read(topic, n, properties) for n in range(partition_count(topic, properties))}
-        return cls(topic, registrations(topic, properties), states, PositionFiles(files, table.location()))
+        return cls(topic, registrations(topic, properties), states, PositionFiles(files, table.location()), table)
 
     def positions(self, readers: Mapping[str, Registration]) -> dict[str, ReaderPositions]:
         """How far some of them have come; raises StorageUnavailable."""
