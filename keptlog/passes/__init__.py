@@ -5,7 +5,7 @@ passes            ``clean``, ``retain``, ``purge``, ``drop``, ``repair``, ``appl
 ``landing``; failed logs: ``marked``
 which logs        ``names``
 how they stand    ``observer`` (the one way to look), ``observable``, ``standings``, ``stored_files``
-what is checked   ``verify_pass``, ``verify``, ``check``, ``holders``
+what is checked   ``verify_pass``, ``verify``, ``segment_content``, ``check``, ``holders``
 readers, proofs   ``readers``, ``reader_position``, ``receipts``
 who is told       ``watch`` (notify)
 

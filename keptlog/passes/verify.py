@@ -15,7 +15,8 @@ whether the log contradicts itself, and each guarantee leaves something to see:
         the description says so. An adopted table may have gaps anywhere.
         A log that is ingested has the gaps of its source, so that there a record that went is only seen by G1's count.
     G5  in the clean section every tombstone has its delete horizon, and nothing else has one: no tombstone may go
-        before a horizon that it has. That none went too early was checked by the clean that removed it.
+        before a horizon that it has, and a value that has one goes as if it were a tombstone. They are compared record
+        by record (``segment_content``). That none went too early was checked by the clean that removed it.
 
 ``max_compaction_lag`` is no guarantee of the log but a promise of those who run it: it warns.
 
@@ -23,8 +24,9 @@ A check has one of three outcomes. A file that is damaged or lost breaks G1; wha
 looked at, and neither is what the storage does not give. Not looked at is neither fine nor broken, so it is told as
 what it is, and never as passed. One file that can't be read, or one topic, hides nothing of the others.
 
-All bytes are read for their checksums, but only keys, offsets and horizons are decoded. ``every_byte=False`` leaves out
-what is neither, values above all: enough after a clean, which has just written them. Memory: one row group, and eight
+All bytes are read for their checksums, but only keys, offsets and horizons are decoded, and values where some of a row
+group's records are tombstones. ``every_byte=False`` leaves out what is none of these, and values: enough after a clean,
+which has just written them. Memory: one row group, and eight
 bytes for each record of the clean section, at most for ``RECORDS_PER_PASS`` of them at a time. Problems name offsets,
 never keys: keys are personal data.
 """
@@ -48,7 +50,8 @@ from keptlog.log.segment import Log, Segment
 from keptlog.log.words.counted import counted
 from keptlog.log.words.units import duration
 from keptlog.passes.check import CHECKS, Check, CheckResult, sentence
-from keptlog.storage.segment_reader import SegmentFile, open_segment
+from keptlog.passes.segment_content import Bounds, SegmentContent, content_of
+from keptlog.storage.segment_reader import open_segment
 from keptlog.storage.watermark_file import read_watermark_file
 
 if TYPE_CHECKING:
@@ -78,6 +81,8 @@ class _Findings:
     last_offset: int = -1
     without_checksums: int = 0
     """Segments."""
+    only_counted: int = 0
+    """Segments of which tombstones and delete horizons were counted, and not compared one by one."""
 
     def add(self, name: str, problem: str) -> None:
         self.problems[name].append(problem)
@@ -87,29 +92,13 @@ class _Findings:
             self.unseen[name].append(what)
 
 
-@dataclass
-class _Content:
-    """What one segment's file really holds."""
-
-    records: int = 0
-    first_offset: int = -1
-    last_offset: int = -1
-    rises: bool = True
-    """Whether every offset is above the one before, that of the segment before included."""
-    tombstones: int = 0
-    stamped: int = 0
-    unkeyed: int = 0
-    dirty_records: int = 0
-    """From the first dirty offset on, which may lie inside of a segment."""
-    dirty_stamped: int = 0
-
-
 def verify_log(store: LogStore | UnopenedStore, log: Log, now_ms: int, *, every_byte: bool = True) -> list[CheckResult]:
     """Check one log; one result for each of ``CHECKS``, in their order."""
     assessment, findings, files = assess(log, now_ms), _Findings(), store.files
+    bounds = Bounds.of(log, assessment.sections, _as_appended_from(log, assessment.sections))
     for number, segment in enumerate(log.segments):
         with _looking(store, log, segment.path, findings, _OF_SEGMENTS) as look, open_segment(files, segment) as opened:
-            found = _read(opened, _as_appended_from(log, assessment.sections), findings)
+            found = content_of(opened, bounds, findings.last_offset, with_values=every_byte)
             _judge(found, segment, log, assessment.sections, findings)
             look.rest = ("G1",)
             findings.without_checksums += not opened.has_checksums
@@ -179,36 +168,17 @@ def _judge_keys(store: LogStore | UnopenedStore, log: Log, assessment: Assessmen
             findings.add("G1", f"offsets {first} and {again} have the same key")
 
 
-def _read(opened: SegmentFile, as_appended_from: int, findings: _Findings) -> _Content:
-    """Walk one segment, which is as it was appended from an offset on."""
-    found = _Content()
-    for row_group in range(len(opened.row_groups)):
-        table = opened.read(row_group, ["offset", "delete_horizon"])
-        offsets = table["offset"].to_numpy()
-        if found.records == 0:
-            found.first_offset = int(offsets[0])
-        found.rises &= offsets[0] > findings.last_offset and bool((offsets[1:] > offsets[:-1]).all())
-        found.last_offset = findings.last_offset = int(offsets[-1])
-        found.records += table.num_rows
-        is_stamped, is_dirty = table["delete_horizon"].is_valid().to_numpy(), offsets >= as_appended_from
-        found.stamped += int(is_stamped.sum())
-        found.dirty_records += int(is_dirty.sum())
-        found.dirty_stamped += int((is_stamped & is_dirty).sum())
-        found.tombstones += opened.null_count(row_group, "value")
-        found.unkeyed += opened.null_count(row_group, "key")
-    findings.records += found.records
-    findings.tombstones += found.tombstones
-    return found
-
-
 def _as_appended_from(log: Log, sections: Sections) -> int:
     """Where the dirty section begins, but for what cleans have removed records from beyond the checkpoint."""
     return max(sections.first_dirty_offset, log.cleaning_to or 0)
 
 
-def _judge(found: _Content, segment: Segment, log: Log, sections: Sections, findings: _Findings) -> None:
+def _judge(found: SegmentContent, segment: Segment, log: Log, sections: Sections, findings: _Findings) -> None:
     """Compare what a segment holds with what the table says of it and with what its section demands."""
     where = _name(segment.path)
+    findings.last_offset = found.last_offset
+    findings.records += found.records
+    findings.tombstones += found.tombstones
     if not found.rises:
         findings.add("G2", f"{where}: offsets do not rise between {segment.base_offset} and {segment.last_offset}")
     held = (found.first_offset, found.last_offset)
@@ -219,21 +189,29 @@ def _judge(found: _Content, segment: Segment, log: Log, sections: Sections, find
         findings.add("G3", f"{where} holds offsets {held}, the log is [{log.log_start_offset}, {log.log_end_offset})")
     if segment.last_offset < log.log_start_offset:
         return  # it goes with the next retention, and may never have been cleaned
+    _judge_clean(found, where, findings)
     if segment.last_offset < sections.first_dirty_offset:
-        _judge_clean(found, where, findings)
-    elif sections.checkpoint_reset is None and segment.last_offset >= _as_appended_from(log, sections):
+        return
+    if sections.checkpoint_reset is None and segment.last_offset >= _as_appended_from(log, sections):
         _judge_dirty(found, segment, log, findings, _as_appended_from(log, sections))
 
 
-def _judge_clean(found: _Content, where: str, findings: _Findings) -> None:
-    if found.unkeyed:
-        findings.add("G1", f"{where} has {counted(found.unkeyed, 'record')} without a key")
-    if found.tombstones != found.stamped:
-        stamped = counted(found.stamped, "delete horizon")
-        findings.add("G5", f"{where} has {counted(found.tombstones, 'tombstone')} but {stamped}")
+def _judge_clean(found: SegmentContent, where: str, findings: _Findings) -> None:
+    if found.unkeyed.count:
+        findings.add("G1", f"{where} has {found.unkeyed.told('record', 'without a key')}")
+    if found.unstamped.count:
+        findings.add("G5", f"{where} has {found.unstamped.told('tombstone', 'without a delete horizon')}")
+    if found.stamped_values.count:
+        findings.add("G5", f"{where} has {found.stamped_values.told('value', 'with a delete horizon')}")
+    if found.counted_tombstones != found.counted_horizons:
+        stamped = counted(found.counted_horizons, "delete horizon")
+        findings.add("G5", f"{where} has {counted(found.counted_tombstones, 'tombstone')} but {stamped}")
+    findings.only_counted += found.is_only_counted
 
 
-def _judge_dirty(found: _Content, segment: Segment, log: Log, findings: _Findings, first_dirty_offset: int) -> None:
+def _judge_dirty(
+    found: SegmentContent, segment: Segment, log: Log, findings: _Findings, first_dirty_offset: int
+) -> None:
     where = _name(segment.path)
     first_offset = max(segment.base_offset, first_dirty_offset)
     if not log.is_ingested and found.dirty_records != segment.last_offset - first_offset + 1:
@@ -294,6 +272,10 @@ def _result(check: Check, findings: _Findings, assessment: Assessment, *, every_
     if check.name == "G1":
         description += _how_far(findings, len(assessment.log.segments), every_byte=every_byte)
     reset = assessment.sections.checkpoint_reset
+    if check.name == "G5" and findings.only_counted:
+        description += (
+            f" In {counted(findings.only_counted, 'segment')} they were only counted, for values were not read."
+        )
     if check.name == "G4" and reset:
         description = f"No record was judged, for none need be as it was appended: {reset}."
     if problems:

@@ -38,8 +38,12 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
+    return cleaned_home(tmp_path / "home")
+
+
+def cleaned_home(path: Path) -> Home:
     """One log: offsets 1, 2, 3 clean (b, a, and a stamped tombstone of c), offsets 4, 5, 6 dirty."""
-    home = open_home(tmp_path / "home")
+    home = open_home(path)
     home.store.create_topic("users", 1, {"cleanup.policy": "compact", "segment.ms": str(HOUR_MS)})
     old_ms = NOW_MS - 2 * HOUR_MS
     append(home, [("a", "1"), ("b", "1"), ("a", "2"), ("c", None)], old_ms)
