@@ -58,14 +58,27 @@ def broken_checks(home: Path) -> Broken:
         ) from None
 
 
-def leave_checks(home: Path, found: Mapping[str, Mapping[str, str | None]], told: set[str] | None = None) -> None:
+def leave_checks(
+    home: Path,
+    found: Mapping[str, Mapping[str, str | None]],
+    told: set[str] | None = None,
+    is_same: Callable[[], bool] = lambda: True,
+) -> None:
     """Remember results: by topic-partition and check what is broken, null if nothing is.
+
+    A look may take hours, and its topic may be deleted and made anew meanwhile. Whether it is the same still is asked
+    where the results change anything, and while nobody else changes it.
 
     What can't be remembered is a line of the log, and stops nobody who verifies. Whoever leaves results log by log says
     so once: ``told`` has the reasons that were said, and gets this one.
     """
     if any(problem for checks in found.values() for problem in checks.values()) or (_known(home) != {}):
-        _changed(home, lambda before: _merged(before, found), set() if told is None else told)
+
+        def change(before: Broken) -> Broken:
+            after = _merged(before, found)
+            return after if after == before or is_same() else before
+
+        _changed(home, change, set() if told is None else told)
 
 
 def forget_checks(home: Path, is_gone: Callable[[str], bool]) -> None:

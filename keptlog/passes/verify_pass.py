@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from keptlog.table.unopened import UnopenedStore
 
 
-Leave = Callable[[Mapping[str, Sequence[CheckResult]]], None]
-"""What is done with the results of a look, by topic-partition, right after it."""
+Leave = Callable[[Mapping[str, Sequence[CheckResult]], Callable[[], bool]], None]
+"""What is done with the results of a look, by topic-partition, right after it. The second says whether their topic is
+the one that was looked at still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +94,40 @@ def verify_logs(
 ) -> dict[str, list[CheckResult]]:
     """Check logs: topic-partition to one result for each of ``CHECKS``, and G8.
 
-    What can't be read stands there by its name. Results are left right after each look: all looks may take hours, and
-    what others find meanwhile is newer.
+    What can't be read stands there by its name. Results are left right after each look, at the storage of a topic or at
+    a log: all looks may take hours, and what others find meanwhile is newer.
     """
     now_ms = whole_number(now_ms, "now_ms")
     found = {name: _unreadable(error) for name, error in asked.not_looked_at.items()}
     by_topic: dict[str, list[Log]] = defaultdict(list)
     for log in asked.logs:
         by_topic[log.topic_partition.topic].append(log)
-    gone = {topic: check_gone(store, topic, _partitions(logs), now_ms) for topic, logs in by_topic.items()}
-    leave({f"{topic}-{number}": [each] for topic, results in gone.items() for number, each in results.items()})
-    for log in asked.logs:
-        name = log.topic_partition
-        results = list(verify_log(store, log, now_ms))
-        leave({str(name): results})
-        found[str(name)] = [*results, gone[name.topic][name.partition]]
+    for topic, logs in by_topic.items():
+        is_same = partial(_is_same, store, topic, logs[0].topic_id)
+        gone = check_gone(store, topic, _partitions(logs), now_ms)
+        leave({f"{topic}-{number}": [each] for number, each in gone.items()}, is_same)
+        for log in logs:
+            name = log.topic_partition
+            results = list(verify_log(store, log, now_ms))
+            leave({str(name): results}, is_same)
+            found[str(name)] = [*results, gone[name.partition]]
     return found
+
+
+def _is_same(store: LogStore | UnopenedStore, topic: str, topic_id: str | None) -> bool:
+    """Whether a topic is the one that was looked at. Where nobody can tell now, it is taken to be."""
+    try:
+        return topic_id in {None, *(log.topic_id for log in store.logs(topic))}
+    except UnknownTopic:
+        return False
+    except KeptlogError:
+        return True
 
 
 def left_in(home: Path, asked: ToVerify, *, is_of_now: bool) -> Leave:
     """Lets a home remember results."""
     told: set[str] = set()
-    return lambda found: leave_checks(home, _by_check(found, asked, is_of_now=is_of_now), told)
+    return lambda found, is_same: leave_checks(home, _by_check(found, asked, is_of_now=is_of_now), told, is_same)
 
 
 def _by_check(
