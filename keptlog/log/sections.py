@@ -103,6 +103,27 @@ def expirable(log: Log, sections: Sections) -> tuple[Segment, ...]:
     return clean
 
 
+def appended_from(log: Log, sections: Sections) -> int:
+    """Where the dirty section begins, but for what cleans have removed records from beyond the checkpoint."""
+    return max(sections.first_dirty_offset, log.cleaning_to or 0)
+
+
+def missing_offsets(log: Log, sections: Sections) -> list[tuple[int, int]]:
+    """First and last of the offsets of the dirty section that lie in no segment, range by range.
+
+    An append takes the next offsets, and nothing but a clean takes a record out of the middle of a log. A source has
+    gaps, and so may have what was adopted, or was clean before a repair: there nobody can tell.
+    """
+    if log.is_ingested or log.was_adopted or sections.checkpoint_reset is not None:
+        return []
+    missing, expected = [], appended_from(log, sections)
+    for segment in log.segments[bisect_left(log.segments, expected, key=_LAST_OFFSET) :]:
+        if segment.base_offset > expected:
+            missing.append((expected, segment.base_offset - 1))
+        expected = segment.last_offset + 1
+    return missing + ([(expected, log.log_end_offset - 1)] if expected < log.log_end_offset else [])
+
+
 def cleaned_to(log: Log) -> int:
     """Up to where cleans may have removed records, superseded ones and tombstones; 0 if none has been there.
 

@@ -80,6 +80,8 @@ class Log:
     """Whether the last pass over it only expired tombstones; known where records have versions (``plan``)."""
     is_ingested: bool = False
     """Its offsets are those of a source, and have gaps where it has."""
+    was_adopted: bool = False
+    """A repair has taken its files as another program had left them, with gaps anywhere (ADR 27)."""
     truncations: Truncations = NO_TRUNCATIONS
     """Behind which offsets it may have other records than it had."""
     holds: Holds = NO_HOLDS

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from keptlog.log.sections import appended_from
 from keptlog.log.words.counted import counted
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class Bounds:
     """From here on the log is as it was appended."""
 
     @classmethod
-    def of(cls, log: Log, sections: Sections, appended_from: int) -> Bounds:
-        return cls(log.log_start_offset, sections.first_dirty_offset, appended_from)
+    def of(cls, log: Log, sections: Sections) -> Bounds:
+        return cls(log.log_start_offset, sections.first_dirty_offset, appended_from(log, sections))
 
     def are_clean(self, offsets: _Offsets) -> _Mask:
         return np.asarray((offsets >= self.log_start_offset) & (offsets < self.first_dirty_offset))

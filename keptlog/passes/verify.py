@@ -8,11 +8,13 @@ whether the log contradicts itself, and each guarantee leaves something to see:
         and is what was written. That the *right* one of a key's records stayed was shown when it was committed.
     G2  offsets rise, inside every segment and from one to the next.
     G3  every offset lies where the table says that its segment lies, and between log start and log end.
-    G4  the dirty section is as it was appended: consecutive offsets, no delete horizon. Were a record of it touched,
-        one or the other would show, and a value changed in place breaks the checksum of G1.
+    G4  the dirty section is as it was appended: consecutive offsets up to the log end, inside of segments and from one
+        to the next, no delete horizon. Were a record of it touched, or a segment lost, one or the other would show, and
+        a value changed in place breaks the checksum of G1.
         What a clean in legs has begun with and not ended (ADR 47) has lost records, and is left out; so is what was
         clean before a repair gave up the checkpoint (ADR 27). Until a clean ends after that, no record is judged, and
-        the description says so. An adopted table may have gaps anywhere.
+        the description says so. An adopted table may have gaps anywhere: nobody looks for segments that it lacks, and
+        the description says that too.
         A log that is ingested has the gaps of its source, so that there a record that went is only seen by G1's count.
     G5  in the clean section every tombstone has its delete horizon, and nothing else has one: no tombstone may go
         before a horizon that it has, and a value that has one goes as if it were a tombstone. They are compared record
@@ -45,7 +47,7 @@ import pyarrow.compute as pc
 
 from keptlog.errors import KeptlogError, LogCorrupt, first_line
 from keptlog.log.assessment import Assessment, assess
-from keptlog.log.sections import Sections
+from keptlog.log.sections import Sections, appended_from, missing_offsets
 from keptlog.log.segment import Log, Segment
 from keptlog.log.words.counted import counted
 from keptlog.log.words.units import duration
@@ -95,7 +97,10 @@ class _Findings:
 def verify_log(store: LogStore | UnopenedStore, log: Log, now_ms: int, *, every_byte: bool = True) -> list[CheckResult]:
     """Check one log; one result for each of ``CHECKS``, in their order."""
     assessment, findings, files = assess(log, now_ms), _Findings(), store.files
-    bounds = Bounds.of(log, assessment.sections, _as_appended_from(log, assessment.sections))
+    bounds = Bounds.of(log, assessment.sections)
+    for first, last in missing_offsets(log, assessment.sections):
+        what = f"offset {first} is" if first == last else f"offsets {first} to {last} are"
+        findings.add("G4", f"{what} in no segment, and nothing has removed what was appended there")
     for number, segment in enumerate(log.segments):
         with _looking(store, log, segment.path, findings, _OF_SEGMENTS) as look, open_segment(files, segment) as opened:
             found = content_of(opened, bounds, findings.last_offset, with_values=every_byte)
@@ -168,11 +173,6 @@ def _judge_keys(store: LogStore | UnopenedStore, log: Log, assessment: Assessmen
             findings.add("G1", f"offsets {first} and {again} have the same key")
 
 
-def _as_appended_from(log: Log, sections: Sections) -> int:
-    """Where the dirty section begins, but for what cleans have removed records from beyond the checkpoint."""
-    return max(sections.first_dirty_offset, log.cleaning_to or 0)
-
-
 def _judge(found: SegmentContent, segment: Segment, log: Log, sections: Sections, findings: _Findings) -> None:
     """Compare what a segment holds with what the table says of it and with what its section demands."""
     where = _name(segment.path)
@@ -192,8 +192,8 @@ def _judge(found: SegmentContent, segment: Segment, log: Log, sections: Sections
     _judge_clean(found, where, findings)
     if segment.last_offset < sections.first_dirty_offset:
         return
-    if sections.checkpoint_reset is None and segment.last_offset >= _as_appended_from(log, sections):
-        _judge_dirty(found, segment, log, findings, _as_appended_from(log, sections))
+    if sections.checkpoint_reset is None and segment.last_offset >= appended_from(log, sections):
+        _judge_dirty(found, segment, log, findings, appended_from(log, sections))
 
 
 def _judge_clean(found: SegmentContent, where: str, findings: _Findings) -> None:
@@ -278,6 +278,8 @@ def _result(check: Check, findings: _Findings, assessment: Assessment, *, every_
         )
     if check.name == "G4" and reset:
         description = f"No record was judged, for none need be as it was appended: {reset}."
+    elif check.name == "G4" and _is_unjudged_between(assessment.log, assessment.sections):
+        description += " Nobody looked for missing segments, for the topic was adopted, and may have gaps anywhere."
     if problems:
         description = sentence(problems)
     elif unseen:
@@ -289,6 +291,11 @@ def _result(check: Check, findings: _Findings, assessment: Assessment, *, every_
         metadata=_metadata(check, findings, assessment) | {"problems": len(problems)},
         is_looked_at=bool(problems) or not unseen,
     )
+
+
+def _is_unjudged_between(log: Log, sections: Sections) -> bool:
+    """Whether segments may be missing from what the log has of a dirty section, because it was adopted."""
+    return log.was_adopted and appended_from(log, sections) < log.log_end_offset
 
 
 def _how_far(findings: _Findings, segments: int, *, every_byte: bool) -> str:

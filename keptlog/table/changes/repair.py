@@ -53,9 +53,10 @@ from keptlog.table.metadata.logs import config_of, logs_from
 from keptlog.table.metadata.manifests import FileChange, OtherBase
 from keptlog.table.metadata.metadata_reading import entries_of, manifests_of
 from keptlog.table.metadata.partitions import partition_count
-from keptlog.table.metadata.runs import UNDONE, Undone, undone
+from keptlog.table.metadata.runs import Undone, undone
 from keptlog.table.metadata.state import (
     SOURCE,
+    UNDONE,
     LogState,
     cleaning_to,
     first_dirty_offset,

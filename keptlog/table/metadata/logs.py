@@ -27,6 +27,7 @@ from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.metadata.prefixes import CONFIG_PREFIX, DEFAULT_PREFIX, READER_PREFIX
 from keptlog.table.metadata.state import (
     SOURCE,
+    UNDONE,
     LogState,
     last_pass,
     read_about,
@@ -253,6 +254,7 @@ def _log(
         was_cleaned=bool(properties.get(last_pass(topic_partition.partition))),
         last_was_expiry=config.strategy.has_versions and _last_was_expiry(topic_partition, properties),
         is_ingested=SOURCE in properties,
+        was_adopted=UNDONE in properties,
         topic_id=topic_id,
     )
 

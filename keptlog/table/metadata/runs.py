@@ -42,15 +42,13 @@ from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, Change
 from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.lineage import COMMIT_ID, summary_of
+from keptlog.table.metadata.state import UNDONE
 from keptlog.table.metadata.stored_json import from_json_file, from_property, to_json
 
 APPENDED = "keptlog.appended"
 DELETED = "keptlog.deleted"
 TRUNCATED = "keptlog.truncated"
 """Snapshot summary properties: what an append, a deletion or a truncation has done."""
-
-UNDONE = "log.undone"
-"""Table property: what adoptions have left aside, an ``Undone`` each."""
 
 APPEND = "append"
 """An operation, which can be told by its result as ``DELETE_RECORDS`` can."""

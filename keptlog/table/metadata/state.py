@@ -64,6 +64,7 @@ from keptlog.table.metadata.stored_json import from_property, to_json
 SNAPSHOT_ID = "log.snapshot-id"
 SOURCE = "log.source"
 CONDEMNED = "log.condemned"
+UNDONE = "log.undone"
 ERASURES = "log.erasures"
 OPEN_ERASURES = "log.erasures.open"
 _T = TypeVar("_T")

@@ -1,0 +1,78 @@
+"""``verify_log`` sees that the table lacks whole segments of the dirty section, wherever they lay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import Home
+from keptlog.log.segment import Log
+from keptlog.passes.check import CheckResult, Outcome
+from keptlog.passes.verify import verify_log
+from keptlog.table.metadata.live_files import LiveFiles
+from keptlog.table.metadata.manifests import FileChange
+from tests.passes.test_verify import NOW_MS, append, cleaned_home, log_of
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """One log: offsets 1 to 3 clean, and dirty [4, 6], [7, 7], [8, 8]."""
+    home = cleaned_home(tmp_path / "home")
+    append(home, [("d", "1")], NOW_MS + 1)
+    append(home, [("e", "1")], NOW_MS + 2)
+    return home
+
+
+def take(home: Home, *segments: int) -> None:
+    """A commit with keptlog's own state that takes segments out of the table."""
+    gone = {log_of(home).segments[each] for each in segments}
+    table = home.store.load_table("users")
+    files = LiveFiles().of(table)
+    FileChange({}, {}, [], [file for file in files[0] if file.segment in gone], files).land(table)
+
+
+def of_dirty(home: Home, log: Log) -> CheckResult:
+    (found,) = (each for each in verify_log(home.store, log, NOW_MS) if each.name == "G4")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        pytest.param([2], "offset 7 is", id="between two"),
+        pytest.param([1, 2], "offsets 4 to 7 are", id="the first ones"),
+        pytest.param([3], "offset 8 is", id="the last one"),
+        pytest.param([0, 1, 2, 3], "offsets 4 to 8 are", id="all of the log"),
+    ],
+)
+def test_segments_that_the_table_no_longer_has_are_seen_and_their_offsets_named(
+    home: Home, gone: list[int], told: str
+) -> None:
+    assert of_dirty(home, log_of(home)).outcome is Outcome.OK
+
+    take(home, *gone)
+
+    found = of_dirty(home, log_of(home))
+    assert found.outcome is Outcome.BROKEN
+    assert found.description == f"{told} in no segment, and nothing has removed what was appended there"
+
+
+def test_of_a_topic_that_was_adopted_it_is_said_that_nobody_looked_for_missing_segments(home: Home) -> None:
+    take(home, 2)
+
+    home.store.load_table("users").transaction().set_properties({"log.undone": "[]"}).commit_transaction()
+    found = of_dirty(home, log_of(home))
+    assert found.outcome is Outcome.OK
+    assert found.description.endswith(
+        "Nobody looked for missing segments, for the topic was adopted, and may have gaps anywhere."
+    )
+
+
+def test_a_log_that_has_lost_its_head_to_retention_lacks_nothing(home: Home) -> None:
+    log = log_of(home)
+    for kept in range(1, 4):
+        start = log.segments[kept].base_offset
+        assert of_dirty(home, replace(log, segments=log.segments[kept:], log_start_offset=start)).passed
+    assert of_dirty(home, replace(log, segments=(), log_start_offset=9)).passed
