@@ -16,6 +16,7 @@ from keptlog.log.told.examination import (
     clock_problems,
     condition_problems,
     disk_problems,
+    timestamp_problems,
     unreadable_problem,
 )
 from keptlog.log.told.problem import CheckUp, Diagnosis, Problem, diagnosis_of
@@ -34,6 +35,17 @@ def test_clocks_may_differ_by_a_minute() -> None:
     assert clock_problems(NOW_MS - 5, NOW_MS, 5) == []
     [fast] = clock_problems(NOW_MS - 6, NOW_MS, 5)
     assert "far ahead" in fast.cause
+
+
+def test_where_the_time_of_records_is_set_depends_on_where_they_come_from() -> None:
+    """An ingest keeps the times of its source, whatever the topic here says."""
+    late = Segment("s", 0, 0, NOW_MS, NOW_MS + 3_600_001, 1, size_bytes=1)
+    ahead = Log(TopicPartition("t", 0), TopicConfig(), (late,), 0, 1)
+    [appended] = timestamp_problems([ahead], NOW_MS)
+    assert "keptlog topic alter t --config message.timestamp.type=LogAppendTime" in appended.todo
+    [ingested] = timestamp_problems([replace(ahead, is_ingested=True)], NOW_MS)
+    assert "at the source message.timestamp.type=LogAppendTime dates what comes from now on" in ingested.todo
+    assert "topic alter" not in ingested.todo
 
 
 def test_a_home_without_commits_says_nothing_of_the_clock() -> None:

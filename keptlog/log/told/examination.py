@@ -164,10 +164,23 @@ def timestamp_problems(logs: Iterable[Log], now_ms: int) -> Iterator[Problem]:
                 name,
                 f"{name} has records that are dated up to {iso_time(latest_ms)}, which is still to come",
                 "the clock of a producer is fast, or its timestamps are not in ms",
-                f"mend the producer; keptlog topic alter {log.topic_partition.topic} --config "
-                "message.timestamp.type=LogAppendTime dates what is appended from now on by this clock. What is there "
-                "counts as young until then: retention.ms and the lags do not reach it",
+                f"mend the producer; {_dated_anew(log)}. What is there counts as young until then: retention.ms and "
+                "the lags do not reach it",
             )
+
+
+def _dated_anew(log: Log) -> str:
+    """How records get other times. An ingest keeps those of the source, whatever the topic here says."""
+    if log.is_ingested:
+        return (
+            "at the source message.timestamp.type=LogAppendTime dates what comes from now on by the broker's clock, "
+            "and message.timestamp.after.max.ms refuses what is dated ahead. The same settings here change nothing, "
+            "for an ingest keeps the times of its source"
+        )
+    return (
+        f"keptlog topic alter {log.topic_partition.topic} --config message.timestamp.type=LogAppendTime dates what is "
+        "appended from now on by this clock"
+    )
 
 
 def holder_problem(holder: Holder) -> Problem:
