@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, first_line
 from keptlog.log.holder import Holdings, is_told_by_g8
 from keptlog.passes.check import Check, CheckResult, sentence
 
@@ -66,6 +66,9 @@ def check_gone(
         holdings = look_for_holders(store, topic, now_ms)
     except KeptlogError as error:
         return dict.fromkeys(partitions, not_looked_at(str(error)))
+    except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
+        why = f"topic {topic} can't be looked through: {type(error).__name__}: {first_line(error)}"
+        return dict.fromkeys(partitions, not_looked_at(why))
     return {partition: judged(holdings, now_ms, partition) for partition in partitions}
 
 

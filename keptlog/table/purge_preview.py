@@ -13,7 +13,6 @@ from pyiceberg.table import Table
 
 from keptlog.log.words.counted import counted
 from keptlog.log.words.units import size
-from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.references import (
@@ -105,7 +104,7 @@ def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int
         require_own_folder(store.committer.catalog, table, paths)
         manifests = Manifests(topic, table.io)
         require_live_files(table, storage, manifests, store.files, lambda: store.load_table(topic))
-        found = _preview(table, store.files, storage, manifests, (now_ms - delay_ms, now_ms - orphan_grace_ms, now_ms))
+        found = _preview(table, store, storage, manifests, (now_ms - delay_ms, now_ms - orphan_grace_ms, now_ms))
         if found.snapshots or found.orphans:
             require_own(table)  # as the commits are that a purge needs for these
         return found
@@ -115,7 +114,7 @@ def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int
 
 
 def _preview(
-    table: Table, files: TableFiles, storage: Storage, manifests: Manifests, moments_ms: tuple[int, int, int]
+    table: Table, store: LogStore, storage: Storage, manifests: Manifests, moments_ms: tuple[int, int, int]
 ) -> PurgePreview:
     """``moments_ms``: what was replaced before the first goes, and orphans from before the second; the third is now."""
     replaced_ms, orphan_ms, now_ms = moments_ms
@@ -125,11 +124,11 @@ def _preview(
     needed = references_of([each for each in table.metadata.snapshots if each.snapshot_id not in ids], manifests)
     needed.add(live_references(table, manifests))
     needed.add(named_references(table))
-    needed.add(spared_references(table, listed, manifests, files))
+    needed.add(spared_references(table, listed, manifests, store.files, lambda: store.load_table(table.name()[-1])))
     of_expired = expiry_of(table, expired, manifests).files if expired else References()
     # The metadata file names the manifest lists of expired snapshots too.
     kept = needed.keys() - of_expired.keys()
-    journals, _ = read_journals(files, storage.location, listed)
+    journals, _ = read_journals(store.files, storage.location, listed)
     left = [file.path for journal in journals.values() for file in journal.segments]
     replaced = comparable_forms([*of_expired.data_bytes, *left])
     unneeded = {path: 0 for path, form in replaced.items() if form not in kept}
@@ -146,7 +145,7 @@ def _preview(
         segments=len(of_snapshots.keys() & set(replaced.values())),
         orphans=len(orphans),
         bytes=sum(file.size_bytes for file in [*of_snapshots.values(), *orphans]),
-        elsewhere=len(Removal(files, storage.location).elsewhere(unneeded)),
+        elsewhere=len(Removal(store.files, storage.location).elsewhere(unneeded)),
         not_looked_at=(*storage.hidden.not_looked_at, *storage.hidden.unread),
         is_whole=not storage.hidden.unread,
     )

@@ -64,6 +64,18 @@ def test_the_interval_of_the_broker_settings_counts(pair: LogStore, tmp_path: Pa
     assert outcomes(open_home(tmp_path).store, clock_ms() + 3 * DAY_MS) == [Outcome.OK, Outcome.OK]
 
 
+def test_what_nobody_has_thought_of_is_not_looked_at_and_costs_its_topic_alone(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise AttributeError("'BareTable' object has no attribute 'catalog'")
+
+    monkeypatch.setattr("keptlog.table.removal.held.held_in", fail)
+    found = check_gone(store, "a", [0], clock_ms())[0]
+    assert found.outcome is Outcome.NOT_LOOKED_AT
+    assert found.description.startswith("topic a can't be looked through: AttributeError: ")
+
+
 def test_a_topic_that_is_not_there_is_an_error(store: LogStore) -> None:
     with pytest.raises(UnknownTopic):
         look_for_holders(store, "nobody", clock_ms())

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from keptlog.errors import LogCorrupt, StalePlan
+from keptlog.passes.holders import check_gone
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.metadata.references import Manifests
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.ahead import told_apart
 from keptlog.table.store import LogStore
+from keptlog.table.unopened import UnopenedStore
 from tests.table.foreign import set_location, set_properties, table_of
 from tests.table.stores import NOW_MS, TOPIC, append_each, create, new_id, new_records, store_at, values
 
@@ -126,6 +129,22 @@ def test_who_goes_on_is_seen_by_a_catalog_that_was_put_back(
     assert values(store_at(tmp_path)) == whole
 
 
+@pytest.mark.parametrize("commits", [1, 3])
+def test_who_only_looks_sees_who_goes_on_too(store: LogStore, tmp_path: Path, commits: int) -> None:
+    shutil.copy(tmp_path / "catalog.db", tmp_path / "backup.db")
+    for number in range(commits):
+        append_each(store, [("b", str(number))])
+    shutil.copy(tmp_path / "backup.db", tmp_path / "catalog.db")
+    unopened = UnopenedStore(tmp_path, {}, lambda: store_at(tmp_path))
+    assert not hasattr(unopened.load_table(TOPIC), "catalog")
+    found = check_gone(unopened, TOPIC, [0], time.time_ns() // 1_000_000)[0]
+    if commits == 1:
+        assert "knows more" not in found.description
+    else:
+        assert "the storage knows more than this catalog" in found.description
+    assert found.outcome is check_gone(store_at(tmp_path), TOPIC, [0], time.time_ns() // 1_000_000)[0].outcome
+
+
 @pytest.mark.parametrize("content", [b"cut o", None], ids=["damaged", "another table's"])
 def test_newer_metadata_of_another_table_in_the_same_folder_hinders_nobody(
     store: LogStore, tmp_path: Path, later_ms: int, content: bytes | None
@@ -146,5 +165,6 @@ def test_commits_between_the_look_at_the_table_and_at_the_folder_are_no_sign_of_
     before = table_of(tmp_path)
     append_each(store, [("b", "1")], [("b", "2")])
     stored = [file.path for file in store.files.list(before.location())]
-    _, elsewhere = told_apart(before, stored, Manifests(TOPIC, before.io), store.files)
+    load = partial(store.load_table, TOPIC)
+    _, elsewhere = told_apart(before, stored, Manifests(TOPIC, before.io), store.files, load)
     assert elsewhere == []

@@ -22,7 +22,7 @@ from keptlog.table.io.files import local_path
 from keptlog.table.metadata.format import FormatVersion, format_of
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.newest_change import newest_change_ms
-from keptlog.table.metadata.references import Manifests, comparable_forms
+from keptlog.table.metadata.references import Manifests, References, comparable_forms
 from keptlog.table.metadata.runs import damaged as damaged_runs
 from keptlog.table.metadata.state import damaged_notes, remembers_erasures
 from keptlog.table.metadata.usable_properties import require_usable_for_snapshots, require_usable_properties
@@ -90,7 +90,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             # A clean and a purge may have come between the two: what counts is what the table names now.
             wrong = _compared(store, logs := store.logs(topic), stored)
         paths = [each.path for each in stored]
-        spared, elsewhere = told_apart(table, paths, Manifests(topic, table.io), store.files)
+        spared, elsewhere = _told_apart(store, table, paths)
         return TopicExam(
             topic,
             tuple(logs),
@@ -146,8 +146,13 @@ def put_back(store: LogStore, topic: str) -> PutBack | None:
     with reaching(f"files of topic {topic} can't be listed"):
         paths = [each.path for each in store.files.list(location)]
         table = store.load_table(topic)
-        _, elsewhere = told_apart(table, paths, Manifests(topic, table.io), store.files)
+        _, elsewhere = _told_apart(store, table, paths)
     return PutBack(why_put_back(topic, table.metadata_location, elsewhere)) if elsewhere else None
+
+
+def _told_apart(store: LogStore, table: Table, paths: Sequence[str]) -> tuple[References, list[str]]:
+    topic = table.name()[-1]
+    return told_apart(table, paths, Manifests(topic, table.io), store.files, lambda: store.load_table(topic))
 
 
 def _drafts(location: str, stored: Sequence[StoredFile]) -> tuple[StoredFile, ...]:

@@ -149,7 +149,7 @@ class Purge:
             quiet = self.times.quiet(self.first_look, self._storage, self._stored)
             return PurgeReceipt(self.topic.name, (), (), (), (), not_looked_at=told, quiet=quiet)
         table = self._table()
-        self._spared = spared_references(table, paths, self._manifests, self.files)
+        self._spared = spared_references(table, paths, self._manifests, self.files, self._table)
         require_live_files(table, self._storage, self._manifests, self.files, self._table)
         self._read_journals(table)
         left_behind = set(self._removal.journals)

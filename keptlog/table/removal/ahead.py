@@ -68,13 +68,15 @@ _logger = logging.getLogger(__name__)
 _METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
 
 
-def spared_references(table: Table, stored: Iterable[str], manifests: Manifests, files: TableFiles) -> References:
-    """What an attempt refers to that may have landed elsewhere; ``stored`` are the paths below the table's location.
+def spared_references(
+    table: Table, stored: Iterable[str], manifests: Manifests, files: TableFiles, load: Callable[[], Table | None]
+) -> References:
+    """What an attempt refers to that may have landed elsewhere; the arguments are those of ``told_apart``.
 
     Raises:
         LogCorrupt: the storage knows more than the catalog.
     """
-    spared, elsewhere = told_apart(table, stored, manifests, files)
+    spared, elsewhere = told_apart(table, stored, manifests, files, load)
     if elsewhere:
         raise LogCorrupt(why_refused(table, elsewhere))
     return spared
@@ -94,7 +96,7 @@ def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table
     forget = f"take the topic out of this catalog and leave the files, as PyIceberg's {alone} does"
     for _ in range(_LOOKS):
         manifests = Manifests(table.name()[-1], table.io)
-        spared, elsewhere = told_apart(table, paths, manifests, files)
+        spared, elsewhere = told_apart(table, paths, manifests, files, load)
         if elsewhere:
             raise LogCorrupt(why_refused(table, elsewhere, forget))
         ahead = _whole_attempts(table, spared, paths, manifests)
@@ -136,17 +138,16 @@ def _needed(table: Table, attempt: str, manifests: Manifests) -> set[str]:
 
 
 def told_apart(
-    table: Table, stored: Iterable[str], manifests: Manifests, files: TableFiles
+    table: Table, stored: Iterable[str], manifests: Manifests, files: TableFiles, load: Callable[[], Table | None]
 ) -> tuple[References, list[str]]:
     """What an attempt refers to, and the metadata files that have landed in another catalog, sorted.
 
-    ``stored`` are the paths below the table's location; metadata that is put elsewhere is looked for there.
+    ``stored`` are the paths below the table's location; metadata that is put elsewhere is looked for there. ``load``
+    gives the table as it is now, by the way that has given this one: who only looks has no catalog to ask.
     """
     if outside := _metadata_outside(table, files):
-        from keptlog.table.metadata.loaded import loaded_if_there  # noqa: PLC0415  # it imports PyIceberg
-
         # Listed when the table was loaded already: what was committed meanwhile is no sign of another catalog.
-        table = loaded_if_there(table.catalog, *table.name()) or table
+        table = load() or table
     stored = [*stored, *outside]
     own = _history_of(table)
     numbers = [number for path in own if (number := _number(path)) is not None]
