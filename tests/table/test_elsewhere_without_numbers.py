@@ -28,14 +28,19 @@ def registered(home: Path, metadata: Path) -> LogStore:
     return store_at(home)
 
 
+def commit_plainly(home: Path) -> None:
+    """As a program that names its metadata without a checksum does: that alone can be copied under another name."""
+    keptlog = open_catalog(home)
+    plain = SqlCatalog(keptlog.name, uri=keptlog.properties["uri"], warehouse=keptlog.properties["warehouse"])
+    with plain.load_table((NAMESPACE, TOPIC)).transaction() as transaction:
+        transaction.set_properties({"comment": "of another program"})
+
+
 @pytest.fixture
 def original(tmp_path: Path) -> LogStore:
     store = create(tmp_path / "original")
     append_each(store, [("a", "1")])
-    keptlog = open_catalog(tmp_path / "original")
-    plain = SqlCatalog(keptlog.name, uri=keptlog.properties["uri"], warehouse=keptlog.properties["warehouse"])
-    with plain.load_table((NAMESPACE, TOPIC)).transaction() as transaction:
-        transaction.set_properties({"comment": "of a program that names its metadata without a checksum"})
+    commit_plainly(tmp_path / "original")
     return store
 
 
@@ -75,3 +80,66 @@ def test_where_nobody_goes_on_a_purge_goes_on_too(tmp_path: Path, copy: Path) ->
     clean(other)
     assert other.purge(TOPIC, clock_ms() + LATER_MS)
     assert values(other) == [(0, 1, b"2")]
+
+
+def head_of(home: Path) -> Path:
+    return Path(table_of(home, TOPIC).metadata_location.removeprefix("file://"))
+
+
+@pytest.mark.parametrize("name", ["users.metadata.json", "00002-copy.metadata.json"])
+def test_who_registered_a_copy_leaves_the_file_that_was_copied(tmp_path: Path, original: LogStore, name: str) -> None:
+    """The original's catalog names it, and at rest it has no later one."""
+    head = head_of(tmp_path / "original")
+    other = registered(tmp_path / "other", Path(shutil.copy(head, tmp_path / name)))
+    other.purge(TOPIC, clock_ms() + LATER_MS)
+    assert head.exists()
+    with pytest.raises(LogCorrupt, match=f"{head.name} has what a metadata file in the history of this catalog has"):
+        other.delete_topic(TOPIC, clock_ms() + LATER_MS)
+    append_each(original, [("b", "2")])
+    assert values(store_at(tmp_path / "original")) == [(0, 0, b"1"), (0, 1, b"2")]
+
+
+def test_a_topic_whose_copied_file_was_moved_away_can_be_deleted(
+    tmp_path: Path, copy: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = registered(tmp_path / "other", copy)
+    head_of(tmp_path / "original").rename(tmp_path_factory.mktemp("away") / copy.name)
+    other.delete_topic(TOPIC, clock_ms() + LATER_MS)
+    assert other.topics() == []
+
+
+@pytest.mark.parametrize("commits", [1, 3, 25])
+def test_who_goes_on_behind_a_copy_and_counts_anew_is_not_hindered_by_the_file_that_was_copied(
+    tmp_path: Path, original: LogStore, commits: int
+) -> None:
+    append_each(original, *[[("a", "x")]] * 4)
+    commit_plainly(tmp_path / "original")
+    head = head_of(tmp_path / "original")
+    other = registered(tmp_path / "other", Path(shutil.copy(head, tmp_path / "users.metadata.json")))
+    append_each(other, *[[("b", "2")]] * commits)
+    assert head_of(tmp_path / "other").name.startswith(f"{commits - 1:05}-")
+    other.purge(TOPIC, clock_ms() + LATER_MS)
+    assert head.exists() == (commits < 20)
+
+
+def test_an_original_that_goes_on_when_the_copy_has_gone_on_too_is_seen_by_both(
+    tmp_path: Path, original: LogStore, copy: Path
+) -> None:
+    other = registered(tmp_path / "other", copy)
+    append_each(other, [("b", "2")])
+    with pytest.raises(LogCorrupt, match="the storage knows more than this catalog"):
+        original.purge(TOPIC, clock_ms() + LATER_MS)
+    append_each(original, [("c", "3")])
+    append_each(other, [("b", "4")], [("b", "5")], [("b", "6")], [("b", "7")])
+    for each in (original, other):
+        with pytest.raises(LogCorrupt, match="the storage knows more than this catalog"):
+            each.purge(TOPIC, clock_ms() + LATER_MS)
+        with pytest.raises(LogCorrupt, match="the storage knows more than this catalog"):
+            each.delete_topic(TOPIC, clock_ms() + LATER_MS)
+
+
+def test_a_copy_in_the_topics_own_folder_is_left_by_the_original(tmp_path: Path, original: LogStore) -> None:
+    head = head_of(tmp_path / "original")
+    other = registered(tmp_path / "other", Path(shutil.copy(head, head.parent / "copy.metadata.json")))
+    original.purge(TOPIC, clock_ms() + LATER_MS)
+    assert values(other) == [(0, 0, b"1")]

@@ -22,12 +22,12 @@ from keptlog.table.io.files import local_path
 from keptlog.table.metadata.format import FormatVersion, format_of
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.newest_change import newest_change_ms
-from keptlog.table.metadata.references import Manifests, References, comparable_forms
+from keptlog.table.metadata.references import Manifests, comparable_forms
 from keptlog.table.metadata.runs import damaged as damaged_runs
 from keptlog.table.metadata.state import damaged_notes, remembers_erasures
 from keptlog.table.metadata.usable_properties import require_usable_for_snapshots, require_usable_properties
 from keptlog.table.reading.readers import registrations
-from keptlog.table.removal.ahead import landed_since, told_apart, unknown_metadata, why_put_back, why_refused
+from keptlog.table.removal.ahead import ToldApart, landed_since, told_apart, unknown_metadata, why_put_back, why_refused
 from keptlog.table.removal.erasure_register import read_erasures
 from keptlog.table.removal.own_folder import not_own
 from keptlog.table.removal.topic_storage import drafts_among
@@ -90,7 +90,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             # A clean and a purge may have come between the two: what counts is what the table names now.
             wrong = _compared(store, logs := store.logs(topic), stored)
         paths = [each.path for each in stored]
-        spared, elsewhere = _told_apart(store, table, paths)
+        found = _told_apart(store, table, paths)
         return TopicExam(
             topic,
             tuple(logs),
@@ -99,8 +99,8 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             tuple(wrong),
             _drafts(location, stored),
             _erasures(store, topic) if remembers_erasures(topic, table.properties) else (),
-            why_refused(table, elsewhere) if elsewhere else None,
-            tuple(unknown_metadata(spared, elsewhere)),
+            why_refused(table, found.elsewhere) if found.elsewhere else None,
+            tuple(unknown_metadata(found)),
             _damaged_runs(store, table, paths),
             _not_own(store, table, paths),
             _damaged_reader(topic, table),
@@ -146,11 +146,11 @@ def put_back(store: LogStore, topic: str) -> PutBack | None:
     with reaching(f"files of topic {topic} can't be listed"):
         paths = [each.path for each in store.files.list(location)]
         table = store.load_table(topic)
-        _, elsewhere = _told_apart(store, table, paths)
+        elsewhere = _told_apart(store, table, paths).elsewhere
     return PutBack(why_put_back(topic, table.metadata_location, elsewhere)) if elsewhere else None
 
 
-def _told_apart(store: LogStore, table: Table, paths: Sequence[str]) -> tuple[References, list[str]]:
+def _told_apart(store: LogStore, table: Table, paths: Sequence[str]) -> ToldApart:
     topic = table.name()[-1]
     return told_apart(table, paths, Manifests(topic, table.io), store.files, lambda: store.load_table(topic))
 

@@ -24,7 +24,8 @@ A deletion of the topic asks the same: it would take all files of whoever goes o
 is refused too, if all that it refers to is there. Who knows that a process died with it moves that file aside.
 
 Another program may have named the catalog's file without a number, as who registers a copy of one does. Then what is in
-the files tells: one that is newer, and was built on a file that this catalog never had, has landed elsewhere.
+the files tells (``known_states``). The file that was copied may be what the original's catalog names, so it is spared
+while the copy is in the history, and no deletion takes it.
 
 Files of a topic of the same name that was deleted before this one was created bear another table's id, and don't count.
 Neither does a copy that ``rewrite_table_path`` has made ready: ``own_folder`` tells of that.
@@ -33,9 +34,8 @@ Neither does a copy that ``rewrite_table_path`` has made ready: ``own_folder`` t
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.table.io.read_only import require_writable
@@ -50,6 +50,7 @@ from keptlog.table.metadata.references import (
     references_of,
 )
 from keptlog.table.namespaces import NAMESPACE
+from keptlog.table.removal.known_states import KnownStates, base_of, number
 from keptlog.table.removal.metadata_elsewhere import places_of_metadata
 from keptlog.table.removal.own_folder import staged_copy
 
@@ -65,7 +66,6 @@ _MOST_UUIDS = 100_000
 _uuids: dict[str, str] = {}
 """By metadata file, whose it is."""
 _logger = logging.getLogger(__name__)
-_METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
 
 
 def spared_references(
@@ -76,10 +76,10 @@ def spared_references(
     Raises:
         LogCorrupt: the storage knows more than the catalog.
     """
-    spared, elsewhere = told_apart(table, stored, manifests, files, load)
-    if elsewhere:
-        raise LogCorrupt(why_refused(table, elsewhere))
-    return spared
+    found = told_apart(table, stored, manifests, files, load)
+    if found.elsewhere:
+        raise LogCorrupt(why_refused(table, found.elsewhere))
+    return found.spared
 
 
 def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table | None], files: TableFiles) -> None:
@@ -96,10 +96,12 @@ def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table
     forget = f"take the topic out of this catalog and leave the files, as PyIceberg's {alone} does"
     for _ in range(_LOOKS):
         manifests = Manifests(table.name()[-1], table.io)
-        spared, elsewhere = told_apart(table, paths, manifests, files, load)
-        if elsewhere:
-            raise LogCorrupt(why_refused(table, elsewhere, forget))
-        ahead = _whole_attempts(table, spared, paths, manifests)
+        found = told_apart(table, paths, manifests, files, load)
+        if found.elsewhere:
+            raise LogCorrupt(why_refused(table, found.elsewhere, forget))
+        if found.named_twice:
+            raise LogCorrupt(_why_named_twice(table, found.named_twice, forget))
+        ahead = _whole_attempts(table, found.spared, paths, manifests)
         if not ahead:
             return
         now = load()
@@ -137,10 +139,21 @@ def _needed(table: Table, attempt: str, manifests: Manifests) -> set[str]:
         return set()
 
 
+class ToldApart(NamedTuple):
+    """Metadata files of a table that its catalog does not know, with what is needed of what they refer to."""
+
+    spared: References
+    """What an attempt refers to that may have landed elsewhere, and these files and those of ``named_twice``."""
+    elsewhere: list[str]
+    """What has landed in another catalog, sorted."""
+    named_twice: list[str]
+    """Other names of states that this catalog knows, sorted: another one may have the topic under such a name."""
+
+
 def told_apart(
     table: Table, stored: Iterable[str], manifests: Manifests, files: TableFiles, load: Callable[[], Table | None]
-) -> tuple[References, list[str]]:
-    """What an attempt refers to, and the metadata files that have landed in another catalog, sorted.
+) -> ToldApart:
+    """What the catalog does not know of a table's metadata files, and what that means.
 
     ``stored`` are the paths below the table's location; metadata that is put elsewhere is looked for there. ``load``
     gives the table as it is now, by the way that has given this one: who only looks has no catalog to ask.
@@ -148,41 +161,32 @@ def told_apart(
     if outside := _metadata_outside(table, files):
         # Listed when the table was loaded already: what was committed meanwhile is no sign of another catalog.
         table = load() or table
-    stored = [*stored, *outside]
-    own = _history_of(table)
-    numbers = [number for path in own if (number := _number(path)) is not None]
-    current = _number(table.metadata_location)
-    spared = References()
-    known = set(own.values())
-    if current is None:
-        return _told_apart_by_content(table, stored, known, manifests)
-    oldest = min(numbers)
-    elsewhere: set[str] = set()
+    history = KnownStates.of(table)
+    found = ToldApart(References(), [], [])
     contradicting: dict[str, tuple[str, str]] = {}
     ancestors: set[str] = set()
-    for path, form in _newest_first(stored):
-        number = _number(path) or 0
-        if form in known or (number < oldest and form in ancestors) or staged_copy(table.location(), path):
+    for path, form in _newest_first([*stored, *outside]):
+        is_old = history.is_before_all(number(path)) and form in ancestors
+        if form in history.known or is_old or staged_copy(table.location(), path):
             continue
         metadata = whole_metadata(table.io, path)
         if metadata and str(metadata.table_uuid) != str(table.metadata.table_uuid):
             continue
-        if number > current + 1 or (metadata and _is_built_elsewhere(metadata, known, oldest)):
-            elsewhere.add(path)
-        elif metadata and number == current + 1:
-            spared.metadata_bytes[path] = 0
-            spared.add(_new_references(table, metadata, manifests))
-        if metadata and _contradicts(table, metadata):
-            contradicting[form] = path, comparable(_base_of(metadata))
+        contradicts = metadata is not None and _contradicts(table, metadata)
+        if metadata and not contradicts and history.has_state_of(metadata):
+            found.spared.metadata_bytes[path] = 0
+            found.named_twice.append(path)
+        elif history.is_of_another(number(path), metadata):
+            found.elsewhere.append(path)
+        elif metadata and history.is_next(number(path), metadata):
+            found.spared.metadata_bytes[path] = 0
+            found.spared.add(_new_references(table, metadata, manifests))
+        if metadata and contradicts:
+            contradicting[form] = path, comparable(base_of(metadata))
         elif metadata:
             ancestors.update(comparable_forms(each.metadata_file for each in metadata.metadata_log).values())
-    elsewhere.update(path for path, base in contradicting.values() if base in contradicting)
-    return spared, sorted(elsewhere)
-
-
-def _history_of(table: Table) -> dict[str, str]:
-    """The metadata files that the catalog knows of, each with its comparable form."""
-    return comparable_forms([table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)])
+    contradicted = {path for path, base in contradicting.values() if base in contradicting}
+    return ToldApart(found.spared, sorted({*found.elsewhere, *contradicted}), sorted(found.named_twice))
 
 
 def _metadata_outside(table: Table, files: TableFiles) -> list[str]:
@@ -191,7 +195,7 @@ def _metadata_outside(table: Table, files: TableFiles) -> list[str]:
     A folder may have the metadata of thousands of tables. Each file is read once by a process, for none ever changes;
     one that can't be read may be another table's. Who may not list a folder sees none there, and is told.
     """
-    known, current = set(_history_of(table).values()), _number(table.metadata_location)
+    known, current = KnownStates.of(table).known, number(table.metadata_location)
     found = []
     for place in places_of_metadata(table)[1:]:
         try:
@@ -201,7 +205,7 @@ def _metadata_outside(table: Table, files: TableFiles) -> list[str]:
                 raise
             _logger.warning("%s: nobody has looked there for what another home has committed: %s", place, error)
             continue
-        newer = [path for path in listed if current is None or (_number(path) or 0) > current]
+        newer = [path for path in listed if current is None or (number(path) or 0) > current]
         metadata = comparable_forms(path for path in newer if path.endswith(METADATA_ENDINGS))
         found += [path for path, form in metadata.items() if form not in known and _is_of(table, path)]
     return found
@@ -219,35 +223,13 @@ def _is_of(table: Table, path: str) -> bool:
     return _uuids[path] == str(table.metadata.table_uuid)
 
 
-def _told_apart_by_content(
-    table: Table, stored: Iterable[str], known: Collection[str], manifests: Manifests
-) -> tuple[References, list[str]]:
-    """The same where another program has named the catalog's file, and has its own way to count, or none."""
-    spared = References()
-    elsewhere: list[str] = []
-    ours = table.metadata
-    for path, form in comparable_forms(path for path in stored if path.endswith(METADATA_ENDINGS)).items():
-        metadata = None if form in known or staged_copy(table.location(), path) else whole_metadata(table.io, path)
-        if metadata is None or str(metadata.table_uuid) != str(ours.table_uuid):
-            continue
-        if _age(metadata) <= _age(ours):
-            continue
-        base = comparable(_base_of(metadata))
-        if base not in known:
-            elsewhere.append(path)
-        elif base == comparable(table.metadata_location):
-            spared.metadata_bytes[path] = 0
-            spared.add(_new_references(table, metadata, manifests))
-    return spared, sorted(elsewhere)
-
-
-def unknown_metadata(spared: References, elsewhere: Collection[str]) -> list[str]:
+def unknown_metadata(found: ToldApart) -> list[str]:
     """The metadata files that a restored home moves aside; none if nothing has landed in another catalog, sorted.
 
-    What is one ahead belongs to them: others were built behind it.
+    What is one ahead belongs to them, for others were built behind it; so does what others were built on.
     """
-    attempts = [path for path in spared.metadata_bytes if path.endswith(METADATA_ENDINGS)]
-    return sorted({*elsewhere, *attempts}) if elsewhere else []
+    spared = [path for path in found.spared.metadata_bytes if path.endswith(METADATA_ENDINGS)]
+    return sorted({*found.elsewhere, *spared}) if found.elsewhere else []
 
 
 def why_refused(table: Table, elsewhere: Sequence[str], leave: str = "purge with that one") -> str:
@@ -270,6 +252,15 @@ def _why_one_ahead(table: Table, ahead: Sequence[str], leave: str) -> str:
     )
 
 
+def _why_named_twice(table: Table, names: Sequence[str], leave: str) -> str:
+    return (
+        f"topic {table.name()[-1]}: {names[-1]}{_more(names)} has what a metadata file in the history of this catalog "
+        f"has, whose newest is {table.metadata_location.rpartition('/')[2]}. Nothing was deleted. Either another home "
+        f"has the topic under that name: {leave}. Or no other home has it: move this file away, to where nothing of "
+        "this topic lies, and delete the topic again"
+    )
+
+
 def why_refused_here(table: Table, elsewhere: Sequence[str]) -> str:
     """The same for who is not purging."""
     return (
@@ -288,9 +279,9 @@ def landed_since(named: str, stored: Iterable[str]) -> list[str]:
 
     An attempt whose process died is one ahead. Who lets the oldest metadata files go has committed often since.
     """
-    own, folder = _number(named), named.rpartition("/")[0]
+    own, folder = number(named), named.rpartition("/")[0]
     beside = [path for path in stored if path.rpartition("/")[0] == folder]
-    return sorted(path for path in beside if own is not None and (_number(path) or 0) > own + 1)
+    return sorted(path for path in beside if own is not None and (number(path) or 0) > own + 1)
 
 
 def why_put_back(topic: str, named: str, elsewhere: Sequence[str]) -> str:
@@ -302,26 +293,9 @@ def why_put_back(topic: str, named: str, elsewhere: Sequence[str]) -> str:
 
 
 def _newest_first(stored: Iterable[str]) -> list[tuple[str, str]]:
-    """The metadata files among these, each with its comparable form; the first of all never counts."""
-    forms = comparable_forms(path for path in stored if _number(path))
-    return sorted(forms.items(), key=lambda each: _number(each[0]) or 0, reverse=True)
-
-
-def _is_built_elsewhere(metadata: TableMetadata, known: set[str], oldest: int) -> bool:
-    """Whether it was built on a file that should be in the catalog's history, and is not."""
-    base = _base_of(metadata)
-    number = _number(base)
-    return number is not None and number >= oldest and comparable(base) not in known
-
-
-def _age(metadata: TableMetadata) -> tuple[int, int]:
-    """Greater in each later state of a table."""
-    # Format version 1, which another program may make, counts no sequence numbers.
-    return getattr(metadata, "last_sequence_number", 0), metadata.last_updated_ms
-
-
-def _base_of(metadata: TableMetadata) -> str:
-    return metadata.metadata_log[-1].metadata_file if metadata.metadata_log else ""
+    """The metadata files among these, each with its comparable form; those that have no number come last."""
+    forms = comparable_forms(path for path in stored if path.endswith(METADATA_ENDINGS))
+    return sorted(forms.items(), key=lambda each: -1 if (n := number(each[0])) is None else n, reverse=True)
 
 
 def _contradicts(table: Table, metadata: TableMetadata) -> bool:
@@ -343,9 +317,3 @@ def _new_references(table: Table, attempt: TableMetadata, manifests: Manifests) 
             except LogCorrupt:  # What landed is whole, so this did not.
                 continue
     return found
-
-
-def _number(path: str) -> int | None:
-    """The number in a metadata file's name; null for any other file."""
-    form = _METADATA_FILE.fullmatch(path.rpartition("/")[2])
-    return int(form[1]) if form else None
