@@ -196,16 +196,6 @@ def test_a_configured_catalog_that_makes_no_sense_is_refused(tmp_path: Path, mon
         open_catalog(tmp_path)
 
 
-@pytest.mark.parametrize("warehouse", ["lake", "file:lake", "file://lake"])
-def test_a_warehouse_that_depends_on_the_working_directory_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str
-) -> None:
-    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path / 'shared.db'}")
-    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", warehouse)
-    with pytest.raises(InvalidConfig, match=f"warehouse {warehouse} is another folder in each working directory: give"):
-        open_catalog(tmp_path)
-
-
 @pytest.mark.parametrize("warehouse", ["s3://lake/w#4", "s3://lake/w?x=1", "gs://lake/#/w"])
 def test_a_warehouse_that_others_take_for_a_shorter_one_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warehouse: str
@@ -248,8 +238,14 @@ def test_a_database_that_ends_with_its_process_is_refused(
         open_catalog(tmp_path)
 
 
-def test_a_catalog_in_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__TYPE", "in-memory")
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("TYPE", "in-memory"), ("PY_CATALOG_IMPL", "pyiceberg.catalog.memory.InMemoryCatalog")],
+)
+def test_a_catalog_in_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, value: str
+) -> None:
+    monkeypatch.setenv(f"PYICEBERG_CATALOG__KEPTLOG__{setting}", value)
     with pytest.raises(InvalidConfig, match="in the memory of a process"):
         open_catalog(tmp_path)
 
@@ -286,6 +282,7 @@ def test_the_class_of_a_catalog_that_commits_nothing_is_refused_too(
         ("rest", "WAREHOUSE", "arn:aws-cn:s3tables:cn-north-1:123456789012:bucket/lake"),
         ("rest", "WAREHOUSE", "123456789012:s3tablescatalog/lake"),
         ("glue", "GLUE__ID", "123456789012:s3tablescatalog/lake"),
+        ("rest", "S3TABLES__WAREHOUSE", "arn:aws:s3tables:eu-central-1:123456789012:bucket/lake"),
     ],
 )
 def test_a_catalog_in_which_nobody_can_delete_files_is_refused(

@@ -319,8 +319,8 @@ def _require_warehouse(catalog: SqlCatalog) -> None:
 def _with_own_class(properties: dict[str, Any]) -> dict[str, Any]:
     """The same settings, but where they mean a catalog of PyIceberg's that keptlog opens otherwise they name ours."""
     kind = kind_of(properties)
-    # PyIceberg says itself what is missing for its own.
-    if kind not in _OWN or (kind == "glue" and find_spec("boto3") is None):
+    # Who names a class wants that one. PyIceberg says itself what is missing for its own.
+    if "py-catalog-impl" in properties or kind not in _OWN or (kind == "glue" and find_spec("boto3") is None):
         return properties
     return {name: value for name, value in properties.items() if name != "type"} | {"py-catalog-impl": _OWN[kind]}
 

@@ -35,17 +35,26 @@ _IN_MEMORY = re.compile(r"sqlite(\+\w+)?://(/(:memory:|file::memory:.*|file:.*[?
 """A database of SQLite that ends with its process."""
 _WITHOUT_DELETES = re.compile(r"arn:[\w-]*:s3tables:|(\d+:)?s3tablescatalog/")
 """How settings name a table bucket: to its own catalog, and to Glue's. In it no program may list or delete objects."""
-_WITHOUT_COMMITS = {
-    "dynamodb": "DynamoDB",
-    "pyiceberg.catalog.dynamodb.DynamoDbCatalog": "DynamoDB",
-    "bigquery": "BigQuery",
-    "pyiceberg.catalog.bigquery_metastore.BigQueryMetastoreCatalog": "BigQuery",
-}
+_BUCKETS = ("warehouse", "glue.id", "s3tables.warehouse")
+_SQLITE = re.compile(r"sqlite(\+\w+)?:///([^?]*)(\?.*)?")
+_NAMES_A_URI = re.compile(r"[?&]uri=(true|yes|on|y|t|1)(&|$)", re.IGNORECASE)
+"""Without it SQLAlchemy takes ``file:`` for the begin of a file's name."""
+_WITHOUT_COMMITS = {"dynamodb": "DynamoDB", "bigquery": "BigQuery"}
 """What PyIceberg creates, lists and drops tables in, and has no commits for. To open one makes a table there."""
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _WEB = ("http://", "https://")
 _DATABASES = ("sqlite", "postgresql")
 _KINDS = {"http": "rest"} | dict.fromkeys(_DATABASES, "sql")
+_CLASSES = {
+    "pyiceberg.catalog.memory.InMemoryCatalog": "in-memory",
+    "pyiceberg.catalog.sql.SqlCatalog": "sql",
+    "pyiceberg.catalog.rest.RestCatalog": "rest",
+    "pyiceberg.catalog.glue.GlueCatalog": "glue",
+    "pyiceberg.catalog.hive.HiveCatalog": "hive",
+    "pyiceberg.catalog.dynamodb.DynamoDbCatalog": "dynamodb",
+    "pyiceberg.catalog.bigquery_metastore.BigQueryMetastoreCatalog": "bigquery",
+}
+"""PyIceberg's own classes, which somebody may name in the place of their kind."""
 _TELL_KIND = ("thrift", *_KINDS)
 """How an address begins by which PyIceberg knows the kind of a catalog that names none; another one it tells."""
 
@@ -94,15 +103,19 @@ def catalog_settings() -> dict[str, Any] | None:
     if configured:
         require_no_password_told(configured)
         _require_lasting(configured)
+        _require_whole_database(configured)
         _require_whole_warehouse(configured)
         return _with_endpoint(configured)
     return configured
 
 
 def kind_of(properties: Mapping[str, Any]) -> str:
-    """Which of PyIceberg's catalogs these settings mean, such as ``rest``; empty where they name none, or a class."""
+    """Which of PyIceberg's catalogs these settings mean, such as ``rest``; empty where that can't be told.
+
+    The class of another program is none of them, whatever it is derived from.
+    """
     if "py-catalog-impl" in properties:
-        return ""
+        return _CLASSES.get(str(properties["py-catalog-impl"]), "")
     uri = str(properties.get("uri", ""))
     told = next((kind for begin, kind in _KINDS.items() if uri.startswith(begin)), "")
     return str(properties.get("type") or told).lower()
@@ -160,13 +173,13 @@ def _with_endpoint(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _require_lasting(properties: Mapping[str, Any]) -> None:
     """What a command creates is to be there for the next one, to take records, with the checksums that tell damage."""
-    without_commits = _WITHOUT_COMMITS.get(kind_of(properties) or str(properties.get("py-catalog-impl")))
+    without_commits = _WITHOUT_COMMITS.get(kind_of(properties))
     if without_commits:
         raise _refused(
             f"PyIceberg's client for {without_commits} can't commit, so no topic there could take a record: use "
             "another catalog, such as a database, a REST catalog or Glue"
         )
-    if any(_WITHOUT_DELETES.match(str(properties.get(name, ""))) for name in ("warehouse", "glue.id")):
+    if any(_WITHOUT_DELETES.match(str(properties.get(name, ""))) for name in _BUCKETS):
         raise _refused(
             "S3 Tables let no program list or delete files, so no purge there could take away what was replaced, and "
             "no erasure could be proved: use another catalog, with files in an ordinary bucket"
@@ -180,6 +193,23 @@ def _require_lasting(properties: Mapping[str, Any]) -> None:
         raise _refused(
             f"{FILE_IO} {properties[FILE_IO]} writes metadata without checksums, and not durably: take that setting "
             "out, keptlog has its own"
+        )
+
+
+def _require_whole_database(properties: Mapping[str, Any]) -> None:
+    """SQLite makes an empty database wherever a command is started, and that has no topics and no erasures."""
+    form = _SQLITE.fullmatch(str(properties.get("uri", "")))
+    if form is None:
+        return
+    path, query = form[2], form[3] or ""
+    is_uri = bool(_NAMES_A_URI.search(query))
+    named = path.partition(":")[2] if is_uri and path.startswith("file:") else path
+    if not named.startswith("/"):
+        whole = f"sqlite:///{'file:' if named != path else ''}{Path.cwd() / named}"
+        raise _refused(
+            f"its database {path} is another file in each working directory: give the whole path, such as {whole}, "
+            "and after it what follows a ? in its uri. Topics that are in it already are found only where commands "
+            "were run until now"
         )
 
 
