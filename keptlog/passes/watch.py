@@ -182,7 +182,8 @@ def home_sighting(
 def why_nothing_is_known(home: Path, seen: Overview) -> str | None:
     """Why nobody may go by what an overview shows; null if it is known.
 
-    That no topic is there is believed where there is a catalog, configured or the home's own. Without one nothing is
+    That no topic is there is believed where there is a catalog, configured or the home's own. One that finds files of
+    topics and no topic does not answer. Without one nothing is
     known of any log: it may be configured by variables that this process lacks.
     """
     if seen.locations or seen.unreadable:

@@ -36,7 +36,7 @@ from keptlog.table.changes.repair import Repair, RepairPlan
 from keptlog.table.changes.retain import DeleteRecords, DeletionResult, SegmentRemoval
 from keptlog.table.changes.swap import Swap
 from keptlog.table.commits.commit import Committer
-from keptlog.table.commits.loading import id_to_delete, load_topic_table, topic_names
+from keptlog.table.commits.loading import all_topics, id_to_delete, load_topic_table
 from keptlog.table.commits.locations import LocationLook
 from keptlog.table.commits.topics import Topic, TopicCreation, require_partition, snapshot_of, topic_of
 from keptlog.table.io.file_io import metadata_read_once
@@ -115,7 +115,7 @@ class LogStore:
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""
         with reaching("topics can't be listed"):
-            return topic_names(self._catalog)
+            return all_topics(self._catalog)
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> Topic:
         """Create a topic; ``config`` holds its own settings under Kafka's names.

@@ -27,6 +27,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from keptlog.errors import KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.table.catalogs.embedded import unfinished_deletion
+from keptlog.table.catalogs.emptied import require_not_emptied
 from keptlog.table.metadata.format import format_of
 from keptlog.table.metadata.loaded import loaded_now, names_in
 from keptlog.table.metadata.metadata_reading import unreadable
@@ -39,6 +40,18 @@ from keptlog.table.waiting.reaching import reaching
 def topic_names(catalog: Catalog) -> list[str]:
     """All topics, sorted."""
     return names_in(catalog, NAMESPACE)
+
+
+def all_topics(catalog: Catalog) -> list[str]:
+    """The same, for whoever looks at all of them, or is to do something with each.
+
+    Raises:
+        StorageUnavailable: none is known, and files of topics are there.
+    """
+    names = topic_names(catalog)
+    if not names:
+        require_not_emptied(catalog)
+    return names
 
 
 def load_topic_table(catalog: Catalog, name: str, namespace: str = NAMESPACE) -> Table:

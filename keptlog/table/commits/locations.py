@@ -21,6 +21,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.errors import LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.table.catalogs.catalog import TellsLocations, metadata_locations
+from keptlog.table.catalogs.emptied import require_not_emptied
 from keptlog.table.catalogs.one_at_a_time import is_rest
 from keptlog.table.commits.loading import metadata_location, topic_names
 from keptlog.table.metadata.logs import Locations
@@ -62,8 +63,14 @@ class LocationLook:
         """All topics, as far as there is time.
 
         Raises:
-            StorageUnavailable: that of none can be had.
+            StorageUnavailable: that of none can be had, or none is known and files of topics are there.
         """
+        found = self._found(patience)
+        if not found and not found.to_be_asked:
+            require_not_emptied(self.catalog)
+        return found
+
+    def _found(self, patience: Patience | None) -> Locations:
         if isinstance(self.catalog, SqlCatalog):
             return Locations(metadata_locations(self.catalog))
         if isinstance(self.catalog, TellsLocations):

@@ -27,6 +27,7 @@ from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.log.words.counted import counted
 from keptlog.table.catalogs.catalog import metadata_locations, usual_location, views_in
 from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion
+from keptlog.table.catalogs.emptied import why_emptied
 from keptlog.table.catalogs.shared_warehouse import may_be_shared
 from keptlog.table.commits.loading import topic_names
 from keptlog.table.io.files import TableFiles
@@ -144,6 +145,8 @@ class TopicCreation:
                 f"topic {name}: it can't have {counted(partitions, 'partition')}: use 1 to {MAX_PARTITIONS}"
             )
         self._require_free_name(catalog)
+        if why := why_emptied(catalog):
+            _logger.warning("%s: see that this is the catalog you mean. It gets its first topic now", why)
         with contextlib.suppress(NamespaceAlreadyExistsError):
             if not catalog.namespace_exists((NAMESPACE,)):
                 catalog.create_namespace((NAMESPACE,))

@@ -1,0 +1,97 @@
+"""A configured catalog that is empty above files of topics is not one without topics: nobody says that all is well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keptlog.table.catalogs.catalog import open_catalog
+from tests.cli.conftest import Run
+
+NOW_MS = 1_700_000_000_000
+MINUTE_MS = 60_000
+DAY_MS = 24 * 60 * MINUTE_MS
+EMPTIED = "has no topic and no namespace keptlog, but files of topics lie in file://"
+
+
+@pytest.fixture
+def at(keptlog: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    return lambda now_ms: monkeypatch.setenv("KEPTLOG_NOW_MS", str(now_ms))
+
+
+@pytest.fixture
+def shared(keptlog: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: Callable[[int], None]) -> Path:
+    """The database of a catalog with a topic whose erasure is overdue, of which people were told."""
+    database = tmp_path / "shared.db"
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{database}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path}/lake")
+    monkeypatch.setenv("KEPTLOG_NOTIFY_LOG", "true")
+    at(NOW_MS)
+    assert keptlog("topic", "create", "users", "--config", "cleanup.policy=compact").code == 0
+    (tmp_path / "records.jsonl").write_text('{"key": "a", "value": "1"}\n')
+    assert keptlog("append", "users", "--file", str(tmp_path / "records.jsonl")).code == 0
+    assert keptlog("erase", "users", "--key", "a", "--by", "1m", "--yes", "--run-id", "r1").code == 0
+    at(NOW_MS + DAY_MS)
+    told = keptlog("notify", "--once")
+    assert "users: erasure deadline" in told.out + told.err
+    return database
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("status",),
+        ("verify",),
+        ("purge",),
+        ("clean",),
+        ("retain",),
+        ("plan",),
+        ("erasure", "list"),
+        ("topic", "list"),
+        ("doctor", "--no-probes"),
+    ],
+)
+def test_no_command_that_looks_at_all_topics_ends_well(keptlog: Run, shared: Path, command: tuple[str, ...]) -> None:
+    shared.rename(shared.with_suffix(".lost"))
+    told = keptlog(*command)
+    text = " ".join((told.out + told.err).split())
+    assert told.code != 0
+    assert EMPTIED in text
+    assert "/lake/keptlog (users)" in text
+
+
+def test_nothing_that_people_were_told_of_is_over(keptlog: Run, shared: Path, at: Callable[[int], None]) -> None:
+    shared.rename(shared.with_suffix(".lost"))
+    for minutes in (1, 40):
+        at(NOW_MS + DAY_MS + minutes * MINUTE_MS)
+        told = keptlog("notify", "--once")
+        assert "is over" not in told.out + told.err
+    assert EMPTIED in told.out + told.err
+    shared.unlink()
+    shared.with_suffix(".lost").rename(shared)
+    assert keptlog("erasure", "list").code == 1
+
+
+def test_who_makes_a_topic_is_told_first_and_goes_on(
+    keptlog: Run, shared: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shared.rename(shared.with_suffix(".lost"))
+    told = keptlog("topic", "create", "other", "--config", "cleanup.policy=compact")
+    assert told.code == 0
+    assert EMPTIED in told.err + caplog.text
+    listed = keptlog("topic", "list")
+    assert (listed.code, "other" in listed.out) == (0, True)
+    verified = keptlog("verify")
+    assert "/lake/keptlog/users: no topic of this catalog lies in this folder" in " ".join(verified.err.split())
+
+
+def test_a_catalog_without_a_topic_above_a_warehouse_without_files_is_new(
+    keptlog: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path}/new.db")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path}/lake")
+    (tmp_path / "lake" / "keptlog").mkdir(parents=True)
+    assert keptlog("status").code == 0
+    assert open_catalog(tmp_path).list_namespaces() == []
