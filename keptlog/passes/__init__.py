@@ -7,7 +7,7 @@ which logs        ``names``
 how they stand    ``observer`` (the one way to look), ``observable``, ``standings``, ``stored_files``
 what is checked   ``verify_pass``, ``verify``, ``segment_content``, ``check``, ``holders``
 readers, proofs   ``readers``, ``reader_position``, ``receipts``
-who is told       ``watch`` (notify)
+who is told       ``watch`` (notify); ``dropped`` (topics that are not listed, and not gone)
 
 Two folders use these, and imports only go down:
 
