@@ -124,6 +124,26 @@ def make_folder(folder: Path, make_durable: Callable[[Path], None] = sync) -> No
         make_durable(folder.parent)
 
 
+def make_home_folder(folder: Path) -> None:
+    """Create a folder in a home; one that root makes belongs to whom the home belongs, who is to write there too.
+
+    One that is there stays as it is: somebody may have given it to others.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+        return
+    if os.geteuid() == 0:
+        home = folder.parent.stat()
+        with contextlib.suppress(PermissionError):  # root of a container need not be that of the disk
+            os.chown(folder, home.st_uid, home.st_gid)
+
+
 def open_part(part: Path, path: Path, mode: int | None = None) -> BinaryIO:
     """A new file, which is to take the place of another: with these permissions, or else with its own and its owner.
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from keptlog.errors import StorageUnavailable
 from keptlog.settings import require_entry
+from keptlog.whole_file import make_home_folder
 
 FOLDER = "notify"
 
@@ -41,7 +42,8 @@ class NotifyFolder:
             StorageUnavailable: the folder can't be written.
         """
         with self.telling_why():
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.home.mkdir(parents=True, exist_ok=True)
+            make_home_folder(self.path)
             descriptor = _opened(self.path / name)
         try:
             with self.telling_why():
@@ -71,6 +73,9 @@ class NotifyFolder:
 def _opened(lock: Path) -> int:
     try:
         return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except PermissionError:
-        # Another user has left it. A disk of this machine locks what may only be read, too.
-        return os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError as refused:
+        try:
+            # Another user has left it. A disk of this machine locks what may only be read, too.
+            return os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise refused from None

@@ -19,7 +19,7 @@ from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.folders import NOT_THERE
 from keptlog.notify.folder import FOLDER
 from keptlog.regular_file import read_file
-from keptlog.whole_file import replace_file
+from keptlog.whole_file import make_home_folder, replace_file
 
 _logger = logging.getLogger(__name__)
 _FILE = re.compile(r"ticks-(\w+)\.json")
@@ -87,7 +87,7 @@ def _begun_path(home: Path, mount: str, sensor: str) -> Path:
 def _write(path: Path, told: dict[str, int]) -> None:
     """Write a file of a home that is there."""
     if path.parent.parent.is_dir():
-        path.parent.mkdir(exist_ok=True)
+        make_home_folder(path.parent)
         replace_file(path, json.dumps(told).encode())
 
 

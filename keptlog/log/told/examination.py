@@ -139,6 +139,16 @@ def disk_problems(disk: DiskSeen, logs: Iterable[Log]) -> list[Problem]:
     ]
 
 
+def shut_folder_problem(folder: str, home: str) -> Problem:
+    """A folder in which a home remembers, and that this user may not write to."""
+    return Problem(
+        folder,
+        f"{folder} can't be written to, so what is found, or was told, is not remembered",
+        "another user made it, such as root, who ran keptlog here first",
+        f"give it to the user of the home: chown -R --reference={shlex.quote(home)} {shlex.quote(folder)}",
+    )
+
+
 def clock_problems(newest_ms: int, now_ms: int, max_jump_ms: int) -> list[Problem]:
     """A clock that differs from those of earlier commits."""
     times = f"the newest commit is of {iso_time(newest_ms)}, and this clock shows {iso_time(now_ms)}"

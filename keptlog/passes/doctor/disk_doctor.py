@@ -1,5 +1,7 @@
 """What ``keptlog doctor`` asks of disks: has the home's room for what it remembers, and each for the logs on it?
 
+And may this user write to the folders in which the home remembers? Another user, such as root, may have made them.
+
 A configured catalog may keep topics on another disk, or where there is none: what lies in a bucket needs no room here.
 """
 
@@ -11,10 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from keptlog.log.segment import Log
-from keptlog.log.told.examination import DiskSeen, disk_problems
+from keptlog.log.told.examination import DiskSeen, disk_problems, shut_folder_problem
 from keptlog.log.told.problem import Problem
+from keptlog.notify.folder import FOLDER as NOTIFY
 from keptlog.passes.doctor.home_patient import NotLookedAt, Patient
 from keptlog.passes.stored_files import folder_on_disk
+from keptlog.table.reading.cache import FOLDER as CACHE
 
 
 def room_problems(patient: Patient) -> Iterator[Problem]:
@@ -33,6 +37,8 @@ def room_problems(patient: Patient) -> Iterator[Problem]:
     for device, place in places.items():
         may_not_write = place == own and not os.access(place, os.W_OK)
         yield from disk_problems(_seen(place, may_not_write=may_not_write), logs[device])
+        if place == own and not may_not_write:
+            yield from (shut_folder_problem(str(each), str(own)) for each in _shut_folders(patient.home))
 
 
 def _home_or_above(patient: Patient) -> Path:
@@ -41,6 +47,12 @@ def _home_or_above(patient: Patient) -> Path:
         return patient.home
     _ = patient.store  # which says so if it can't be opened
     return next(each for each in patient.home.absolute().parents if each.is_dir())
+
+
+def _shut_folders(home: Path) -> list[Path]:
+    """Folders of a home that this user may not write to."""
+    folders = [home / name for name in (NOTIFY, CACHE)]
+    return [each for each in folders if each.is_dir() and not os.access(each, os.W_OK | os.X_OK)]
 
 
 def _logs(patient: Patient) -> list[Log]:

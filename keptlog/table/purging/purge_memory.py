@@ -26,7 +26,7 @@ from keptlog.regular_file import read_file
 from keptlog.table.purging.purge_receipt import PurgeReceipt
 from keptlog.table.reading.cache import FOLDER
 from keptlog.table.removal.held import HeldFile
-from keptlog.whole_file import replace_file
+from keptlog.whole_file import make_home_folder, replace_file
 
 _PURGES = "purges"
 _UNFINISHED_MS = 12 * 3_600_000
@@ -92,7 +92,8 @@ class PurgeMemory:
         try:
             path = self._path(receipt.topic)
             if self.is_made or self.home.is_dir():
-                path.parent.mkdir(parents=True, exist_ok=True)
+                self.home.mkdir(parents=True, exist_ok=True)
+                make_home_folder(path.parent)
                 replace_file(path, json.dumps(asdict(found)).encode())
         except (OSError, InvalidConfig) as error:
             _logger.debug("topic %s: what was found can't be remembered: %s", receipt.topic, error)

@@ -35,6 +35,7 @@ from keptlog.table.metadata.logs import StoredTopic
 from keptlog.table.metadata.metadata_files import are_whole
 from keptlog.table.metadata.prefixes import CONFIG_PREFIX, STATE_PREFIX
 from keptlog.table.metadata.state import COMMENT, OWNERS
+from keptlog.whole_file import make_home_folder
 
 _logger = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ class TopicCache:
         return held
 
     def _write(self, path: Path, content: bytes) -> None:
-        path.parent.mkdir(exist_ok=True)
+        make_home_folder(path.parent)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             written = Path(file.name)
         try:
