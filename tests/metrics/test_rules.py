@@ -12,8 +12,16 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from prometheus_client import generate_latest
 
-from keptlog.log.told.conditions import Matter
+from keptlog.cli.metrics import Shown, _metric
+from keptlog.log.assessment import assess
+from keptlog.log.config import TopicConfig
+from keptlog.log.segment import Log
+from keptlog.log.told.conditions import Matter, Sighting
+from keptlog.log.told.exposition import Logs, Look, exposition
+from keptlog.log.told.gauges import SourceLag
+from keptlog.log.topic_partition import TopicPartition
 from tests.metrics.conftest import Troubles, scrape_text
 from tests.metrics.promql import Scrape
 from tests.mock_broker import mock_broker
@@ -161,6 +169,48 @@ def test_one_home_that_nobody_tells_of_is_missed_though_another_is_told_of() -> 
     assert firing(days_later) == {"KeptlogMetricsMissing"}
     missing = RULES[0]["expr"]
     assert [dict(labels)["instance"] for labels in one.found(missing)] == ["b"]
+
+
+def of_homes(name: str, rest: str = "", **numbers: int) -> str:
+    """A series of topic ``users`` in each of some homes, and its number."""
+    labels = 'job="keptlog",instance="{}",topic="users"'
+    return "".join(f"{name}{{{labels.format(home)}{rest}}} {number}\n" for home, number in numbers.items())
+
+
+def found(alert: str, text: str) -> dict[tuple[str, str], float]:
+    """What a rule finds, by instance and topic."""
+    [expression] = [rule["expr"] for rule in RULES if rule["alert"] == alert]
+    vector = [(dict(labels), number) for labels, number in Scrape.of(text, 0).found(expression).items()]
+    return {(labels.get("instance", ""), labels.get("topic", "")): number for labels, number in vector}
+
+
+def test_what_homes_with_a_topic_of_one_name_have_is_not_added_up() -> None:
+    behind = of_homes("keptlog_ingest_lag_max_offsets", ',partition="0"', prod=6_000, stage=6_000)
+    assert found("KeptlogIngestBehind", behind) == {}
+    behind = of_homes("keptlog_ingest_lag_max_offsets", ',partition="0"', prod=6_000, stage=12_000)
+    assert found("KeptlogIngestBehind", behind) == {("stage", "users"): 12_000}
+    late = of_homes("keptlog_holders_late", prod=0, stage=1)
+    assert found("KeptlogPurgeLate", late) == {("stage", "users"): 1}
+
+
+@pytest.mark.parametrize("most", [100, 2, 1])
+def test_logs_that_are_a_little_behind_are_no_log_that_is_far_behind(most: int) -> None:
+    """However many there are, and whatever the detail."""
+    names = [TopicPartition(topic, partition) for topic in ("orders", "users") for partition in (0, 1)]
+    logs = [Log(name, TopicConfig(), (), 0, 0) for name in names]
+    for lag, expected in ((6_000, []), (12_000, [12_000])):
+        lags = {log.topic_partition: SourceLag(lag if log is logs[0] else 6_000, False) for log in logs}
+        look = Look("home", Sighting(0), Logs([assess(log, 0) for log in logs]), lags=lags)
+        text = generate_latest(Shown([_metric(each) for each in exposition(look, most) if each.rows]).registry).decode()
+        assert list(found("KeptlogIngestBehind", text).values()) == expected
+
+
+def test_each_alert_says_of_which_home_it_is() -> None:
+    for rule in RULES:
+        if rule["alert"] != "KeptlogMetricsMissing":  # where nobody tells, there may be no home to name
+            assert rule["annotations"]["summary"].startswith("{{ $labels.instance }}: ")
+        for labels in re.findall(r"\bby \(([^)]*)\)", rule["expr"]):
+            assert {"job", "instance"} <= set(labels.split(", "))
 
 
 def test_the_board_shows_the_age_of_the_home_that_was_looked_at_longest_ago() -> None:

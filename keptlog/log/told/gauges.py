@@ -224,6 +224,12 @@ LOG_GAUGES: tuple[Gauge[LogFacts], ...] = (
         sum,
     ),
     Gauge(
+        "keptlog_ingest_lag_max_offsets",
+        "The same; of several logs the most, so that very many that are hardly behind are not added up.",
+        lambda facts: facts.lag.offsets if facts.lag else None,
+        max,
+    ),
+    Gauge(
         "keptlog_ingest_stopped",
         "Whether its ingest is stopped, because going on would lose or mix records, 0 or 1; of several how many are.",
         lambda facts: int(facts.lag.is_stopped) if facts.lag else None,
