@@ -98,13 +98,48 @@ def firing(scrape: Scrape) -> set[str]:
     return {rule["alert"] for rule in RULES if scrape.found(rule["expr"])}
 
 
-def expressions() -> dict[str, str]:
+def expressions(job: str = ".*", instance: str = ".*") -> dict[str, str]:
     """Of the board's panels, with all topics chosen."""
+    chosen = {"$topic": ".*", "$job": job, "$instance": instance}
     return {
-        f"{panel['title']} {target['refId']}": target["expr"].replace("$topic", ".*")
+        f"{panel['title']} {target['refId']}": re.sub(r"\$\w+", lambda found: chosen[found[0]], target["expr"])
         for panel in BOARD["panels"]
         for target in panel.get("targets", ())
     }
+
+
+def labelled(text: str, job: str, instance: str) -> str:
+    """A scrape as Prometheus keeps it."""
+    added = f'job="{job}",instance="{instance}"'
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    of_labels = [re.sub(r"^(\w+)\{", rf"\1{{{added},", line) for line in lines]
+    return "".join(re.sub(r"^(\w+) ", rf"\1{{{added}}} ", line) + "\n" for line in of_labels)
+
+
+def test_the_board_shows_the_homes_that_are_chosen_and_no_broker(scrapes: Scrapes) -> None:
+    """Where one Prometheus has Kafka's own cleaner too, under the same names, and a second home with these topics."""
+    home = labelled(scrapes.broken, "keptlog", "prod")
+    kafkas = "\n".join(line for line in scrapes.mended.splitlines() if line.startswith("kafka_"))
+    both = home + labelled(scrapes.mended, "keptlog", "stage") + labelled(kafkas, "kafka", "broker-0")
+    alone = Scrape.of(home, scrapes.at_s)
+    for name, expression in expressions("keptlog", "prod").items():
+        shown = alone.found(expression)
+        assert shown, name
+        assert Scrape.of(both, scrapes.at_s).found(expression) == shown, name
+    by_topic = [expression for expression in expressions().values() if " by (" in expression]
+    for expression in by_topic:
+        assert {dict(labels)["instance"] for labels in alone.found(expression)} == {"prod"}
+
+
+def test_the_board_offers_only_what_keptlog_tells_of() -> None:
+    """All that can be chosen is not all that there is: a broker is none of it."""
+    variables = {each["name"]: each for each in BOARD["templating"]["list"]}
+    asked = [variables[name]["query"]["query"] for name in ("job", "instance", "topic")]
+    assert [query.startswith("label_values(keptlog_") for query in asked] == [True] * 3
+    assert ["allValue" in variables[name] for name in ("job", "instance")] == [False] * 2
+    for asked_for in (target["expr"] for panel in BOARD["panels"] for target in panel.get("targets", ())):
+        series = re.findall(r"(?:kafka_log|keptlog)_\w+", asked_for)
+        assert asked_for.count('{job=~"$job", instance=~"$instance"') == len(series)
 
 
 def the_board_shows_both(broken: Scrape, mended: Scrape) -> None:
