@@ -45,13 +45,16 @@ class HomeSeen(NamedTuple):
 
     sighting: Sighting
     overview: Overview | None = None
-    """Null if the catalog, or the storage of all topics, did not answer, or no catalog is there."""
+    """Null if the catalog, or the storage of all topics, did not answer, no catalog is there, or settings are wrong."""
     lags: LagScan | None = None
     """Null where no topic has a broker, or nobody could ask."""
     why_unknown: str | None = None
     """Why nothing is known of the logs, where no catalog is."""
-    outage: StorageUnavailable | None = None
-    """What the catalog, or the storage of all topics, says instead of an answer; the sighting has it too."""
+    outage: StorageUnavailable | InvalidConfig | None = None
+    """What the catalog, or the storage of all topics, says instead of an answer; the sighting has it too.
+
+    Or which settings can't be accepted: with them no log can be cleaned either.
+    """
 
 
 def tell_no_topics(home: Path, seen: HomeSeen) -> None:
@@ -110,7 +113,7 @@ class HomeLook:
         overview = why_unknown = outage = None
         try:
             overview = self._overview(now_ms)
-        except StorageUnavailable as error:
+        except (StorageUnavailable, InvalidConfig) as error:
             sighting, outage = without_catalog(error, now_ms), error
         else:
             sighting = home_sighting(self.home, overview, self.limits, asked)
@@ -128,6 +131,7 @@ class HomeLook:
 
         Raises:
             StorageUnavailable: the catalog does not answer, or the storage of not one topic does.
+            InvalidConfig: settings with which nothing can be opened.
         """
         with contextlib.suppress(InvalidConfig):
             require_home(self.home)

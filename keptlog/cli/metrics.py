@@ -10,8 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -87,8 +86,7 @@ def serve(host: str, port: int, every_s: int, max_series: int) -> None:
     found; keptlog_look_timestamp_seconds says when that was.
     """
     signal.signal(signal.SIGTERM, interrupt)
-    store = unopened_store()
-    looks = _Looks(store.broker_settings, Observer(store, monotonic_ms).look, max_series)
+    looks = _Looks(_Observing().look, max_series)
     shown = Shown(looks.families())
     try:
         server, _ = start_http_server(port, host, shown.registry)
@@ -111,13 +109,13 @@ def serve(host: str, port: int, every_s: int, max_series: int) -> None:
 def write(file: str, max_series: int) -> None:
     """Look once and write FILE, whole or not at all, as node_exporter's textfile collector wants it; - is stdout.
 
-    Exit code 1: the catalog, or the storage of all topics, did not answer, or no catalog is there. The file says so
-    too.
+    Exit code 1: the catalog, or the storage of all topics, did not answer, no catalog is there, or broker settings
+    can't be accepted. The file says so too.
     """
     if file == _STDOUT:
         require_stdout("metrics")
     path = None if file == _STDOUT else place_for(Path(file))
-    shown = Shown(_one_look(max_series).families())
+    shown = Shown(_Looks(lambda now_ms: observe(unopened_store(), now_ms=now_ms), max_series).families())
     text = generate_latest(shown.registry)
     if path is None:
         click.echo(text, nl=False)
@@ -162,15 +160,32 @@ class Shown(Collector):
 
     @property
     def is_up(self) -> bool:
-        """Whether a catalog is there, and it and the storage of the topics answered."""
+        """Whether a catalog is there, it and the storage of the topics answered, and the settings were accepted."""
         return any(each.name == "keptlog_up" and each.samples[0].value for each in self.families)
+
+
+@dataclass
+class _Observing:
+    """Looks at the logs again and again, as the broker settings have it by then: runs read them anew as well."""
+
+    _observer: Observer | None = None
+
+    def look(self, now_ms: int) -> Overview:
+        """How all logs stand.
+
+        Raises:
+            InvalidConfig: a broker setting can't be accepted.
+            StorageUnavailable: the catalog can't be reached, or not one of its topics.
+        """
+        if self._observer is None or self._observer.store.broker_settings != broker_settings(home_path()):
+            self._observer = Observer(unopened_store(), monotonic_ms)
+        return self._observer.look(now_ms)
 
 
 @dataclass
 class _Looks:
     """Looks at the home, and makes of what it finds what is shown; ``observe`` looks at the logs."""
 
-    broker_settings: Mapping[str, str]
     observe: Callable[[int], Overview]
     max_series: int
 
@@ -190,7 +205,7 @@ class _Looks:
             seen.sighting,
             _logs(seen.overview) if seen.overview else None,
             monotonic_ms() - began_ms,
-            BrokerConfig.of(self.broker_settings).log_cleaner_enable,
+            (seen.overview.broker if seen.overview else BrokerConfig()).log_cleaner_enable,
             _lags(seen.lags) if seen.lags else {},
             _ticks(self._looking.home),
         )
@@ -199,14 +214,6 @@ class _Looks:
     @cached_property
     def _looking(self) -> HomeLook:
         return HomeLook(home_path(), _thresholds(), self.observe)
-
-
-def _one_look(max_series: int) -> _Looks:
-    """Looks once; a home that may not be entered has no settings, and the look says why."""
-    settings: Mapping[str, str] = {}
-    with suppress(StorageUnavailable):
-        settings = broker_settings(home_path())
-    return _Looks(settings, lambda now_ms: observe(unopened_store(), now_ms=now_ms), max_series)
 
 
 def _thresholds() -> Thresholds:

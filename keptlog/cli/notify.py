@@ -30,7 +30,7 @@ from keptlog.notify.delivery import Delivery
 from keptlog.notify.messages import trial_message
 from keptlog.notify.settings import PREFIX, notify_settings
 from keptlog.passes.observer import observe
-from keptlog.passes.watch import AT_WORK, Watch, without_catalog
+from keptlog.passes.watch import AT_WORK, Watch
 from keptlog.settings import home_path
 
 
@@ -102,7 +102,7 @@ def _tell_if_possible(watch: Watch, *, as_json: bool) -> None:
 def _tell(watch: Watch, *, as_json: bool) -> bool:
     """Look once and send; gives whether everything was delivered."""
     now_ms = clock_ms()
-    delivery = watch.tell(lambda: _look_to_tell(watch, now_ms))
+    delivery = watch.tell(lambda: _look(watch.home, watch.settings.thresholds, now_ms))
     if delivery is None:
         # It is no failure, and cron mails whatever stands on stderr.
         print_json({"left_alone": AT_WORK}) if as_json else click.echo(AT_WORK)
@@ -156,19 +156,12 @@ def _try(watch: Watch, *, as_json: bool) -> None:
 
 
 def _look(home: Path, limits: Thresholds, now_ms: int) -> Sighting:
-    """All that can be seen without Dagster."""
+    """All that can be seen without Dagster; settings that can't be accepted are also told to who has given them."""
     seen = HomeLook(home, limits, lambda at_ms: observe(unopened_store(), now_ms=at_ms)).look(now_ms)
     tell_no_topics(home, seen)
+    if isinstance(seen.outage, InvalidConfig):
+        click.echo(f"keptlog: {first_line(seen.outage)}", err=True)
     return seen.sighting
-
-
-def _look_to_tell(watch: Watch, now_ms: int) -> Sighting:
-    """The same; settings with which nothing can be cleaned are told to people too, and don't end who looks for them."""
-    try:
-        return _look(watch.home, watch.settings.thresholds, now_ms)
-    except InvalidConfig as error:
-        click.echo(f"keptlog: {first_line(error)}", err=True)
-        return without_catalog(error, now_ms)
 
 
 def _condition(known: KnownCondition) -> dict[str, object]:

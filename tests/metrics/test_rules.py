@@ -273,10 +273,10 @@ def test_each_alert_says_what_is_wrong_and_what_to_do() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_who_mends_a_setting_is_told_that_it_is_read_at_the_start() -> None:
-    """``keptlog metrics serve`` would go on showing it as it was, and the alert would not end."""
+def test_who_mends_a_setting_is_told_what_reads_it_at_the_start() -> None:
+    """With a variable ``keptlog metrics serve`` would go on showing it as it was, and the alert would not end."""
     [action] = [each["annotations"]["action"] for each in RULES if each["alert"] == "KeptlogCleanerDisabled"]
-    assert "start what has read it anew, keptlog metrics too" in action
+    assert "start what has read it anew: Dagster, and keptlog metrics where it was a variable" in action
 
 
 def test_panels_lie_beside_each_other_and_not_on_each_other() -> None:

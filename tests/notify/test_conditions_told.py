@@ -90,6 +90,15 @@ def test_broker_settings_with_which_nothing_is_cleaned_are_told(scene: Scene, po
     assert told(posts) == [("began", "uncleanable", "users-0"), ("began", "catalog", "all topics")]
 
 
+def test_a_dry_run_shows_such_settings_as_what_is_wrong(scene: Scene, posts: HttpInbox) -> None:
+    scene.topic()
+    (scene.home / "server.properties").write_text("log.cleaner.threads=many")
+    shown = scene.notify("--dry-run")
+    assert shown.code == 1
+    assert "no log can be cleaned: broker settings" in shown.out
+    assert told(posts) == []
+
+
 def test_who_looks_again_and_again_goes_on_with_such_settings(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.topic()
     (scene.home / "server.properties").write_text("log.cleaner.threads=many")

@@ -127,7 +127,8 @@ def _one(name: str, meaning: str, number: Number, **labels: str) -> Family:
 def _of_the_look(look: Look) -> Iterable[Family]:
     yield _one(
         "keptlog_up",
-        "0 if the catalog, or the storage of all topics, did not answer, or no catalog is there; else 1.",
+        "0 if the catalog, or the storage of all topics, did not answer, no catalog is there, or broker settings can't "
+        "be accepted; else 1.",
         int(look.logs is not None),
     )
     yield _one("keptlog_look_timestamp_seconds", "As of when all this is told.", look.sighting.now_ms / 1000)
