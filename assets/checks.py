@@ -242,6 +242,19 @@ def as_evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
     )
 
 
+def bring_forward(run: Run, result: dg.AssetCheckResult) -> None:
+    """Tell a result once more, without a run, if Dagster would not show it, and would forget it.
+
+    Dagster makes a row for each check when a run is made, writes the run's result into that row, and shows the newest
+    row. A newer one is of somebody who evaluated while this run waited, or of a run that was made to do the same, which
+    may be ended or taken over: then it evaluates nothing, and the check would be shown as skipped.
+    """
+    evaluation, instance = as_evaluation(result), run.context.instance
+    newest = instance.event_log_storage.get_asset_check_execution_history(evaluation.asset_check_key, limit=1)
+    if newest and newest[0].run_id != run.context.run.run_id:
+        instance.report_runless_asset_event(evaluation)
+
+
 def _name(check: Check) -> str:
     return f"{check.name}_{check.title}" if check.title else check.name
 

@@ -7,15 +7,20 @@ hash of one.
 
 The check fails while an erasure is overdue. A topic that can't be read is not looked at: then it warns. What is known
 of its erasures, by its table or an earlier look, counts all the same.
+
+Dagster shows the newest row of the check, whoever made it: a run that was ended in the queue, or failed, or could not
+look for a moment. So an evaluation says at which topics nobody could look, and the sensor goes by what is shown
+(``shown_deadline``), not by what it remembers to have told.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Self
 
 import dagster as dg
 
-from keptlog.dagster.assets.checks import as_evaluation
+from keptlog.dagster.assets.checks import as_evaluation, bring_forward
 from keptlog.dagster.assets.markdown import as_markdown, time_cell, without_folders
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.names import AssetKeys
@@ -36,6 +41,11 @@ ROWS = 200
 TOPICS = 50
 """Of topics that a run has nothing else to do with, so many are read for the table: those with the first deadlines."""
 _TOLD = 5
+_UNLOOKED = "topics_not_looked_at"
+_UNLOOKED_TOPICS = 50
+"""Of those at which somebody could not look, so many are told one by one."""
+_SAME = ("erasures-open-count", "erasures-overdue-count", "not_looked_at", "first_deadline")
+"""What is the same in two evaluations that tell the same."""
 _NEVER_MS = 2**63
 _COLUMNS = ("request", "topic", "keys", "state", "deadline (UTC)", "next state (UTC)", "blocked by")
 _TOPIC_COLUMNS = ("topic", "open", "overdue", "deadline (UTC)", "needs")
@@ -56,8 +66,48 @@ class ErasureNews:
     @property
     def unseen(self) -> dict[str, str]:
         """Topics that were not looked at, and why."""
-        reasons = {**self.seen.unreadable, **self.failed}
-        return {name: unnamed(name, error) for name, error in reasons.items()}
+        return {name: unnamed(name, error) for name, error in self.seen.unreadable.items()} | self.unlooked
+
+    @property
+    def unlooked(self) -> dict[str, str]:
+        """Of these, those that can be read, and of which it is not known how far their erasures are."""
+        return {name: unnamed(name, error) for name, error in self.failed.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ToldDeadline:
+    """What an evaluation of the check tells. Two are equal if nobody has to be told the second one."""
+
+    passed: bool
+    is_error: bool
+    numbers: tuple[object, ...]
+    unlooked: Mapping[str, str] = field(default_factory=dict)
+    """Topic to why it could not be looked at how far its erasures are."""
+
+    @classmethod
+    def by(cls, evaluation: dg.AssetCheckEvaluation) -> Self:
+        metadata = {name: value.value for name, value in evaluation.metadata.items()}
+        unlooked = metadata.get(_UNLOOKED)
+        return cls(
+            evaluation.passed,
+            evaluation.severity is dg.AssetCheckSeverity.ERROR,
+            tuple(metadata.get(name) for name in _SAME),
+            {str(topic): str(why) for topic, why in unlooked.items()} if isinstance(unlooked, dict) else {},
+        )
+
+
+_NOTHING = ToldDeadline(passed=False, is_error=False, numbers=())
+"""What a run tells that has not evaluated the check: it waits, has failed, or was ended."""
+
+
+def shown_deadline(instance: dg.DagsterInstance, keys: AssetKeys) -> ToldDeadline | None:
+    """What Dagster shows of the check; null if it shows nothing at all. One query."""
+    check = dg.AssetCheckKey(keys.erasures, DEADLINE_CHECK)
+    for record in instance.event_log_storage.get_asset_check_execution_history(check, limit=1):
+        # Dagster says that this is an evaluation; it is a plan where nobody has evaluated.
+        told: object = record.evaluation
+        return ToldDeadline.by(told) if isinstance(told, dg.AssetCheckEvaluation) else _NOTHING
+    return None
 
 
 def erasures_asset(mount: Mount) -> dg.AssetsDefinition:
@@ -81,7 +131,9 @@ def erasures_asset(mount: Mount) -> dg.AssetsDefinition:
         now_ms = run.now_ms()
         with telling_outages(context, now_ms, run.log_store):
             news = look_at_erasures(run.log_store, now_ms)
-        return dg.MaterializeResult(metadata=request_numbers(news), check_results=[deadline_result(run.keys, news)])
+        result = deadline_result(run.keys, news)
+        bring_forward(run, result)
+        return dg.MaterializeResult(metadata=request_numbers(news), check_results=[result])
 
     return erasures
 
@@ -115,7 +167,9 @@ def tell_erasures(run: Run, news: ErasureNews, more: Metadata | None = None) -> 
     """Let a run materialize the asset."""
     numbers = {**(more or {}), **request_numbers(news)}
     run.context.log_event(dg.AssetMaterialization(run.keys.erasures, metadata=numbers))
-    run.context.log_event(as_evaluation(deadline_result(run.keys, news)))  # type: ignore[arg-type]  # it takes them, undeclared
+    result = deadline_result(run.keys, news)
+    run.context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
+    bring_forward(run, result)
 
 
 def bring_erasures_on(run: Run, look: Callable[[], ErasureNews | None], more: Metadata | None = None) -> None:
@@ -173,6 +227,7 @@ def deadline_result(keys: AssetKeys, news: ErasureNews) -> dg.AssetCheckResult:
         metadata={
             **_metrics(news),
             "not_looked_at": len(unseen),
+            **({_UNLOOKED: dict(sorted(news.unlooked.items())[:_UNLOOKED_TOPICS])} if news.failed else {}),
             **({"first_deadline": iso_time(min(deadlines))} if deadlines else {}),
         },
     )

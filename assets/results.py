@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from keptlog.dagster.assets.checks import as_evaluation
+from keptlog.dagster.assets.checks import as_evaluation, bring_forward
 from keptlog.dagster.assets.mount import AssetRun
 from keptlog.dagster.assets.numbers import (
     DATA_VERSION_TAG,
@@ -70,7 +70,7 @@ def own_checks(run: AssetRun, topic: str, results: Iterator[dg.AssetCheckResult]
             yield result
         else:
             run.context.log_event(as_evaluation(result))
-        _bring_forward(run, result)
+        bring_forward(run, result)
 
 
 def tell_checks(run: AssetRun, results: Iterable[dg.AssetCheckResult]) -> None:
@@ -81,21 +81,7 @@ def tell_checks(run: AssetRun, results: Iterable[dg.AssetCheckResult]) -> None:
     """
     for result in results:
         run.context.log_event(as_evaluation(result))
-        _bring_forward(run, result)
-
-
-def _bring_forward(run: AssetRun, result: dg.AssetCheckResult) -> None:
-    """Tell a result once more, without a run, if Dagster would not show it, and would forget it.
-
-    Dagster makes a row for each check when a run is made, writes the run's result into that row, and shows the newest
-    row. A newer one is of a run that evaluated while this one waited, or was made to clean other logs: one that is
-    ended or taken over then evaluates nothing, and the check would be shown as skipped.
-    """
-    evaluation = as_evaluation(result)
-    instance = run.context.instance
-    newest = instance.event_log_storage.get_asset_check_execution_history(evaluation.asset_check_key, limit=1)
-    if newest and newest[0].run_id != run.context.run_id:
-        instance.report_runless_asset_event(evaluation)
+        bring_forward(run, result)
 
 
 def own_part(cleaned: Pass, topic: str, names: Collection[str]) -> Pass:

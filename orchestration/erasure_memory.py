@@ -1,4 +1,4 @@
-"""What a process remembers of a home's erasures from tick to tick, so that a quiet tick asks nobody anything."""
+"""What a process remembers of a home's erasures from tick to tick, so that a quiet tick asks nobody of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from keptlog.dagster.assets.erasures import ToldDeadline
 from keptlog.dagster.orchestration.erasure_needs import KnownNeeds, PassLengths
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
@@ -21,6 +22,8 @@ class QuietTick:
     from_ms: int
     until_ms: int
     cursor: str
+    told: ToldDeadline | None
+    """What Dagster is to show of the check of deadlines; null if nothing."""
     reason: str
 
     def still_holds(self, seen: Overview, cursor: str | None) -> bool:

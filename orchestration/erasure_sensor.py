@@ -4,10 +4,14 @@ It asks for a clean, a purge or a verification as late as the deadline allows (`
 helps; who cleans by lag and ratio has mostly been there before. Its runs go before theirs. What a run is working on is
 not asked for again, and what was asked for lately is not either; while Spark is down, only a purge is.
 
-A quiet tick reads what all sensors share, and nothing else; it says what the one before has found out, until the clock
-or a commit may change that. A topic is looked at more closely where a commit may have
-brought its erasures on, or the clock: some topics a tick, as long as there is time, and large ones in a run. Those that
-wait for a purge are left to the run that purges, because their storage has to be listed for it.
+A quiet tick reads what all sensors share, and nothing else of the home; it says what the one before has found out,
+until the clock or a commit may change that. A topic is looked at more closely where a commit may have brought its
+erasures on, or the clock: some topics a tick, as long as there is time, and large ones in a run. Those that wait for a
+purge are left to the run that purges, because their storage has to be listed for it.
+
+Each tick asks Dagster what it shows of the check of deadlines. Where that is not what is to be shown, the check is told
+anew: a run may have been ended that was to evaluate it, or somebody has wiped it. At what the last evaluation could not
+look, a tick looks itself; until then it counts as not looked at.
 """
 
 from __future__ import annotations
@@ -22,7 +26,14 @@ from functools import cached_property
 import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation
-from keptlog.dagster.assets.erasures import ErasureNews, deadline_result, erasures_observation, overdue_lines
+from keptlog.dagster.assets.erasures import (
+    ErasureNews,
+    ToldDeadline,
+    deadline_result,
+    erasures_observation,
+    overdue_lines,
+    shown_deadline,
+)
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
@@ -74,6 +85,22 @@ class _Tick:
     mounted: Tick
     memory: ErasureMemory
     seen: Overview
+    shown: ToldDeadline | None = None
+    """What Dagster shows of the check of deadlines."""
+    looked: set[str] = field(default_factory=set)
+    """The topics at which this tick has looked itself."""
+
+    @property
+    def failed(self) -> dict[str, KeptlogError]:
+        """Topic to why it is not known how far its erasures are: what was told of it last, or what was seen here."""
+        told = self.shown.unlooked if self.shown else {}
+        known = {**{topic: KeptlogError(why) for topic, why in told.items()}, **self.memory.failed}
+        return {topic: why for topic, why in known.items() if topic in self.workable and self.has_failed(topic)}
+
+    def has_failed(self, topic: str) -> bool:
+        """Whether it is one of these, if it can be read."""
+        is_told = self.shown is not None and topic in self.shown.unlooked
+        return topic in self.memory.failed or (is_told and topic not in self.looked)
 
     @cached_property
     def workable(self) -> dict[str, OpenErasures]:
@@ -92,6 +119,16 @@ class _Looks:
     """Whether there was time for all that may be further."""
     slow: Sequence[str] = ()
     """The runs at it for hours, where a topic waits for one that looks through it."""
+
+
+@dataclass(frozen=True)
+class _Telling:
+    """What a tick tells Dagster."""
+
+    cursor: str
+    events: list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation] = field(default_factory=list)
+    deadline: ToldDeadline | None = None
+    """What is shown of the check of deadlines then; null if nothing has to be."""
 
 
 def erasure_sensor(automation: Automation) -> dg.SensorDefinition:
@@ -120,32 +157,42 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     if context.cursor and not tick.seen.locations:
         # Erasures were told of: of a home that is away it would be told that none is open, and none late.
         log_store.require_begun()
-    if memory.quiet and memory.quiet.still_holds(tick.seen, context.cursor):
-        return dg.SensorResult(skip_reason=memory.quiet.reason, cursor=memory.quiet.cursor)
+    quiet = memory.quiet
+    if quiet and quiet.still_holds(tick.seen, context.cursor) and (not quiet.told or quiet.told == _shown(mounted)):
+        return dg.SensorResult(skip_reason=quiet.reason, cursor=quiet.cursor)
+    tick = replace(tick, shown=_shown(mounted))
     slow = _forget_lost_looks(tick)
     looks = _looked(tick)
     if looks.is_any:
-        tick = _Tick(mounted, memory, log_store.observer.look(now_ms))
+        tick = replace(tick, seen=log_store.observer.look(now_ms))
     seen, workable = tick.seen, tick.workable
-    news = ErasureNews(seen, failed={topic: why for topic, why in memory.failed.items() if topic in workable})
+    news = ErasureNews(seen, failed=tick.failed)
     for line in first_lines([*overdue_lines(news), *_failure_lines(news)], _TOLD):
         context.log.error("%s", line)
     needs = memory.needs.of(seen, workable, _lengths(tick)) if workable else []
     asked = _asked(tick, needs)
     asked.reasons.extend(line for line in dict.fromkeys([*slow, *looks.slow]) if line not in asked.reasons)
     ask_for_look(mounted.mount, looks.too_large, asked, seen)
-    events, cursor = _events(mounted, news, memory)
+    telling = _telling(tick, news)
     reason = None if asked.requests else _why_nothing(news, needs, asked.reasons)
     until_ms = _quiet_until_ms(tick, needs) if looks.are_all else None
-    memory.quiet = QuietTick(seen.locations, now_ms, until_ms, cursor, reason) if reason and until_ms else None
-    return dg.SensorResult(run_requests=asked.requests, skip_reason=reason, asset_events=events, cursor=cursor)
+    memory.quiet = None
+    if reason and until_ms:
+        memory.quiet = QuietTick(seen.locations, now_ms, until_ms, telling.cursor, telling.deadline, reason)
+    return dg.SensorResult(
+        run_requests=asked.requests, skip_reason=reason, asset_events=telling.events, cursor=telling.cursor
+    )
+
+
+def _shown(tick: Tick) -> ToldDeadline | None:
+    return shown_deadline(tick.context.instance, tick.keys)
 
 
 def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
     """Until when there is nothing to do if no topic changes; null if there is something to do, or to be said, now."""
     seen, memory = tick.seen, tick.memory
     moments = [seen.now_ms + _QUIET_MS]
-    if seen.unreadable or seen.behind or memory.failed:
+    if seen.unreadable or seen.behind or tick.failed:
         return None
     moments += [max(need.ask_ms, need.possible_ms) for need in needs if need.ask_ms is not None]
     for topic, each in tick.workable.items():
@@ -191,18 +238,25 @@ def _looked(tick: _Tick) -> _Looks:
         if monotonic_ms() >= until_ms:
             looks.are_all = False
             break
-        if topic in busy:
+        if topic in busy or (topic in too_large and _is_looked_at_later(topic, tick)):
             continue
         tick.memory.looked[topic] = (tick.seen.locations[topic], tick.seen.now_ms)
         if topic in too_large:
             looks.too_large.append(topic)
             tick.memory.in_runs.add(topic)
+            tick.memory.failed.pop(topic, None)
             continue
         looks.is_any = True
         tick.memory.in_runs.discard(topic)
+        tick.looked.add(topic)
         tick.memory.failed.pop(topic, None)
         tick.memory.failed |= _advanced(tick, topic)
     return looks
+
+
+def _is_looked_at_later(topic: str, tick: _Tick) -> bool:
+    """Whether a run could not look at a topic, and another is not to try again yet: each reads all of it."""
+    return tick.has_failed(topic) and was_within(_LOST_MS, tick.memory.looked_ms(topic), tick.seen.now_ms)
 
 
 def _large_among(topics: Sequence[str], tick: _Tick) -> AbstractSet[str]:
@@ -255,8 +309,9 @@ def _advanced(tick: _Tick, topic: str) -> Mapping[str, KeptlogError]:
 
 def _may_be_further(topic: str, each: OpenErasures, tick: _Tick) -> bool:
     seen, memory = tick.seen, tick.memory
+    has_failed = tick.has_failed(topic)
     # What a clock that was ahead has dated is dated anew by a look, and by nothing else.
-    if all(is_past(needy.since_ms, seen.now_ms) for needy in each.needs):
+    if not has_failed and all(is_past(needy.since_ms, seen.now_ms) for needy in each.needs):
         if each.next_ms is not None and each.next_ms > seen.now_ms and not each.has(ErasureNeed.SOURCE):
             return False
         if each.has(ErasureNeed.PURGE) or all(needy.need == ErasureNeed.VERIFICATION for needy in each.needs):
@@ -264,7 +319,7 @@ def _may_be_further(topic: str, each: OpenErasures, tick: _Tick) -> bool:
     if topic not in memory.looked:
         return True
     location, at_ms = memory.looked[topic]
-    is_new = location != seen.locations[topic] or topic in memory.failed
+    is_new = location != seen.locations[topic] or has_failed
     return is_new and not at_ms <= seen.now_ms < at_ms + LOOK_AGAIN_MS
 
 
@@ -307,17 +362,21 @@ def _failure_lines(news: ErasureNews) -> list[str]:
     return [f"{topic}: not known how far its erasures are: {first_line(why)}" for topic, why in news.failed.items()]
 
 
-def _events(
-    tick: Tick, news: ErasureNews, memory: ErasureMemory
-) -> tuple[list[dg.AssetObservation | dg.AssetMaterialization | dg.AssetCheckEvaluation], str]:
-    """An observation and a check where something has changed, and the cursor after it: a digest of what was told."""
-    cursor = tick.context.cursor
-    if news.seen.behind or (not news.seen.open_erasures and not cursor):
-        return [], cursor or ""
-    digest = _digest(news, memory)
-    if digest == cursor:
-        return [], digest
-    return [erasures_observation(tick.keys, news), as_evaluation(deadline_result(tick.keys, news))], digest
+def _telling(tick: _Tick, news: ErasureNews) -> _Telling:
+    """An observation and a check where something has changed, or where Dagster shows another check than there is.
+
+    The cursor after it is a digest of what was told.
+    """
+    cursor, keys = tick.mounted.context.cursor or "", tick.mounted.keys
+    if news.seen.behind:
+        return _Telling(cursor)
+    evaluation = as_evaluation(deadline_result(keys, news))
+    deadline = ToldDeadline.by(evaluation)
+    if not news.seen.open_erasures and not cursor and tick.shown in (None, deadline):
+        return _Telling(cursor)
+    digest = _digest(news, tick.memory)
+    is_told = digest == cursor and deadline == tick.shown
+    return _Telling(digest, [] if is_told else [erasures_observation(keys, news), evaluation], deadline)
 
 
 def _digest(news: ErasureNews, memory: ErasureMemory) -> str:

@@ -1,0 +1,220 @@
+"""Dagster shows the check of deadlines as it is, whatever became of a run that was to evaluate it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import dagster as dg
+import pytest
+from dagster._core.loader import LoadingContextForTest
+
+from keptlog.dagster.assets import erasures
+from keptlog.dagster.orchestration import erasure_sensor as module
+from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.dagster.orchestration.own_runs import VERIFY_ERASURES_JOB_NAME
+from keptlog.errors import StorageUnavailable
+from keptlog.passes.erasures.erase import Eraser
+from keptlog.passes.erasures.erasure_request import ErasureList
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.erasing import ask, asked_for, topic_with_the_key
+from tests.orchestration.shipped import DEADLINE_CHECK, ERASURES_KEY, erasure_sensor
+from tests.orchestration.test_siblings import HERE
+
+TICK_MS = 30_000
+OUTAGE = "the storage of users does not answer"
+
+
+@pytest.fixture
+def users(world: World) -> World:
+    topic_with_the_key(world)
+    return world
+
+
+@pytest.fixture
+def overdue(users: World) -> World:
+    """An erasure behind its deadline, of which Dagster was told."""
+    ask(users, by_ms=HOUR_MS)
+    users.now_ms += 2 * HOUR_MS
+    users.tick(erasure_sensor)
+    assert shown(users) == "FAILED"
+    return users
+
+
+@pytest.fixture
+def in_time(users: World) -> World:
+    """An erasure long before its deadline, of which Dagster was told; and a tick that had nothing to do."""
+    ask(users, by_ms=90 * DAY_MS)
+    ticks(users, 3)
+    assert shown(users) == "SUCCEEDED"
+    return users
+
+
+def shown(world: World) -> str | None:
+    """What Dagster's pages show of the check."""
+    storage = world.instance.event_log_storage
+    newest = storage.get_latest_asset_check_execution_by_key([DEADLINE_CHECK]).get(DEADLINE_CHECK)
+    return asyncio.run(newest.resolve_status(LoadingContextForTest(world.instance))).value if newest else None
+
+
+def said(world: World) -> str:
+    [newest] = world.instance.event_log_storage.get_asset_check_execution_history(DEADLINE_CHECK, limit=1)
+    assert newest.evaluation
+    return newest.evaluation.description or ""
+
+
+def ticks(world: World, count: int, apart_ms: int = TICK_MS) -> int:
+    """So many ticks; gives how often they told something."""
+    told = 0
+    for _ in range(count):
+        world.now_ms += apart_ms
+        told += bool(world.tick(erasure_sensor).asset_events)
+    return told
+
+
+def queued(world: World) -> dg.DagsterRun:
+    """A run of the asset by hand that waits in Dagster's queue."""
+    job = world.defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection={ERASURES_KEY})
+    return world.instance.create_run_for_job(
+        job, asset_selection=frozenset([ERASURES_KEY]), status=dg.DagsterRunStatus.QUEUED, remote_job_origin=HERE
+    )
+
+
+def by_hand(world: World) -> bool:
+    job = world.defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection={ERASURES_KEY})
+    return job.execute_in_process(instance=world.instance, raise_on_error=False).success
+
+
+@pytest.mark.parametrize("end", ["cancelled", "deleted", "waiting"])
+def test_an_overdue_erasure_is_shown_at_the_next_tick_though_a_run_by_hand_has_not_evaluated(
+    overdue: World, end: str
+) -> None:
+    run = queued(overdue)
+    if end == "cancelled":
+        overdue.instance.report_run_canceled(run)
+    if end == "deleted":
+        overdue.instance.delete_run(run.run_id)
+    assert shown(overdue) != "FAILED"
+
+    assert ticks(overdue, 3) == 1
+
+    assert shown(overdue) == "FAILED"
+
+
+def test_an_overdue_erasure_is_shown_at_the_next_tick_after_the_asset_was_wiped(overdue: World) -> None:
+    overdue.instance.wipe_assets([ERASURES_KEY])
+    assert shown(overdue) is None
+
+    assert ticks(overdue, 3) == 1
+
+    assert shown(overdue) == "FAILED"
+    assert overdue.instance.fetch_observations(ERASURES_KEY, limit=1).records
+
+
+def test_a_tick_that_has_nothing_else_to_do_sees_too_what_is_not_shown(in_time: World) -> None:
+    in_time.instance.report_run_canceled(queued(in_time))
+    assert shown(in_time) == "SKIPPED"
+
+    assert ticks(in_time, 3) == 1
+
+    assert shown(in_time) == "SUCCEEDED"
+
+
+def test_what_a_run_by_hand_finds_is_shown_though_a_tick_has_told_the_check_while_it_waited(
+    in_time: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = erasures.look_at_erasures
+
+    def look_later(*given: object, **named: object) -> erasures.ErasureNews:
+        assert ticks(in_time, 1) == 1
+        in_time.now_ms += 91 * DAY_MS
+        return really(given[0], in_time.now_ms)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(erasures, "look_at_erasures", look_later)
+    assert by_hand(in_time)
+    assert shown(in_time) == "FAILED"
+
+
+def test_what_a_run_could_not_look_at_for_a_moment_warns_until_a_tick_has_looked(
+    in_time: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as outage:
+        outage.setattr(Eraser, "list", _does_not_answer)
+        outage.setattr(Eraser, "advance", _does_not_answer)
+        assert by_hand(in_time)
+        assert said(in_time) == f"not looked at: users: {OUTAGE}"
+        ticks(in_time, 1)
+
+    ticks(in_time, 2)
+    assert said(in_time) == f"not looked at: users: {OUTAGE}", "nobody has looked since"
+    in_time.now_ms += LOOK_AGAIN_MS
+    assert ticks(in_time, 3) == 1
+
+    assert (shown(in_time), said(in_time)) == ("SUCCEEDED", "")
+
+
+def test_what_a_tick_can_not_look_at_either_goes_on_to_warn_and_is_told_once(
+    in_time: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Eraser, "list", _does_not_answer)
+    monkeypatch.setattr(Eraser, "advance", _does_not_answer)
+    assert by_hand(in_time)
+
+    assert ticks(in_time, 10, LOOK_AGAIN_MS) == 1
+
+    assert (shown(in_time), said(in_time)) == ("FAILED", f"not looked at: users: {OUTAGE}")
+
+
+def test_a_large_topic_that_a_run_could_not_look_at_is_looked_at_in_one_more_run_an_hour(
+    in_time: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LARGE_BYTES", 1)
+    with monkeypatch.context() as outage:
+        outage.setattr(Eraser, "list", _does_not_answer)
+        assert by_hand(in_time)
+    in_time.now_ms += HOUR_MS
+    [request] = in_time.requests(erasure_sensor)
+    assert (request.job_name, asked_for(request)) == (VERIFY_ERASURES_JOB_NAME, ["users"])
+    for _ in range(5):
+        in_time.now_ms += LOOK_AGAIN_MS
+        assert in_time.requests(erasure_sensor) == []
+    assert said(in_time) == f"not looked at: users: {OUTAGE}"
+
+    assert in_time.run_job(VERIFY_ERASURES_JOB_NAME, request).success
+    ticks(in_time, 2)
+
+    assert (shown(in_time), said(in_time)) == ("SUCCEEDED", "")
+
+
+def test_a_run_that_failed_because_the_catalog_was_away_does_not_leave_the_check_failed(
+    in_time: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise StorageUnavailable("the catalog does not answer")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(erasures, "look_at_erasures", away)
+        assert not by_hand(in_time)
+    assert shown(in_time) == "EXECUTION_FAILED"
+
+    assert ticks(in_time, 3) == 1
+
+    assert shown(in_time) == "SUCCEEDED"
+
+
+def test_the_same_holds_where_no_erasure_was_ever_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.topic("users")
+    world.instance.report_run_canceled(queued(world))
+    assert ticks(world, 3) == 1
+    assert shown(world) == "SUCCEEDED"
+
+
+def test_what_a_run_has_told_is_not_told_again(in_time: World) -> None:
+    in_time.now_ms += 91 * DAY_MS
+    ticks(in_time, 1)
+    in_time.now_ms += HOUR_MS
+    assert by_hand(in_time)
+    assert ticks(in_time, 3) == 0
+
+
+def _does_not_answer(*_: object, **__: object) -> ErasureList:
+    return ErasureList((), {"users": StorageUnavailable(OUTAGE)})
