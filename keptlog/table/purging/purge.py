@@ -224,9 +224,7 @@ class Purge:
         self._unreadable[what] = None
 
     def _expire_some(self) -> bool:
-        """Expire the oldest snapshots that are due, and tags and branches that have ended, in one commit.
-
-        Gives whether there may be more.
+        """Expire the oldest snapshots that are due, and tags and branches that have ended; gives if there may be more.
 
         Each attempt looks anew, but reads only what came since. One that was refused, or got no answer, leaves its
         journal to the next, which takes it over: the same files are in one receipt, once.
