@@ -5,12 +5,16 @@ failed. It makes such plans itself for runs of assets. For a run of a job, which
 are made here, one for each log. So a log whose clean fails is red until a clean of it lands, and so is one whose run
 dies. ``tests/orchestration/test_attempts.py`` pins what is relied upon of Dagster.
 
+A run that is ended is neither. What it had planned is shown as it was made before, also where an attempt before it had
+failed. The sensor of ended runs lets that one be the last again (``fail_again``).
+
 A plan says of which topic the log is: one that is made anew under the name has not failed because the old one did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import dagster as dg
 from dagster._core.events import AssetMaterializationPlannedData
@@ -22,16 +26,16 @@ from keptlog.log.assessment import assess
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 
+_LOOKED_BACK = 50
+"""So many attempts at a log are looked back at: many may have been ended one after the other."""
+
 
 def begin_attempts(run: Run, topic_ids: Mapping[TopicPartition, str | None]) -> None:
     """Say that this run is about to clean these logs, or has found them broken; each with its topic's id, if known."""
     context = run.context
     for name, topic_id in topic_ids.items():
-        planned = AssetMaterializationPlannedData(run.keys.clean(name.topic), partition=str(name))
-        event = dg.DagsterEvent.build_asset_materialization_planned_event(context.job_name, context.op.name, planned)
-        if topic_id:
-            event = event._replace(logging_tags={TOPIC_ID: topic_id})
-        context.instance.report_dagster_event(event, context.run.run_id)
+        key = run.keys.clean(name.topic)
+        _report_plan(context.instance, context.run, key, (str(name), topic_id), context.op.name)
 
 
 def end_attempts(run: Run, reasons: Mapping[TopicPartition, str], logs: Iterable[Log]) -> None:
@@ -66,6 +70,67 @@ def last_attempts(
     Dagster does not say by itself what became of the run: that it was cancelled, or deleted, for example.
     """
     return {name: run_id for name, (run_id, _) in _last_plans(instance, key, statuses).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """An attempt at a log, by a run that has failed."""
+
+    name: str
+    run_id: str
+    topic_id: str | None
+
+
+def ended_attempts(instance: dg.DagsterInstance, key: dg.AssetKey, run_id: str) -> set[str]:
+    """The topic-partitions whose last attempt was this run's, which was ended: they are shown as they were before."""
+    ended = last_attempts(instance, key, [dg.DagsterRunStatus.CANCELED])
+    return {name for name, last_id in ended.items() if last_id == run_id}
+
+
+def failed_before(
+    instance: dg.DagsterInstance, key: dg.AssetKey, topic_ids: Mapping[str, str | None]
+) -> list[FailedAttempt]:
+    """Of these topic-partitions the last attempt that has failed, of those that have not been made since.
+
+    An attempt at a log of an earlier topic of the name is none.
+    """
+    if not topic_ids:
+        return []
+    storage = instance.event_log_storage
+    made = storage.get_latest_storage_id_by_partition(key, dg.DagsterEventType.ASSET_MATERIALIZATION, {*topic_ids})
+    found = []
+    for name, topic_id in topic_ids.items():
+        filters = dg.EventRecordsFilter(
+            dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
+            asset_key=key,
+            asset_partitions=[name],
+            after_cursor=made.get(name),
+        )
+        records = storage.get_event_records(filters, limit=_LOOKED_BACK)
+        known = dg.RunsFilter(run_ids=[*{each.run_id for each in records}], statuses=[dg.DagsterRunStatus.FAILURE])
+        failed = {run.run_id for run in instance.get_runs(known)} if records else set()
+        told = [(each.run_id, _topic_id_in(each.event_log_entry.dagster_event)) for each in records]
+        ours = [run_id for run_id, said in told if run_id in failed and (not topic_id or said in (None, topic_id))]
+        found += [FailedAttempt(name, run_id, topic_id) for run_id in ours[:1]]
+    return found
+
+
+def fail_again(instance: dg.DagsterInstance, key: dg.AssetKey, attempt: FailedAttempt) -> None:
+    """Let the run that failed be the last that Dagster has heard of a log: one that came after it brought nothing."""
+    run = instance.get_run_by_id(attempt.run_id)
+    if run is not None:
+        _report_plan(instance, run, key, (attempt.name, attempt.topic_id), run.job_name)
+
+
+def _report_plan(
+    instance: dg.DagsterInstance, run: dg.DagsterRun, key: dg.AssetKey, log: tuple[str, str | None], step: str
+) -> None:
+    name, topic_id = log
+    planned = AssetMaterializationPlannedData(key, partition=name)
+    event = dg.DagsterEvent.build_asset_materialization_planned_event(run.job_name, step, planned)
+    if topic_id:
+        event = event._replace(logging_tags={TOPIC_ID: topic_id})
+    instance.report_dagster_event(event, run.run_id)
 
 
 def attempted_of(

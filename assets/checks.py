@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
 from keptlog.dagster.assets.last_results import (
     TABLE,
@@ -253,6 +254,26 @@ def bring_forward(run: Run, result: dg.AssetCheckResult) -> None:
     newest = instance.event_log_storage.get_asset_check_execution_history(evaluation.asset_check_key, limit=1)
     if newest and newest[0].run_id != run.context.run.run_id:
         instance.report_runless_asset_event(evaluation)
+
+
+def bring_back(instance: dg.DagsterInstance, key: dg.AssetKey, run_id: str) -> None:
+    """Tell anew what the checks of a clean section found last, where Dagster shows a run instead that was ended."""
+    keys = [spec.key for spec in check_specs(key)]
+    newest = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
+    for check, row in newest.items():
+        if row.run_id == run_id and row.status is AssetCheckExecutionRecordStatus.PLANNED:
+            for evaluation, _ in last_evaluations(instance, check)[:1]:
+                # Without a materialization: the page shows none of an earlier one.
+                instance.report_runless_asset_event(
+                    dg.AssetCheckEvaluation(
+                        asset_key=evaluation.asset_key,
+                        check_name=evaluation.check_name,
+                        passed=evaluation.passed,
+                        metadata=evaluation.metadata,
+                        severity=evaluation.severity,
+                        description=evaluation.description,
+                    )
+                )
 
 
 def _name(check: Check) -> str:

@@ -10,5 +10,5 @@ sensors, schedules   ``clean_sensors``, ``retention_sensor``, ``ingest_sensor``,
 what is asked for    ``requests``, ``erasure_requests``, ``erasure_needs``, ``erasure_memory``, ``first_looks``
 what was told        ``told_sections``, ``stored_ticks``, ``still_told``
 what runs tell       ``own_runs``, ``in_flight``, ``outages``, ``ingest_failures``, ``untold_cleans``, ``ended_runs``,
-                     ``untried_runs``
+                     ``untried_runs``, ``still_failed``
 """

@@ -4,6 +4,8 @@ Whoever materializes a clean section by hand sees the run die, and no sensor ask
 ends a run meant to. But either may have cleaned logs before, and be reading them back when it ends, which takes long.
 Dagster would hear of that clean when the topic changes next. What is downstream would wait for it, for ever maybe.
 
+What an attempt had failed at before a run that was ended is shown as failed again (``still_failed``).
+
 A tag says of which runs that was looked at; it waits for topics that can't be read. A run of such topics alone is
 looked at later. One that ended a day ago tells nothing: Dagster keeps runs for ever.
 """
@@ -19,8 +21,15 @@ from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
 from keptlog.dagster.orchestration.in_flight import configured_logs
-from keptlog.dagster.orchestration.own_runs import MARKED_TAG, OwnRuns
-from keptlog.dagster.orchestration.untold_cleans import ended_ms, is_unread, seen_since, tell_untold_cleans
+from keptlog.dagster.orchestration.own_runs import MARKED_TAG, VERIFY_JOB_NAME, OwnRuns
+from keptlog.dagster.orchestration.still_failed import show_failed_again
+from keptlog.dagster.orchestration.untold_cleans import (
+    ended_ms,
+    is_unread,
+    planned_by,
+    seen_since,
+    tell_untold_cleans,
+)
 from keptlog.log.topic_partition import possible_topics
 from keptlog.log.words.counted import some_of
 
@@ -55,11 +64,16 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
     for record in _in_turn(tick, meant, sections, _sections(tick, seen.unreadable))[:_AT_ONCE]:
         if not left:
             break
-        run_id = record.dagster_run.run_id
+        run, run_id = record.dagster_run, record.dagster_run.run_id
         untold = tell_untold_cleans(tick, record, left)
         left -= len(untold)
         if untold:
             told.append(f"run {run_id}: it had cleaned {some_of(untold, _TOLD)}")
+        if run.status is dg.DagsterRunStatus.CANCELED:
+            planned = sections & planned_by(tick.context.instance, run_id)
+            still = show_failed_again(tick, run, planned, seen)
+            if still:
+                told.append(f"run {run_id}: {some_of(still, _TOLD)} had failed before, and is shown as failed again")
         if left and not is_unread(tick, record):
             tell_in_tags(tick.context.instance, run_id, {MARKED_TAG: _NO_MARK})
     return told
@@ -87,7 +101,10 @@ def _sections(tick: Tick, topics: Iterable[str]) -> AbstractSet[dg.AssetKey]:
 
 
 def _is_meant(own: OwnRuns, run: dg.DagsterRun, sections: Collection[dg.AssetKey]) -> bool:
-    """Whether it may have cleaned something; those of the job that died are looked at by who marks their logs."""
-    if own.is_of(run, CLEAN_JOB):
+    """Whether it may have cleaned something, or hides what had failed before.
+
+    Those of the job that died are looked at by who marks their logs.
+    """
+    if own.is_of(run, CLEAN_JOB) or own.is_of(run, VERIFY_JOB_NAME):
         return run.status is dg.DagsterRunStatus.CANCELED
     return any(key in sections for key in own.materialized_by(run))

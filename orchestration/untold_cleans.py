@@ -50,7 +50,7 @@ def tell_untold_cleans(tick: Tick, record: dg.RunRecord, most: int) -> list[str]
     Raises:
         StorageUnavailable: the catalog can't be reached.
     """
-    planned = _planned(tick.context.instance, record.dagster_run.run_id)
+    planned = planned_by(tick.context.instance, record.dagster_run.run_id)
     if not planned:
         return []
     seen = seen_since(tick, ended_ms(record))
@@ -66,7 +66,7 @@ def is_unread(tick: Tick, record: dg.RunRecord) -> bool:
     last = tick.log_store.observer.last
     if last is None or not (last.behind or last.unreadable):
         return False
-    planned = _planned(tick.context.instance, record.dagster_run.run_id)
+    planned = planned_by(tick.context.instance, record.dagster_run.run_id)
     unread = {tick.keys.clean(topic) for topic in last.unreadable}
     return bool(planned) and (last.behind > 0 or not unread.isdisjoint(planned))
 
@@ -82,7 +82,7 @@ def seen_since(tick: Tick, over_ms: int) -> Overview:
     return last if last is not None and over_ms <= last.now_ms <= now_ms else tick.log_store.observer.look(now_ms)
 
 
-def _planned(instance: dg.DagsterInstance, run_id: str) -> set[dg.AssetKey]:
+def planned_by(instance: dg.DagsterInstance, run_id: str) -> set[dg.AssetKey]:
     """The clean sections of which a run has said that it is about to clean some."""
     entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
     events = [each.dagster_event for each in entries if each.dagster_event]
