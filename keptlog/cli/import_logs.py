@@ -51,7 +51,11 @@ def import_group() -> None:
     "--into", metavar="TOPIC", callback=not_empty, help="The topic here, if the only one there is to have another name."
 )
 @config_option
-@click.option("--skip-corrupt", is_flag=True, help="Leave out what is broken in the middle of a log, and count it.")
+@click.option(
+    "--skip-corrupt",
+    is_flag=True,
+    help="Leave out what is broken in the middle of a log, or fits into no table, and count it.",
+)
 @skip_lost_option
 @reconcile_option
 @click.option(

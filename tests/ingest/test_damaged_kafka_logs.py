@@ -21,7 +21,7 @@ from tests.ingest.directories import (
     write_first_dirty,
     write_log,
 )
-from tests.sources.kafka_log.encoder import BatchOptions, batch, marker, whole_batch
+from tests.sources.kafka_log.encoder import BatchOptions, batch, encoded_records, marker, whole_batch
 
 
 def test_a_corrupt_batch_stops_its_topic_partition_alone_and_names_the_place(store: LogStore, there: Path) -> None:
@@ -184,4 +184,30 @@ def test_a_timestamp_that_microseconds_cannot_hold_stops_at_its_offset(store: Lo
     write_log(there, "t-0", [some_batch(0), batch(nanoseconds)])
     message = str(run_import(store, there, "1").failed["t-0"])
     assert "t-0" in message
-    assert "from offset 10 on: a timestamp is beyond" in message
+    assert "the record at offset 10 has the timestamp" in message
+    assert message.endswith(
+        "which no table can hold: mend its producer, and skip what can't be stored (--skip-corrupt)"
+    )
+    assert records_of(store, "t") == some_records(0, 10)
+
+
+@pytest.mark.parametrize("what", ["a timestamp", "a header"])
+def test_a_record_that_no_table_can_hold_costs_only_itself(store: LogStore, there: Path, what: str) -> None:
+    """It is whole, and so are its neighbours in the batch."""
+    before, odd, behind = some_records(10, 3)
+    odd = replace(odd, timestamp_ms=FIRST_MS * 10**6) if what == "a timestamp" else odd
+    content = batch([before, odd, behind])
+    if what == "a header":
+        named = replace(odd, headers=(("\u00e4", b"1"),))
+        payload = encoded_records([before, named, behind], 10, before.timestamp_ms)
+        assert payload.count("\u00e4".encode()) == 1
+        times_ms = before.timestamp_ms, behind.timestamp_ms
+        content = whole_batch(payload.replace("\u00e4".encode(), b"\xff\xff"), (10, 12), times_ms, 3)
+    write_log(there, "t-0", [some_batch(0), content, some_batch(13)])
+    stopped = run_import(store, there, "1")
+    assert "the record at offset 11 has" in str(stopped.failed["t-0"])
+    assert records_of(store, "t") == some_records(0, 11)
+    [rest] = run_import(store, there, "2", skip_corrupt=True).committed
+    assert len(rest.skipped) == 1
+    assert "the record at offset 11 has" in rest.skipped[0]
+    assert records_of(store, "t") == [*some_records(0, 11), *some_records(12, 11)]

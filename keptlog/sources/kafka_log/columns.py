@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from keptlog.storage.schema import SCHEMA, US_PER_MS
+from keptlog.storage.schema import LARGEST_STORABLE_MS, SCHEMA, US_PER_MS
 
 Longs = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -33,6 +33,10 @@ class Slices:
     end: Longs
     is_null: Flags
 
+    def of(self, chosen: Flags) -> Slices:
+        """Some of them."""
+        return Slices(self.start[chosen], self.end[chosen], self.is_null[chosen])
+
 
 @dataclass(frozen=True, slots=True)
 class Headers:
@@ -41,6 +45,11 @@ class Headers:
     count: Longs
     keys: Slices
     values: Slices
+
+    def of(self, chosen: Flags) -> Headers:
+        """Those of some of the records."""
+        of_chosen = np.repeat(chosen, self.count)
+        return Headers(self.count[chosen], self.keys.of(of_chosen), self.values.of(of_chosen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,36 @@ class Columns:
             _times(np.where(has_no_horizon, 0, self.delete_horizon_ms), has_no_horizon),
         ]
         return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+    def of(self, chosen: Flags) -> Columns:
+        """Some of the records."""
+        return Columns(
+            self.data,
+            self.offset[chosen],
+            self.timestamp_ms[chosen],
+            self.timestamp_type[chosen],
+            self.delete_horizon_ms[chosen],
+            self.keys.of(chosen),
+            self.values.of(chosen),
+            self.headers.of(chosen) if self.headers else None,
+        )
+
+    def have_storable_times(self) -> Flags:
+        """Which records have a timestamp that microseconds can hold; a producer that gives nanoseconds has none."""
+        return (self.timestamp_ms <= LARGEST_STORABLE_MS) & (self.timestamp_ms >= -LARGEST_STORABLE_MS)
+
+    def have_text_names(self) -> Flags:
+        """Which records have no header whose name is not UTF-8. Slow: each name is looked at."""
+        found = np.ones(len(self.offset), np.bool_)
+        if self.headers is not None:
+            records = np.repeat(np.arange(len(self.offset)), self.headers.count)
+            keys = self.headers.keys
+            for record, start, end in zip(records, keys.start, keys.end, strict=True):
+                try:
+                    self.data[start:end].decode()
+                except UnicodeDecodeError:
+                    found[record] = False
+        return found
 
     def _headers(self) -> pa.Array:
         if self.headers is None:

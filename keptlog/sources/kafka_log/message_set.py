@@ -26,7 +26,6 @@ from keptlog.sources.kafka_log.batches import Batch
 from keptlog.sources.kafka_log.columns import NO_HORIZON, Columns, Flags, Longs, Slices
 from keptlog.sources.kafka_log.compression import Undecodable, decompress
 from keptlog.sources.kafka_log.record_batch import BrokenRecords
-from keptlog.storage.schema import LARGEST_STORABLE_MS
 
 _HEADER = struct.Struct(">qiIbb")
 _CHECKED_FROM = 16
@@ -101,13 +100,10 @@ def _columns(messages: _Messages) -> Columns:
     keys = _slices(view, start, end, messages)
     values = _slices(view, keys.end, end, messages)
     _check(values.end == end, messages, "a message is longer than its key and value")
-    timestamp_ms = np.array(messages.timestamp_ms, np.int64)
-    is_right = (timestamp_ms <= LARGEST_STORABLE_MS) & (timestamp_ms >= -LARGEST_STORABLE_MS)
-    _check(is_right, messages, f"a timestamp is beyond {LARGEST_STORABLE_MS} ms, which microseconds can't hold")
     return Columns(
         data=data,
         offset=np.array(messages.offset, np.int64),
-        timestamp_ms=timestamp_ms,
+        timestamp_ms=np.array(messages.timestamp_ms, np.int64),
         timestamp_type=np.array(messages.timestamp_type, np.int64),
         delete_horizon_ms=np.full(len(end), NO_HORIZON, np.int64),
         keys=keys,

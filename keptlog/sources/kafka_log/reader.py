@@ -6,7 +6,8 @@ What does not count: control batches, the batches of aborted transactions, what 
 behind the last stable offset. A batch may lie on both sides of these. Offsets stay as they are, gaps and all.
 
 A batch whose checksum is right may still not hold what it promises. It is as corrupt as one with a wrong checksum, and
-is treated alike: the reader stops, or skips it and tells.
+is treated alike: the reader stops, or skips it and tells. A record that is as its producer made it, and that no table
+can hold, is no damage: it is skipped alone, or the reader stops at it, and what lies before it counts.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from keptlog.errors import InvalidRecord
+from keptlog.log.words.counted import counted
 from keptlog.sources.kafka_log import message_set, record_batch
 from keptlog.sources.kafka_log.batches import Batch, Damage, LogSegment, batches
+from keptlog.sources.kafka_log.columns import Columns, Flags
 from keptlog.sources.kafka_log.compression import LARGEST_BYTES, Undecodable, decompress
 from keptlog.sources.kafka_log.record_batch import BrokenRecords
 from keptlog.sources.kafka_log.segments import why_unreadable
@@ -29,16 +33,45 @@ TABLE_RECORDS = 131_072
 """Whichever comes first; a single batch may have more."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """Records that are whole, and that no table can hold."""
+
+    path: str
+    next_offset: int
+    """The first one's."""
+    end_offset: int
+    """Behind the last one."""
+    count: int
+    reason: str
+    """Of the first one."""
+
+    def __str__(self) -> str:
+        if self.count == 1:
+            return f"{self.path}: the record at offset {self.next_offset} {self.reason}"
+        span = f"from offset {self.next_offset} to {self.end_offset - 1}"
+        return f"{self.path}: {counted(self.count, 'record')} {span} can't be stored; the first {self.reason}"
+
+    def as_error(self) -> InvalidRecord:
+        """What stops a reader who may not skip them."""
+        told = f"{self}: mend its producer, and skip what can't be stored (--skip-corrupt)"
+        return InvalidRecord(told).from_offset(self.next_offset)
+
+
+Skipped = Callable[[Damage | Unfit], None]
+
+
 def read_segment(
-    segment: LogSegment, partition: int, scan: LogScan, skipped: Callable[[Damage], None] | None = None
+    segment: LogSegment, partition: int, scan: LogScan, skipped: Skipped | None = None
 ) -> Iterator[pa.Table]:
     """The records of a segment that count, as tables of ``SCHEMA``, none of them empty.
 
-    ``skipped`` takes what is corrupt and left out; without it the first such place ends the reading. The torn end of
-    the log, which ``scan`` has found, is no such place.
+    ``skipped`` takes what is corrupt, or unfit, and left out; without it the first such place ends the reading. The
+    torn end of the log, which ``scan`` has found, is no such place.
 
     Raises:
         LogCorrupt: something in the segment is broken; names file, position, offset and reason.
+        InvalidRecord: no table can hold a record; those before it were given.
         StorageUnavailable: the file can't be read, or was replaced meanwhile.
     """
     reading = _Reading(segment, partition, scan, skipped)
@@ -63,7 +96,7 @@ class _Reading:
     segment: LogSegment
     partition: int
     scan: LogScan
-    skipped: Callable[[Damage], None] | None
+    skipped: Skipped | None
     waiting: list[Batch] = field(default_factory=list)
     payloads: list[bytes | memoryview] = field(default_factory=list)
     waiting_bytes: int = 0
@@ -107,34 +140,45 @@ class _Reading:
         self.waiting, self.payloads, self.waiting_bytes, self.waiting_records = [], [], 0, 0
         while waiting:
             try:
-                table = self._decode(waiting, payloads)
+                columns = self._decode(waiting, payloads)
             except BrokenRecords as broken:
                 self.skip(self._damage(waiting[broken.batch], str(broken)))
                 del waiting[broken.batch], payloads[broken.batch]
                 continue
-            if table.num_rows:
-                yield table
+            yield from self._tables(columns)
             return
 
-    def _decode(self, waiting: list[Batch], payloads: list[bytes | memoryview]) -> pa.Table:
+    def _decode(self, waiting: list[Batch], payloads: list[bytes | memoryview]) -> Columns:
         is_v2 = waiting[0].magic == 2
         columns = record_batch.decode(waiting, payloads) if is_v2 else message_set.decode(waiting, payloads)
+        start, end = self.scan.log_start_offset, self.scan.last_stable_offset
+        if waiting[0].base_offset < start or waiting[-1].last_offset >= end:
+            columns = columns.of((columns.offset >= start) & (columns.offset < end))
+        return columns
+
+    def _tables(self, columns: Columns) -> Iterator[pa.Table]:
+        """The records as a table, if there are any, without those that no table can hold."""
+        if not (is_storable := columns.have_storable_times()).all():
+            ms = columns.timestamp_ms[np.argmin(is_storable)]
+            yield from self._without(columns, is_storable, f"has the timestamp {ms} ms, which no table can hold")
+            return
         try:
             table = columns.table(self.partition)
         except pa.ArrowInvalid:
-            if len(waiting) == 1:
-                raise BrokenRecords(0, "a header's key is not UTF-8") from None
-            # Arrow does not say which one it is.
-            for index, (batch, payload) in enumerate(zip(waiting, payloads, strict=True)):
-                try:
-                    self._decode([batch], [payload])
-                except BrokenRecords as broken:
-                    raise BrokenRecords(index, str(broken)) from None
-            raise
-        start, end = self.scan.log_start_offset, self.scan.last_stable_offset
-        if waiting[0].base_offset < start or waiting[-1].last_offset >= end:
-            table = table.filter((pc.field("offset") >= start) & (pc.field("offset") < end))
-        return table
+            reason = "has a header whose name is not UTF-8, as Kafka demands"
+            yield from self._without(columns, columns.have_text_names(), reason)
+            return
+        if table.num_rows:
+            yield table
+
+    def _without(self, columns: Columns, is_fit: Flags, reason: str) -> Iterator[pa.Table]:
+        offsets = columns.offset[~is_fit]
+        unfit = Unfit(str(self.segment.path), int(offsets[0]), int(offsets[-1]) + 1, len(offsets), reason)
+        if self.skipped is None:
+            yield from self._tables(columns.of(columns.offset < unfit.next_offset))
+            raise unfit.as_error()
+        self.skipped(unfit)
+        yield from self._tables(columns.of(is_fit))
 
     def _damage(self, batch: Batch, reason: str) -> Damage:
         path, end_offset = str(self.segment.path), batch.last_offset + 1

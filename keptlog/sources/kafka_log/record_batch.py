@@ -107,7 +107,7 @@ def decode(batches: Sequence[Batch], payloads: Sequence[bytes | memoryview]) -> 
     is_log_append_time = of_batch([batch.is_log_append_time for batch in batches])
     timestamp_ms = np.where(is_log_append_time, of_batch([batch.max_timestamp_ms for batch in batches]), timestamp_ms)
     horizon_ms = of_batch([NO_HORIZON if (ms := each.delete_horizon_ms) is None else ms for each in batches])
-    _check_times(cursor, timestamp_ms, horizon_ms)
+    _check_horizons(cursor, horizon_ms)
     offset = of_batch([batch.base_offset for batch in batches]) + cursor.number()
     _check_offsets(cursor, offset, of_batch([each.base_offset for each in batches]), batches)
     keys, values = cursor.slices(), cursor.slices()
@@ -160,10 +160,11 @@ def _longer(data: bytes, first: int, position: int) -> tuple[int, int]:
             return number, position
 
 
-def _check_times(cursor: _Cursor, timestamp_ms: Longs, horizon_ms: Longs) -> None:
-    for times_ms in (timestamp_ms, np.where(horizon_ms == NO_HORIZON, 0, horizon_ms)):
-        is_right = (times_ms <= LARGEST_STORABLE_MS) & (times_ms >= -LARGEST_STORABLE_MS)
-        cursor.check(is_right, f"a timestamp is beyond {LARGEST_STORABLE_MS} ms, which microseconds can't hold")
+def _check_horizons(cursor: _Cursor, horizon_ms: Longs) -> None:
+    """A horizon is the broker's own; the timestamps of records are their producers', and may be anything."""
+    times_ms = np.where(horizon_ms == NO_HORIZON, 0, horizon_ms)
+    is_right = (times_ms <= LARGEST_STORABLE_MS) & (times_ms >= -LARGEST_STORABLE_MS)
+    cursor.check(is_right, f"a delete horizon is beyond {LARGEST_STORABLE_MS} ms, which microseconds can't hold")
 
 
 def _check_offsets(cursor: _Cursor, offset: Longs, base: Longs, batches: Sequence[Batch]) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_log.batches import Damage, LogSegment
-from keptlog.sources.kafka_log.reader import read_segment
+from keptlog.sources.kafka_log.reader import Unfit, read_segment
 from keptlog.sources.kafka_log.transactions import AbortedTransaction, DoubtfulTransaction, LogScan, scan_log
 
 
@@ -91,10 +91,11 @@ class LogPart:
 
         Raises:
             LogCorrupt: something is broken, and is not to be skipped.
+            InvalidRecord: no table can hold a record, and it is not to be skipped; those before it were given.
             StorageUnavailable: a file can't be read.
         """
 
-        def skipped(damage: Damage) -> None:
+        def skipped(damage: Damage | Unfit) -> None:
             # What is broken before the part was told when that was read. But where it ends is not always known exactly.
             # What begins where the part ends is of the next one.
             is_behind = damage.next_offset >= self.end_offset

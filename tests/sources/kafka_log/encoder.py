@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from keptlog.log.record import Record
 from keptlog.sources.kafka_log.batches import Damage
-from keptlog.sources.kafka_log.reader import read_segment
+from keptlog.sources.kafka_log.reader import Unfit, read_segment
 from keptlog.sources.kafka_log.segments import segments_to_read
 from keptlog.sources.kafka_log.transactions import LogScan, scan_log
 from keptlog.storage.schema import from_arrow
@@ -111,6 +111,13 @@ class ReadLog:
     scan: LogScan
     records: list[Record] = field(default_factory=list)
     skipped: list[Damage] = field(default_factory=list)
+    unfit: list[Unfit] = field(default_factory=list)
+
+    def skip(self, each: Damage | Unfit) -> None:
+        if isinstance(each, Unfit):
+            self.unfit.append(each)
+        else:
+            self.skipped.append(each)
 
     @property
     def offsets(self) -> list[int]:
@@ -122,7 +129,7 @@ def read_log(folder: Path, log_start_offset: int | None = None, *, skip_corrupt:
     segments = segments_to_read(folder)
     read = ReadLog(scan_log(segments, log_start_offset, skip_corrupt=skip_corrupt))
     for segment in segments:
-        skipped = read.skipped.append if skip_corrupt else None
+        skipped = read.skip if skip_corrupt else None
         for table in read_segment(segment, 0, read.scan.for_segment(segment), skipped):
             table.validate(full=True)
             read.records += from_arrow(table.to_batches())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import LogCorrupt, StorageUnavailable
+from keptlog.errors import InvalidRecord, LogCorrupt, StorageUnavailable
 from keptlog.log.record import Record
 from keptlog.sources.kafka_log.batches import NO_END, READ_BYTES, LogSegment
 from keptlog.sources.kafka_log.reader import read_segment
@@ -215,11 +215,9 @@ BROKEN_INSIDE = {
     "negative header count": whole_batch(bytes([12, 0, 0, 0, 1, 1, 1]), (4, 7), (1, 1), 1),
     "too many headers": whole_batch(bytes([12, 0, 0, 0, 1, 1, 80]), (4, 7), (1, 1), 1),
     "header without key": whole_batch(bytes([16, 0, 0, 0, 1, 1, 2, 1, 1]), (4, 7), (1, 1), 1),
-    "header not UTF-8": whole_batch(bytes([18, 0, 0, 0, 1, 1, 2, 2, 255, 1]), (4, 7), (1, 1), 1),
     "bytes behind headers": whole_batch(bytes([14, 0, 0, 0, 1, 1, 0, 0]), (4, 7), (1, 1), 1),
     "offset outside": whole_batch(bytes([12, 0, 0, 8, 1, 1, 0]), (4, 7), (1, 1), 1),
     "same offset twice": whole_batch(bytes([12, 0, 0, 0, 1, 1, 0]) * 2, (4, 7), (1, 1), 2),
-    "timestamp too large": whole_batch(RECORD, (4, 7), (2**62, 1), 1),
     "horizon too large": whole_batch(RECORD, (4, 7), (2**62, 1), 1, BatchOptions(delete_horizon_ms=1)),
     **{
         f"not {codec}": whole_batch(RECORD, (4, 7), (1, 1), 1, BatchOptions(codec=codec))
@@ -259,6 +257,38 @@ def test_a_batch_that_breaks_its_promise_is_corrupt_though_its_checksum_is_right
     read = read_log(tmp_path, skip_corrupt=True)
     assert read.offsets == [0, 1, 2, 3, 8, 9, 10, 11]
     assert [damage.position for damage in read.skipped] == [len(FIRST)]
+
+
+UNFIT = {
+    "header not UTF-8": whole_batch(bytes([18, 0, 0, 0, 1, 1, 2, 2, 255, 1]), (4, 7), (1, 1), 1),
+    "timestamp too large": whole_batch(RECORD, (4, 7), (2**62, 1), 1),
+    "timestamp too large in an old message": with_right_length(
+        message(4, b"v", magic=1).replace(struct.pack(">q", 1_000), struct.pack(">q", 2**62))
+    ),
+}
+
+
+@pytest.mark.parametrize("unfit", UNFIT.values(), ids=UNFIT)
+def test_a_record_that_no_table_can_hold_is_no_damage_and_is_named_alone(tmp_path: Path, unfit: bytes) -> None:
+    write_segment(tmp_path, 0, FIRST + unfit + THIRD)
+    with pytest.raises(InvalidRecord, match="the record at offset 4 has ") as stopped:
+        read_log(tmp_path)
+    assert stopped.value.whole_before_offset == 4
+    read = read_log(tmp_path, skip_corrupt=True)
+    assert read.offsets == [0, 1, 2, 3, 8, 9, 10, 11]
+    assert read.skipped == []
+    assert [(each.next_offset, each.end_offset, each.count) for each in read.unfit] == [(4, 5, 1)]
+
+
+def test_many_records_that_no_table_can_hold_are_told_together(tmp_path: Path) -> None:
+    odd = [Record(offset, b"key", b"value", 2**62) for offset in (4, 6)]
+    write_segment(tmp_path, 0, FIRST + batch([odd[0], Record(5, b"key", b"value", 1_000), odd[1]]))
+    read = read_log(tmp_path, skip_corrupt=True)
+    assert read.offsets == [0, 1, 2, 3, 5]
+    [told] = map(str, read.unfit)
+    assert told.endswith(
+        f"2 records from offset 4 to 6 can't be stored; the first has the timestamp {2**62} ms, which no table can hold"
+    )
 
 
 def test_a_codec_that_does_not_exist_is_corrupt(tmp_path: Path) -> None:
