@@ -79,7 +79,7 @@ from keptlog.table.removal.journal import (
     id_of,
     is_sweep,
     journal_folder,
-    read_journals,
+    read_own_journals,
     receipt_folder,
     unreadable_folder,
     write_journal,
@@ -193,7 +193,8 @@ class Purge:
         """Journals of purges that were killed, or are still under way; carrying those out too does no harm."""
         condemned = read_condemned(self.topic.name, table.properties)
         by_path = {file.path: file for file in self._stored.values()}
-        self._removal.journals, unreadable = read_journals(self.files, self.topic.location, by_path)
+        found = read_own_journals(self.files, self.topic.location, by_path, self.topic.id)
+        self._removal.journals, unreadable = found
         for path, why in unreadable.items():
             self._pass_over(why)
             # A young one may still be under way to the disk; one that is condemned was written to its end.
@@ -255,13 +256,12 @@ class Purge:
         files, named = expiry.files, self._named_files
         metadata_bytes = self._storage.with_listed_bytes(files.metadata_bytes)
         segments, metadata = named.of(files.data_bytes, files.ranges), named.of(metadata_bytes, files.ranges)
-        journal = Journal(expiry.snapshot_ids, segments, metadata)
+        journal = Journal(expiry.snapshot_ids, segments, metadata, table_uuid=self.topic.id)
         if written:
             journal = written[1].and_of(journal)
             if journal == written[1]:
                 return written
-        path = f"{journal_folder(self.topic.location)}{self.new_id()}.json"
-        write_journal(self.files, path, journal)
+        write_journal(self.files, path := f"{journal_folder(self.topic.location)}{self.new_id()}.json", journal)
         self._removal.journals[path] = journal
         if written and self._removal.delete_or_tell(written[0]):
             del self._removal.journals[written[0]]

@@ -59,7 +59,7 @@ class Fence:
 
     def write_down(self, orphans: tuple[DeletedFile, ...]) -> dict[str, Journal]:
         """Write orphans to a journal before they go; gives it by its path."""
-        journal = Journal((), (), orphans, SWEEP)
+        journal = Journal((), (), orphans, SWEEP, table_uuid=self.topic.id)
         path = f"{journal_folder(self.topic.location)}{self.new_id()}.json"
         write_journal(self.files, path, journal)
         return {path: journal}

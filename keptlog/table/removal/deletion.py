@@ -74,7 +74,7 @@ from keptlog.table.removal.journal import (
     Journal,
     id_of,
     journal_folder,
-    read_journals,
+    read_own_journals,
     receipt_folder,
     write_journal,
 )
@@ -90,7 +90,6 @@ from keptlog.table.waiting.reaching import one_line, reaching
 _logger = logging.getLogger(__name__)
 
 _MOST_ROUNDS = 20
-_UNTOLD = "topic %s: no receipt tells which erasures end with it: %s"
 
 
 def being_deleted(catalog: Catalog) -> list[str]:
@@ -267,7 +266,7 @@ class _Emptying:
         files, location = self.deletion.files, self.table.location()
         # Read before it is listed: whoever has deleted manifests meanwhile has left his journal before, or all is gone.
         references, unread = self._references
-        erasures, why_untold = self._erasures
+        erasures, untold = self._erasures
         listed = list(files.list(location))
         # Looked at again once it was listed: as long as it stands there, no topic of its name gets the folder. If
         # another call has finished the deletion, a new topic may have got it, and be what was listed.
@@ -277,13 +276,14 @@ class _Emptying:
             return None
         self.deletion.require_own_folder(self.table, listed)
         sizes = {file.path: file.size_bytes for file in listed}
-        removal = Removal(files, location, with_erasures(files, read_journals(files, location, sizes)[0], erasures))
+        own_id = str(self.table.metadata.table_uuid)
+        journals, _ = read_own_journals(files, location, sizes, own_id)
+        removal = Removal(files, location, with_erasures(files, journals, erasures))
         drafts = drafts_among(location, sizes)
         kept = comparable_forms([self.table.metadata_location, *removal.journals, *drafts])
         # What is hidden is no journal and no draft any more.
         hidden = hidden_below(files, location)
-        unlisted = [*hidden.files, *lost_links_below(location)]
-        there = sizes | {file.path: file.size_bytes for file in unlisted}
+        there = sizes | {each.path: each.size_bytes for each in (*hidden.files, *lost_links_below(location))}
         outside = removal.elsewhere(references.data_bytes | references.metadata_bytes | removal.named_by(_is_purge))
         there |= outside
         # What purges have left outside is in a deletion's journal from now on: theirs go with it.
@@ -294,7 +294,7 @@ class _Emptying:
         if any(file.path not in sizes for file in files.list(journal_folder(location))):
             # Another call has begun in between, and may have deleted what was not listed any more.
             return self._planned()
-        before = told_before(files, drafts, str(self.table.metadata.table_uuid), self._sealed_before)
+        before = told_before(files, drafts, own_id, self._sealed_before)
         self._tell_ended(before.erasures if before.is_any else ())
         if new or self._is_empty(removal, drafts):
             snapshots = tuple(sorted(each.snapshot_id for each in self.table.metadata.snapshots))
@@ -304,9 +304,9 @@ class _Emptying:
             is_begun = self._receipts or any(map(_is_deletion, removal.journals.values()))
             is_told = is_begun or before.erasures is not None
             first = (() if is_begun or before.is_any else unread, () if is_told else erasures)
-            if not is_told and why_untold:
-                _logger.warning(_UNTOLD, self.deletion.name, why_untold)
-            removal.journals[path] = Journal(snapshots, (), named, DELETION, *first)
+            if not is_told and untold:
+                _logger.warning("topic %s: no receipt tells which erasures end with it: %s", self.deletion.name, untold)
+            removal.journals[path] = Journal(snapshots, (), named, DELETION, *first, table_uuid=own_id)
             write_journal(files, path, removal.journals[path])
         if removal.journals or (drafts and self.deletion.seal):
             return removal

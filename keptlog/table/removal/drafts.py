@@ -76,10 +76,14 @@ def has_receipt(gone: Journal) -> bool:
 
 
 def content_of(topic: str, topic_id: str, gone: Journal, **more: Any) -> dict[str, Any]:
-    """What a receipt tells of files that are gone; ``more`` is what else there is to say."""
+    """What a receipt tells of files that are gone; ``more`` is what else there is to say.
+
+    ``topic_id`` is whose they are where the journal does not say it.
+    """
     why = {SWEEP: ORPHAN, DELETION: DELETION}.get(gone.kind, RETIRED)
     files = [_told(file) | {"why": why} for file in gone.segments + gone.metadata]
-    return {"topic": topic, "table_uuid": topic_id, "expired_snapshots": list(gone.snapshots), "files": files} | more
+    whose = gone.table_uuid or topic_id
+    return {"topic": topic, "table_uuid": whose, "expired_snapshots": list(gone.snapshots), "files": files} | more
 
 
 def done_draft(

@@ -84,6 +84,8 @@ class Journal:
 
     That is so where it could not be read, and where an older keptlog wrote the journal, which did not look.
     """
+    table_uuid: str | None = None
+    """The id of the topic whose files these are; null in a journal of an older keptlog, which did not write it down."""
 
     @property
     def paths(self) -> list[str]:
@@ -168,6 +170,29 @@ def read_journals(files: TableFiles, location: str, paths: Iterable[str]) -> tup
         except LogCorrupt as error:
             unreadable[path] = str(error)
     return journals, unreadable
+
+
+def read_own_journals(
+    files: TableFiles, location: str, paths: Iterable[str], topic_id: str
+) -> tuple[dict[str, Journal], dict[str, str]]:
+    """As ``read_journals``, for who carries them out in the name of a topic.
+
+    A purge that was killed as its topic was deleted may have left one in the folder, which a later topic has now. What
+    is gone of it is in the receipts of that deletion. So only what is there counts, and mostly that is nothing. The
+    journals of a deletion are whole: nobody else tells what they name.
+    """
+    paths = list(paths)
+    journals, unreadable = read_journals(files, location, paths)
+    of_purges = {path: each for path, each in journals.items() if each.kind != DELETION}
+    others = [path for path, each in of_purges.items() if each.table_uuid not in {None, topic_id}]
+    there = set(comparable_forms(paths).values()) if others else set()
+    return journals | {path: _only_there(journals[path], there) for path in others}, unreadable
+
+
+def _only_there(journal: Journal, there: Collection[str]) -> Journal:
+    """``there`` is in comparable form."""
+    forms = comparable_forms(journal.paths)
+    return journal.only(lambda file: forms[file.path] in there)
 
 
 def condemned_paths(files: TableFiles, table: Table) -> set[str]:

@@ -1,0 +1,133 @@
+"""A journal that an earlier topic has left in the folder is settled, and no receipt tells its files a second time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keptlog.table.io.files import TableFiles
+from keptlog.table.removal.journal import DELETION, DeletedFile, Journal, journal_folder, read_journal, write_journal
+from keptlog.table.store import LogStore
+from tests.table.purges import MINUTE_MS, cleaned, clock_ms, receipts
+from tests.table.stores import COMPACTED, TOPIC, append_each, store_at
+
+
+def id_and_location(store: LogStore) -> tuple[str, str]:
+    topic = store.describe_topic(TOPIC)
+    return topic.id, topic.location
+
+
+def purge(store: LogStore) -> None:
+    store.purge(TOPIC, clock_ms() + 60 * MINUTE_MS)
+
+
+def journals(location: str) -> list[str]:
+    return [file.path for file in TableFiles().list(journal_folder(location))]
+
+
+@pytest.fixture
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Journal]:
+    """The topic made anew, and the journal of a purge of the earlier one, killed as that was deleted."""
+    store = cleaned(tmp_path)
+    earlier, location = id_and_location(store)
+    written: list[Journal] = []
+
+    def note(files: TableFiles, path: str, content: bytes) -> None:
+        write_bytes(files, path, content)
+        if path.startswith(journal_folder(location)) and not written:
+            written.append(read_journal(files, path))
+
+    write_bytes = TableFiles.write_bytes
+    with monkeypatch.context() as patch:
+        patch.setattr(TableFiles, "write_bytes", note)
+        purge(store)
+    [journal] = written
+    assert journal.table_uuid == earlier
+    assert journal.segments
+    store.delete_topic(TOPIC, clock_ms())
+    for draft in (tmp_path / "warehouse").rglob("receipts/*.json"):
+        draft.unlink()  # as if sealed
+    store.create_topic(TOPIC, 1, COMPACTED)
+    append_each(store, [("a", "1")])
+    assert store.describe_topic(TOPIC).location == location
+    write_journal(store.files, path := f"{journal_folder(location)}0-left.json", journal)
+    return path, journal
+
+
+def test_the_purge_of_the_later_topic_drops_it_without_a_receipt(tmp_path: Path, left: tuple[str, Journal]) -> None:
+    store = store_at(tmp_path)
+    purge(store)
+    assert journals(id_and_location(store)[1]) == []
+    assert receipts(tmp_path) == []
+
+
+def test_so_does_the_deletion_of_the_later_topic(tmp_path: Path, left: tuple[str, Journal]) -> None:
+    store = store_at(tmp_path)
+    later, _ = id_and_location(store)
+    store.delete_topic(TOPIC, clock_ms())
+    gone = {file.path for file in left[1].segments}
+    assert [each["table_uuid"] for each in receipts(tmp_path)] == [later]
+    assert gone.isdisjoint(file["path"] for each in receipts(tmp_path) for file in each["files"])
+
+
+def test_what_is_still_there_of_it_goes_with_a_receipt_that_says_whose_it_was(
+    tmp_path: Path, left: tuple[str, Journal]
+) -> None:
+    store = store_at(tmp_path)
+    still = left[1].segments[0].path
+    store.files.write_bytes(still, b"x")
+    purge(store)
+    [receipt] = receipts(tmp_path)
+    assert [file["path"] for file in receipt["files"]] == [still]
+    assert receipt["table_uuid"] == left[1].table_uuid != id_and_location(store)[0]
+    assert not store.files.exists(still)
+
+
+def test_a_journal_that_does_not_say_whose_it_is_is_carried_out_as_the_topics_own(
+    tmp_path: Path, left: tuple[str, Journal]
+) -> None:
+    store, (path, journal) = store_at(tmp_path), left
+    told = json.loads(store.files.read_bytes(path))
+    del told["table_uuid"]
+    store.files.write_bytes(path, json.dumps(told).encode())
+    purge(store)
+    [receipt] = receipts(tmp_path)
+    assert [file["path"] for file in receipt["files"]] == journal.paths
+    assert receipt["table_uuid"] == id_and_location(store)[0]
+
+
+def test_the_journal_of_an_earlier_topics_deletion_is_told_whole_for_nobody_else_tells_it(
+    tmp_path: Path, left: tuple[str, Journal]
+) -> None:
+    store, (path, journal) = store_at(tmp_path), left
+    gone = DeletedFile(f"{id_and_location(store)[1]}/data/gone.parquet", 4)
+    store.files.delete(path)
+    of_deletion = replace(journal, segments=(), metadata=(gone,), kind=DELETION)
+    write_journal(store.files, path.replace("0-left", "deletion-left"), of_deletion)
+    store.delete_topic(TOPIC, clock_ms())
+    [told] = [each for each in receipts(tmp_path) if each["table_uuid"] == journal.table_uuid]
+    assert [file["path"] for file in told["files"]] == [gone.path]
+
+
+def test_the_journals_of_sweeps_and_of_deletions_say_whose_they_are_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = cleaned(tmp_path)
+    own, location = id_and_location(store)
+    store.files.write_bytes(f"{location}/data/orphan.parquet", b"x")
+    said: dict[str, object] = {}
+    real = TableFiles.write_bytes
+
+    def note(files: TableFiles, path: str, content: bytes) -> None:
+        if path.startswith(journal_folder(location)):
+            journal = json.loads(content)
+            said[journal["kind"]] = journal["table_uuid"]
+        real(files, path, content)
+
+    monkeypatch.setattr(TableFiles, "write_bytes", note)
+    store.purge(TOPIC, clock_ms() + 60 * MINUTE_MS, 0)
+    store.delete_topic(TOPIC, clock_ms())
+    assert said == dict.fromkeys(("expiry", "sweep", "topic-delete"), own)
