@@ -75,6 +75,17 @@ def test_what_nobody_needs_is_not_to_be_deleted_where_another_catalog_may(
     assert "Only if no other catalog has it: delete the folder, if nobody needs it" in keptlog("verify").err
 
 
+def test_a_new_topic_lies_apart_from_what_may_be_left_of_another_catalogs_topic_without_records(
+    keptlog: Run, staging: Callable[[str], None], tmp_path: Path
+) -> None:
+    """Its metadata may lie elsewhere, and then only what keptlog keeps beside the table is here."""
+    remembered = tmp_path / "lake" / "keptlog" / "carts" / "metadata" / "receipts" / "runs" / "1.json"
+    remembered.parent.mkdir(parents=True)
+    remembered.write_text("{}")
+    created = keptlog("topic", "create", "carts", "--config", "cleanup.policy=compact")
+    assert f"file://{tmp_path}/lake/keptlog/carts-" in created.out
+
+
 def test_who_deletes_is_asked_for_the_other_catalogs_too(
     keptlog: Run, staging: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

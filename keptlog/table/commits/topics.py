@@ -33,7 +33,6 @@ from keptlog.table.commits.loading import topic_names
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.format import CURRENT, FORMAT_VERSION
 from keptlog.table.metadata.logs import config_of, raw_config
-from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.partitions import PARTITIONS, partition_count
 from keptlog.table.metadata.prefixes import CONFIG_PREFIX, DEFAULT_PREFIX
 from keptlog.table.metadata.schema import PARTITION_SPEC, SORT_ORDER, TABLE_PROPERTIES, TABLE_SCHEMA
@@ -41,7 +40,7 @@ from keptlog.table.metadata.state import SOURCE, about_properties, read_about, s
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.deletion import being_deleted
 from keptlog.table.removal.own_folder import table_in
-from keptlog.table.removal.topic_storage import left_behind
+from keptlog.table.removal.topic_storage import drafts_among, left_behind
 from keptlog.table.waiting.reach import OUT_OF_REACH, is_sure
 from keptlog.table.waiting.reaching import one_line
 
@@ -239,16 +238,15 @@ class TopicCreation:
         """Where the table lies; null for the catalog's own choice.
 
         Never where files of an earlier topic are left: they would be mixed with those of this one. Below a warehouse
-        that other catalogs may have, nor where a table's metadata lies: it may be a topic of theirs without records.
-        Of a creation that was killed there is some too, which costs no more than a longer name.
+        that other catalogs may have, nor where anything else lies: it may be a topic of theirs without records.
+        Of a creation that was killed there is something too, which costs no more than a longer name.
         """
         location = usual_location(catalog, NAMESPACE, self.name)
         if location is None:
             return None
         there = [each.path for each in files.list(location)]
-        is_shared = may_be_shared(catalog)
-        metadata = (path for path in there if is_shared and path.endswith(METADATA_ENDINGS))
-        left = next(iter([*left_behind(location, there), *metadata]), None)
+        others = set(there).difference(drafts_among(location, there)) if may_be_shared(catalog) else ()
+        left = next(iter([*left_behind(location, there), *sorted(others)]), None)
         if left is None:
             return location
         elsewhere = f"{location}-{new_id()}"

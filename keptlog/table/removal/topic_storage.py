@@ -31,8 +31,7 @@ class Storage:
 
     def is_own(self, file: StoredFile) -> bool:
         """Whether it is keptlog's own, and no orphan whatever its age."""
-        places = (journal_folder(self.location), receipt_folder(self.location))
-        return file.path.startswith(places) and not is_unfinished(file.path)
+        return file.path.startswith(_own_places(self.location)) and not is_unfinished(file.path)
 
     def with_listed_bytes(self, bytes_of: Mapping[str, int]) -> dict[str, int]:
         """Path to size of the same files, with those of which the table does not say it as they are listed."""
@@ -65,9 +64,14 @@ def lost_links_below(location: str) -> Iterator[StoredFile]:
 def left_behind(location: str, paths: Iterable[str]) -> list[str]:
     """What an earlier topic has left in a folder, of the paths of a listing, sorted.
 
-    What a creation that failed has left is no harm, nor are receipts: a later topic in the folder takes them over.
+    What a creation that failed has left is no harm. Nor is what keptlog keeps beside a table: a journal, what a purge
+    remembers, a reader's position. Who was killed as his topic was deleted may leave such a file. No record is in it,
+    and a later topic in the folder reads it over, or takes it over if it is the draft of a receipt.
     """
-    paths = [path for path in paths if not path.endswith(METADATA_ENDINGS)]
-    if not paths:
-        return []
-    return sorted(set(paths).difference(drafts_among(location, paths)))
+    own = _own_places(location)
+    return sorted({path for path in paths if not path.endswith(METADATA_ENDINGS) and not path.startswith(own)})
+
+
+def _own_places(location: str) -> tuple[str, ...]:
+    """Below which folders lies what keptlog alone writes, and no engine reads."""
+    return journal_folder(location), receipt_folder(location)
