@@ -174,12 +174,23 @@ def test_a_topic_that_was_altered_since_is_told_and_stops_no_other(store: LogSto
     plan = applier(store).plan(file("  a: {}\n", "  b: {}\n", "  new: {}\n"))
     store.alter_topic("a", {"segment.ms": "5"})
     store.append("b", [NewRecord(b"k", b"3", NOW_MS, 0)], None, NOW_MS)
-    store.create_topic("new", 1, {})
+    store.create_topic("new", 1, {"segment.ms": "5"})
     done = applier(store).carry_out(plan, NOW_MS)
     assert done.done == ("b",)
-    assert {name: type(error) for name, error in done.failed.items()} == {"a": StalePlan, "new": InvalidConfig}
+    assert {name: type(error) for name, error in done.failed.items()} == {"a": StalePlan, "new": StalePlan}
+    assert "created since it was compared, and not as it is declared" in str(done.failed["new"])
     assert store.describe_topic("a").raw_config == {"cleanup.policy": "compact", "segment.ms": "5"}
-    assert applied(store, "  a: {}\n", "  b: {}\n", "  new: {}\n").done == ("a",)
+    assert applied(store, "  a: {}\n", "  b: {}\n", "  new: {}\n").done == ("a", "new")
+
+
+def test_who_was_faster_to_create_a_topic_as_it_is_declared_has_done_it(store: LogStore) -> None:
+    lines = ("  new: {partitions: 2, config: {segment.ms: 5}, owners: team:x}\n",)
+    plan = applier(store).plan(file(*lines))
+    applied(store, *lines)
+    before = store.load_table("new").metadata_location
+    done = applier(store).carry_out(plan, NOW_MS)
+    assert (done.done, done.failed) == (("new",), {})
+    assert store.load_table("new").metadata_location == before
 
 
 def test_a_topic_that_was_made_anew_since_is_another_one(store: LogStore) -> None:

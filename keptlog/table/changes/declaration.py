@@ -16,13 +16,14 @@ from dataclasses import dataclass
 
 from pyiceberg.table import Table
 
-from keptlog.errors import StalePlan
+from keptlog.errors import InvalidConfig, StalePlan
 from keptlog.log.config import settled
-from keptlog.log.declared import DeclaredTopic, TopicChange, source_after
+from keptlog.log.declared import DeclaredTopic, TopicChange, change_to, source_after
 from keptlog.table.changes.alteration import Alteration, alteration_of
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.topics import TopicCreation
 from keptlog.table.metadata.change import Change
+from keptlog.table.metadata.loaded import loaded_if_there
 from keptlog.table.metadata.logs import known_config
 from keptlog.table.metadata.partitions import PARTITIONS, partition_count
 from keptlog.table.metadata.state import (
@@ -34,6 +35,7 @@ from keptlog.table.metadata.state import (
     read_source,
     source_to_json,
 )
+from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.waiting.reaching import reaching
 
 
@@ -94,17 +96,33 @@ class DeclaredCreation:
     topic: DeclaredTopic
 
     def commit(self, committer: Committer, broker_settings: Mapping[str, str], new_id: Callable[[], str]) -> None:
-        """Create it, with everything that is declared, at once.
+        """Create it, with everything that is declared, at once; whoever was faster has done the same if it is so.
 
         Raises:
-            InvalidConfig: it can't be; or a topic of this name exists.
+            InvalidConfig: it can't be.
+            StalePlan: there is a topic of this name by now, and it is not what is declared.
             StorageUnavailable: catalog or storage can't be reached.
         """
         topic = self.topic
         stored = settled(topic.config, broker_settings)
         creation = TopicCreation(topic.name, topic.partitions or 1, topic.config, stored, topic.about, topic.source)
         with reaching(f"topic {topic.name} can't be created"):
-            creation.carry_out(committer.catalog, committer.files, new_id)
+            try:
+                creation.carry_out(committer.catalog, committer.files, new_id)
+            except InvalidConfig:
+                there = loaded_if_there(committer.catalog, NAMESPACE, topic.name)
+                if there is None:
+                    raise
+                if not self._is_as_declared(there):
+                    what = f"topic {topic.name} was created since it was compared, and not as it is declared"
+                    raise StalePlan(f"{what}; nothing was changed, apply again") from None
+
+    def _is_as_declared(self, table: Table) -> bool:
+        positions = read_source(self.topic.name, table.properties).positions
+        try:
+            return not change_to(declared_topic(table), self.topic, positions).differences
+        except InvalidConfig:
+            return False
 
 
 def declared_topic(table: Table) -> DeclaredTopic:
