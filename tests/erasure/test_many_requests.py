@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +18,10 @@ from keptlog.log.erasures.next_time import CleanTimes, NextTimes, covering
 from keptlog.log.roll import closing_ms
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
+from keptlog.table.removal import held_versions
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 from tests.erasure.test_quiet_looks import with_open_erasures
-from tests.erasure.world import World
+from tests.erasure.world import DAY_MS, World
 
 
 def test_a_look_divides_each_log_and_reads_the_settings_as_often_for_few_requests_as_for_many(
@@ -51,6 +53,39 @@ def test_a_look_divides_each_log_and_reads_the_settings_as_often_for_few_request
         of_settings.append(calls["settings"])
     assert 0 < calls["few"] == calls["many"]
     assert of_settings[0] == of_settings[1]
+
+
+def test_who_keeps_files_is_told_once_of_requests_whose_records_are_gone_since_the_same_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time the store may be asked of the locks of all these files."""
+    world.create()
+    world.append((b"a", b"1"))
+    stray = Path(world.store.load_table("users").location().removeprefix("file://"), "data", "stray.parquet")
+    stray.write_bytes(b"PAR1 of a run that died")
+    for number in range(4):
+        world.ask(b"key of %d" % number, id=f"r{number}")
+    asked: Counter[str] = Counter()
+
+    def with_locks(*given: Any) -> Any:
+        asked["locks"] += 1
+        return held_versions.with_locks(*given)
+
+    monkeypatch.setattr("keptlog.passes.erasures.kept_records.with_locks", with_locks)
+    states: list[ErasureState] = []
+    for _ in range(3):
+        world.later(2 * HOUR_MS)
+        world.clean()
+        for _ in range(2):
+            asked.clear()
+            rows = world.eraser.advance(now_ms=world.now_ms).rows
+            states += {row.erasure.state for row in rows if row.erasure.gone}
+            assert asked["locks"] == (1 if rows[0].erasure.gone else 0)
+            assert len({row.blocked for row in rows}) == 1
+            world.later(1000)
+            world.purge(grace_ms=30 * DAY_MS)
+    assert set(states) == {ErasureState.COMPACTED, ErasureState.UNREFERENCED}
+    assert str(stray) in str(rows[0].blocked)
 
 
 TIMES = st.integers(0, 4).map(lambda hours: NOW_MS - 4 * HOUR_MS + hours * HOUR_MS)

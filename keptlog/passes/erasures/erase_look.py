@@ -199,7 +199,7 @@ def _blocked(erasure: Erasure, waits: _Waits, kept: KeptRecords | None) -> list[
         case ErasureState.TOMBSTONED | ErasureState.COMPACTED if erasure.gone is None:
             return waits.told(erasure)
         case ErasureState.COMPACTED if erasure.gone and kept:
-            return kept.in_snapshots(erasure.gone) or kept.no_purge()
+            return [*kept.in_snapshots(erasure.gone)] or kept.no_purge()
         case ErasureState.UNREFERENCED if erasure.gone and kept:
             return [*kept.left(erasure.gone), *kept.not_read()] or kept.no_purge()
         case _:

@@ -66,8 +66,10 @@ class KeptRecords:
     topic: str
     now_ms: int
     holdings: Holdings
-    _told: dict[str, Sequence[str]] = field(default_factory=dict, init=False, repr=False)
-    """By path, who keeps that file."""
+    # Told once, however many erasures it is told of: the store may be asked of locks for it.
+    _told_of_files: dict[str, Sequence[str]] = field(default_factory=dict, init=False, repr=False)
+    _told_of_snapshots: dict[GoneSince, Sequence[str]] = field(default_factory=dict, init=False, repr=False)
+    _told_of_left: dict[GoneSince, Sequence[str]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def look(cls, store: LogStore, topic: str, now_ms: int) -> KeptRecords:
@@ -91,29 +93,18 @@ class KeptRecords:
         with reaching(f"snapshots of topic {self.topic} can't be looked at"):
             return SnapshotAges.of(table, looks_inside=True)
 
-    def in_snapshots(self, gone: GoneSince) -> list[str]:
+    def in_snapshots(self, gone: GoneSince) -> Sequence[str]:
         """A line for each who keeps a snapshot from before the records were gone."""
-        named = self._ages.keepers(gone.sequence_number)
-        # Since when a tag or branch keeps a file says too little: it may stand on what took the records' place.
-        held = [
-            each
-            for each in self.holdings.held
-            if each.kind in _IN_SNAPSHOTS
-            and each.since_ms <= gone.at_ms
-            and (each.kind is HolderKind.RETIRED or f"{each.kind} {each.name}" in named)
-        ]
-        told = {f"{each.kind} {each.name}" for each in held}
-        for keeper in named:
-            if keeper not in told:  # all that it shows is live: it keeps an old snapshot, and no other file
-                kind, _, name = keeper.partition(" ")
-                held.append(Held(HolderKind(kind), gone.at_ms, None, name=name))
-        return self._lines(held)
+        if gone not in self._told_of_snapshots:
+            self._told_of_snapshots[gone] = self._lines(self._held_in_snapshots(gone))
+        return self._told_of_snapshots[gone]
 
-    def left(self, gone: GoneSince) -> list[str]:
+    def left(self, gone: GoneSince) -> Sequence[str]:
         """A line for each who keeps files from before the records were gone, with some of their paths."""
-        return self._lines(
-            [each for each in self.holdings.held if each.kind in _LEFT and _written_ms(each) <= gone.at_ms]
-        )
+        if gone not in self._told_of_left:
+            held = (each for each in self.holdings.held if each.kind in _LEFT and _written_ms(each) <= gone.at_ms)
+            self._told_of_left[gone] = self._lines(held)
+        return self._told_of_left[gone]
 
     def no_purge(self) -> list[str]:
         """Why a purge, which an erasure waits for, deletes nothing; empty if it does."""
@@ -145,12 +136,28 @@ class KeptRecords:
             )
         return "; ".join(lines) or None
 
+    def _held_in_snapshots(self, gone: GoneSince) -> list[Held]:
+        named = self._ages.keepers(gone.sequence_number)
+        # Since when a tag or branch keeps a file says too little: it may stand on what took the records' place.
+        held = [
+            each
+            for each in self.holdings.held
+            if each.kind in _IN_SNAPSHOTS
+            and each.since_ms <= gone.at_ms
+            and (each.kind is HolderKind.RETIRED or f"{each.kind} {each.name}" in named)
+        ]
+        told = {f"{each.kind} {each.name}" for each in held}
+        for keeper in named:
+            if keeper not in told:  # all that it shows is live: it keeps an old snapshot, and no other file
+                kind, _, name = keeper.partition(" ")
+                held.append(Held(HolderKind(kind), gone.at_ms, None, name=name))
+        return held
+
     def _of_path(self, path: str) -> Sequence[str]:
-        """Told once, however many erasures the file keeps open: storage may be asked for it."""
-        if path not in self._told:
+        if path not in self._told_of_files:
             paths = dict.fromkeys([path, path.partition(VERSION_IN_PATH)[0]])
-            self._told[path] = self._lines([held for each in paths for held in self._by_path.get(each, ())], 0)
-        return self._told[path]
+            self._told_of_files[path] = self._lines([held for each in paths for held in self._by_path.get(each, ())], 0)
+        return self._told_of_files[path]
 
     @cached_property
     def _by_path(self) -> Mapping[str, Sequence[Held]]:
