@@ -146,6 +146,11 @@ def _adoption_lines(proposal: RepairProposal, *, is_whole: bool) -> list[str]:
     for name, segments in proposal.foreign_segments.items():
         there = _shown([(segment.base_offset, segment.last_offset) for segment in segments], is_whole=is_whole)
         lines.append(f"  {name}: offsets {there} are as other files have them, whatever was changed in those")
+    lines += [
+        f"  column {name}: {counted(number, 'value')} in adopted files, and no topic has that column: readers of the "
+        "table see them until a clean writes the records again, and then they are LOST; keep a copy of what you need"
+        for name, number in proposal.other_columns.items()
+    ]
     for name, spans in proposal.lost.items():
         number = sum(last - first + 1 for first, last in spans)
         lines.append(f"  {name}: LOST, {counted(number, 'acknowledged offset')}: {_shown(spans, is_whole=is_whole)}")
@@ -207,6 +212,7 @@ def _row(proposal: RepairProposal) -> dict[str, object]:
             str(name): [_segment(segment) for segment in segments]
             for name, segments in proposal.foreign_segments.items()
         },
+        "other_columns": dict(proposal.other_columns),
         "ended_erasures": list(proposal.ended_erasures) if isinstance(proposal.ended_erasures, tuple) else None,
         "undone_erasures": list(proposal.undone_erasures) if isinstance(proposal.undone_erasures, tuple) else None,
     }

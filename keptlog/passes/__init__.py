@@ -6,6 +6,7 @@ passes            ``clean``, ``retain``, ``purge``, ``drop``, ``repair``, ``appl
 which logs        ``names``
 how they stand    ``observer`` (the one way to look), ``observable``, ``standings``, ``stored_files``
 what is checked   ``verify_pass``, ``verify``, ``segment_content``, ``check``, ``holders``
+what is adopted   ``columns_beside``
 readers, proofs   ``readers``, ``reader_position``, ``receipts``
 who is told       ``watch`` (notify); ``dropped`` (topics that are not listed, and not gone)
 

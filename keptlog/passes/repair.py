@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +30,7 @@ from keptlog.log.record import TimestampType
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.check import CheckResult
+from keptlog.passes.columns_beside import values_beside
 from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
@@ -74,6 +76,8 @@ class RepairProposal:
     undone_erasures: tuple[str, ...] | LogCorrupt
     """Ids of open requests that would lose tombstones, or have the records again that they had dropped: they would
     never remove what is left of their keys. Or why nobody can tell."""
+    other_columns: Mapping[str, int] = field(default_factory=dict)
+    """Columns that are none of a topic's, to how many values adopted files have there: the next cleans drop them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +104,19 @@ class Repairer:
         is_exact = plan.acknowledged is not None and not unread
         if not is_adoption:
             return RepairProposal(plan, lost, is_exact, foreign, (), ())
+        not_acknowledged = _not_acknowledged(plan, foreign)
+        adopted = () if plan.is_own else chain.from_iterable(not_acknowledged.values())
+        beside = values_beside(self.store.files, adopted)
         erasures = self._erasures(topic)
         waits = isinstance(erasures, LogCorrupt) or any(each.is_open for each in erasures)
         if waits or has_readers(self.store.load_table(topic).properties):
             plan = replace(plan, given_up=tuple(self._given_up(plan, lost, now_ms)))
         if isinstance(erasures, LogCorrupt):
-            return RepairProposal(plan, lost, is_exact, foreign, erasures, erasures)
-        back = {
-            name.partition: segments[0].base_offset
-            for name, segments in _not_acknowledged(plan, foreign).items()
-            if segments
-        }
+            return RepairProposal(plan, lost, is_exact, foreign, erasures, erasures, beside)
+        back = {name.partition: segments[0].base_offset for name, segments in not_acknowledged.items() if segments}
         ended = (each.id for each in erasures if each.ended_ms is not None and _reaches_into(each, back))
         undone = (each.id for each in erasures if each.is_open and _is_undone(each, plan, back))
-        return RepairProposal(plan, lost, is_exact, foreign, tuple(ended), tuple(undone))
+        return RepairProposal(plan, lost, is_exact, foreign, tuple(ended), tuple(undone), beside)
 
     def damaged_notes(self, topic: str) -> tuple[str, ...]:
         """The properties beside the logs of a topic that say nothing that can be read."""

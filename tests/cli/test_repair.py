@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from pyiceberg.manifest import ManifestContent
+from pyiceberg.types import StringType
 
 from keptlog.cli import cli
 from keptlog.home import open_home
@@ -17,7 +19,7 @@ from keptlog.table.store import LogStore
 from tests.broken_topics import cut_in_half, first_manifest, manifest_list
 from tests.cli.conftest import Run
 from tests.table.delete_files import delete_by_position
-from tests.table.foreign import current_id, delete_rows, expire, insert, roll_back, set_properties, table_of
+from tests.table.foreign import current_id, delete_rows, expire, insert, roll_back, rows_at, set_properties, table_of
 
 WHY = "topic users was changed by somebody else, and nothing is written to it: it was rolled back from snapshot "
 
@@ -216,6 +218,18 @@ def test_an_adoption_of_what_others_wrote_names_the_offsets(keptlog: Run, home: 
     assert "  users-0: offsets 1 are as other files have them, whatever was changed in those\n" in done.out
     assert "  users-0: LOST, 1 acknowledged offset: 0\n" in done.out
     assert done.code == 0
+
+
+def test_an_adoption_names_the_columns_that_a_clean_drops(keptlog: Run, home: Path, users: int) -> None:
+    del users
+    with table_of(home, "users").update_schema() as changed:
+        changed.add_column("note", StringType())
+    notes = pa.array(["one", None, "three"])
+    table_of(home, "users").append(rows_at(3, 4, 5).append_column("note", notes))
+    done = keptlog("repair", "users", "--adopt", "--dry-run")
+    assert "  column note: 2 values in adopted files, and no topic has that column: readers of the table " in done.out
+    told = keptlog("repair", "users", "--adopt", "--yes", "--json").json
+    assert (told["other_columns"], told["is_repaired"]) == ({"note": 2}, True)
 
 
 def test_a_repair_in_json(keptlog: Run, home: Path, users: int) -> None:

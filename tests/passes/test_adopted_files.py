@@ -17,11 +17,12 @@ from tests.table.foreign import rows_at, table_of, update_rows
 from tests.table.stores import NOW_MS
 
 
-def add(home: Path, rows: pa.Table, offset: int) -> None:
+def add(home: Path, rows: pa.Table, offset: int, last_offset: int | None = None) -> None:
     """As a program does that writes a file by itself, and adds it."""
     path = home / "of-another-program.parquet"
     pq.write_table(rows, path)
-    segment = Segment(f"file://{path}", offset, offset, NOW_MS, NOW_MS, 1, path.stat().st_size)
+    last_offset = offset if last_offset is None else last_offset
+    segment = Segment(f"file://{path}", offset, last_offset, NOW_MS, NOW_MS, len(rows), path.stat().st_size)
     with table_of(home, T).transaction() as transaction, transaction.update_snapshot().fast_append() as added:
         added.append_data_file(data_file_of(0, segment))
 
@@ -45,6 +46,22 @@ def test_columns_that_may_have_nulls_and_have_none_are_adopted_and_cleaned(
     story.append(("a", "9"))
     story.clean(2 * HOUR_MS)
     assert {record.offset for record in story.real.records()} >= {2, 3}
+
+
+def test_values_of_further_columns_are_counted_before_for_a_clean_drops_them(story: Story) -> None:
+    rows = rows_at(2, 3, 4)
+    notes = pa.array(["one", None, "three"])
+    place = pa.array([{"x": 1}, {"x": 2}, {"x": 3}])
+    rows = rows.append_column("note", notes).append_column("place", place).append_column("none", pa.nulls(3))
+    add(story.home, rows, 2, 4)
+    proposal = story.repair(adopt=True)
+    assert proposal.other_columns == {"note": 2, "place": 3}
+    assert proposal.lost == {}
+
+
+def test_where_no_file_has_one_none_is_told(story: Story) -> None:
+    add(story.home, rows_at(2), 2)
+    assert story.repair(adopt=True).other_columns == {}
 
 
 def test_headers_that_are_null_are_not_adopted(story: Story) -> None:

@@ -194,6 +194,8 @@ class RepairForm(TypedDict):
     """First and last of each range, by topic-partition."""
     is_lost_exact: bool
     foreign_segments: dict[str, list[ForeignSegmentForm]]
+    other_columns: dict[str, int]
+    """Columns that no topic has, with the number of values that adopted files have there: cleans drop them."""
     ended_erasures: list[str] | None
     """Verified requests below whose bounds adopted segments begin: records of their keys may be back. Null: nobody can
     tell. Those that ended more than 30 days ago are not among them."""
