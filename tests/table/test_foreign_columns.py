@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pyiceberg.types import LongType, StringType
 from keptlog.errors import Action, LogCorrupt
 from keptlog.log.plan import make_plan
 from keptlog.passes.observer import observe
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.changes.repair import Repair
 from keptlog.table.metadata.live_files import LiveFiles
 from keptlog.table.store import LogStore
@@ -112,3 +114,33 @@ def test_a_table_that_was_set_back_goes_on(store: LogStore, tmp_path: Path, chan
     store = store_at(tmp_path)
     append_each(store, [("b", "1")])
     assert len(values(store)) == 3
+
+
+def remove_first_spec(home: Path) -> None:
+    """As Spark's ``expire_snapshots(clean_expired_metadata => true)`` does with a spec that no manifest has."""
+    catalog, table = open_catalog(home), table_of(home)
+    stored = json.loads(table.metadata.model_dump_json())
+    stored["partition-specs"] = [each for each in stored["partition-specs"] if each["spec-id"] != 0]
+    stored["metadata-log"].append({"metadata-file": table.metadata_location, "timestamp-ms": stored["last-updated-ms"]})
+    path = Path(table.metadata_location.removeprefix("file://")).with_name("00002-of-spark.metadata.json")
+    path.write_text(json.dumps(stored))
+    catalog.drop_table(table.name())
+    catalog.register_table(table.name(), f"file://{path}")
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+def test_a_topic_whose_first_partition_spec_was_removed_is_told_and_can_be_made_anew(
+    tmp_path: Path, *, is_back: bool
+) -> None:
+    create(tmp_path)
+    _spec(lambda it: it.add_identity("timestamp_type"))(table_of(tmp_path))  # type: ignore[attr-defined]
+    remove_first_spec(tmp_path)
+    if is_back:
+        _spec(lambda it: it.remove_field("timestamp_type"))(table_of(tmp_path))  # type: ignore[attr-defined]
+    with pytest.raises(LogCorrupt, match=rf"\(id 0\), which was removed .*: delete the topic .*{TOPIC}") as refused:
+        append_each(store_at(tmp_path), [("a", "1")])
+    assert refused.value.action is Action.FIX_CONFIG
+    store_at(tmp_path).delete_topic(TOPIC, NOW_MS)
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    assert values(store) == [(0, 0, b"1")]

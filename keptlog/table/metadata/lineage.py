@@ -35,6 +35,7 @@ from keptlog.errors import Action, LogCorrupt
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.next_command import next_command
+from keptlog.table.metadata.columns import SPEC_ID
 from keptlog.table.metadata.partitions import PARTITIONS, partition_count
 from keptlog.table.metadata.state import SNAPSHOT_ID, recorded_snapshot
 from keptlog.table.namespaces import NAMESPACE
@@ -235,13 +236,27 @@ def require_columns(table: Table) -> None:
     if table.spec().fields != PARTITION_SPEC.fields:
         by = ", ".join(field.name for field in table.spec().fields) or "nothing"
         changed.append(f"the partitioning, which is by {by} now")
+    todo = "set the table back to the schema and the partition spec that it was made with (those with id 0)"
+    if SPEC_ID not in table.specs():
+        # Our files are written by that number. Iceberg gives the same fields another one from then on.
+        changed.append("the partition spec that it was made with (id 0), which was removed for good")
+        todo = _anew(table)
     if changed:
         error = LogCorrupt(
             f"topic {table.name()[-1]}: another program changed its table: {', '.join(changed)}; nothing is written to "
-            "it: set the table back to the schema and the partition spec that it was made with (those with id 0)"
+            f"it: {todo}"
         )
         error.action = Action.FIX_CONFIG  # no file is wrong
         raise error
+
+
+def _anew(table: Table) -> str:
+    """What to do where a table can't be set back to what it was; mostly such a topic never had a record."""
+    topic = table.name()[-1]
+    first = ""
+    if table.metadata.current_snapshot_id is not None:
+        first = f"take what it has to a file (keptlog restore {topic} --to jsonl FILE), then "
+    return f"{first}delete the topic ({next_command('topic delete', topic)}), and create it anew"
 
 
 def _is_alike(there: NestedField, ours: NestedField) -> bool:
