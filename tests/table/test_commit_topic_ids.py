@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.table import CommitTableResponse
 
-from keptlog.errors import StalePlan
+from keptlog.errors import StalePlan, UnknownTopic
 from keptlog.log.record import NewRecord, Record
 from keptlog.log.retention import retention_of
 from keptlog.log.source import Arrival, OffsetRange, SourceIdentity
@@ -18,6 +18,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.changes.mark import Failure
+from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     COMPACTED,
@@ -58,6 +59,25 @@ def test_an_append_that_began_on_a_topic_does_not_land_in_the_next_one(store: Lo
         store.append(TOPIC, overtaken(), "run", NOW_MS)
     assert values(store) == []
     assert files_below(tmp_path) == set()
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_staged_files_that_are_gone_with_their_topic_are_not_told_as_swept(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
+) -> None:
+    missing = TableFiles.missing
+
+    def deleted_first(files: TableFiles, paths: Sequence[str]) -> list[str]:
+        monkeypatch.undo()
+        store.delete_topic(TOPIC, NOW_MS)
+        if is_made_anew:
+            store.create_topic(TOPIC, 1, COMPACTED)
+        return missing(files, paths)
+
+    monkeypatch.setattr(TableFiles, "missing", deleted_first)
+    kind, told = (StalePlan, ANOTHER) if is_made_anew else (UnknownTopic, TOPIC)
+    with pytest.raises(kind, match=told):
+        append_each(store, [("a", "1")])
 
 
 def test_a_clean_and_a_retention_that_were_planned_on_a_topic_say_that_it_is_another_one(store: LogStore) -> None:

@@ -148,10 +148,10 @@ class Committer:
                     land = self._prepared(rounds, table, prepare)
                 except StalePlan:
                     # What disturbs it may be its own trace: it has landed, and a purge has expired its snapshot.
-                    landed = rounds.found_ever(table, self.files)
-                    if landed is None:
-                        raise
-                    return rounds.ended(landed)
+                    if landed := rounds.found_ever(table, self.files):
+                        return rounds.ended(landed)
+                    self._load(rounds)  # staged files are gone, for one, where the topic was deleted
+                    raise
             except ValidationException as error:
                 rounds.failed(error, is_lost_race=True)
                 continue
