@@ -93,7 +93,8 @@ class PurgeMemory:
             path = self._path(receipt.topic)
             if self.is_made or self.home.is_dir():
                 self.home.mkdir(parents=True, exist_ok=True)
-                make_home_folder(path.parent)
+                for folder in (path.parent.parent, path.parent):
+                    make_home_folder(folder)
                 replace_file(path, json.dumps(asdict(found)).encode())
         except (OSError, InvalidConfig) as error:
             _logger.debug("topic %s: what was found can't be remembered: %s", receipt.topic, error)
