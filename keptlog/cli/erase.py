@@ -32,7 +32,6 @@ from keptlog.home import new_id, open_home
 from keptlog.log.erasures.erasure import ErasureWay
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import has_date, iso_time, time_from
-from keptlog.passes.dropped import dropped_topics
 from keptlog.passes.erasures.erasure_request import (
     NOTHING_ASKED,
     ErasureList,
@@ -43,7 +42,6 @@ from keptlog.passes.erasures.erasure_request import (
     TopicProposal,
     refuse_unknown_ids,
 )
-from keptlog.settings import home_path
 
 _WAYS = {
     ErasureWay.TOMBSTONE: "a tombstone of each key is appended at once; cleans remove the records, then the tombstones",
@@ -202,11 +200,7 @@ def _known(topics: Sequence[str], now_ms: int) -> ErasureList:
     """All erasures of these topics that are remembered, the open ones as far as they are now."""
     from keptlog.passes.erasures.ended_erasures import only_ended  # noqa: PLC0415  # who asks for one needs none of it
 
-    store = unopened_store()
-    found = only_ended(store, topics) or open_home().eraser.list(topics, now_ms=now_ms)
-    # One that is not listed may have some, and its records are stored.
-    dropped = {} if topics else dropped_topics(home_path(), store, store.metadata_locations())
-    return ErasureList(found.rows, {**dropped, **found.failed})
+    return only_ended(unopened_store(), topics) or open_home().eraser.list(topics, now_ms=now_ms)
 
 
 def _code_of(failed: Mapping[str, KeptlogError], asked: Collection[str]) -> int:
