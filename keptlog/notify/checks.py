@@ -87,23 +87,6 @@ def forget_checks(home: Path, is_gone: Callable[[str], bool]) -> None:
         _changed(home, lambda before: {name: found for name, found in before.items() if not is_gone(name)}, set())
 
 
-def as_named_now(found: Broken, renamed: Mapping[str, str]) -> Broken:
-    """The same results, under the names that topics have by now: who gives a table another name mends no file."""
-    named = [
-        (f"{renamed[topic]}{name.removeprefix(topic)}", name)
-        for name in found
-        if (topic := topic_checked(name)) in renamed
-    ]
-    kept = {name: checks for name, checks in found.items() if topic_checked(name) not in renamed}
-    return {**kept, **{now: {**found[before], **kept.get(now, {})} for now, before in named}}
-
-
-def rename_topics(home: Path, renamed: Mapping[str, str]) -> None:
-    """Remember results under the names that topics have by now."""
-    if any(topic_checked(name) in renamed for name in _known(home) or ()):
-        _changed(home, lambda before: as_named_now(before, renamed), set())
-
-
 def forget_topic(home: Path, deleted: str) -> None:
     """Remember no results of a topic that was deleted: one that is made anew under the same name is another topic."""
     try:

@@ -4,7 +4,7 @@ That a topic is not listed does not say that keptlog has deleted it, which takes
 
     not listed, being deleted           a deletion that goes on           gone
     not listed, nothing in its folder   it was deleted                    gone
-    not listed, another topic's table   another program has renamed it    gone under this name, and known by the other
+    not listed, another topic's table   another program has renamed it    gone under this name
     not listed, its files are there     **dropped** by another program, or the catalog was put back to an earlier time
 
 What was known of a dropped topic still holds: nobody has mended its files, and the records of an erasure are stored. So
@@ -50,16 +50,6 @@ def dropped_topics(
     tables = [comparable(location) for location in listed.values()]
     found = {topic: _why(store, topic, folders[topic], tables) for topic in asked}
     return {topic: why for topic, why in found.items() if why}
-
-
-def renamed_topics(home: Path, listed: Mapping[str, str]) -> dict[str, str]:
-    """Topics that were seen, and whose tables have another name now, and that name; ``listed`` is as above."""
-    seen = {topic: folder for topic, folder in NotifyMemory(home).seen_folders().items() if topic not in listed}
-    forms = {topic: comparable(location) for topic, location in listed.items()} if any(seen.values()) else {}
-    names = {
-        topic: [name for name, form in forms.items() if below(folder)(form)] for topic, folder in seen.items() if folder
-    }
-    return {topic: found[0] for topic, found in names.items() if len(found) == 1}
 
 
 def _remembered(home: Path) -> dict[str, Collection[str]]:

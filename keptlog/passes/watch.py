@@ -35,13 +35,13 @@ from keptlog.log.told.conditions import (
 )
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.notify.adapters import Adapter, adapters_of
-from keptlog.notify.checks import as_named_now, broken_checks, forget_checks, rename_topics, topic_checked
+from keptlog.notify.checks import broken_checks, forget_checks, topic_checked
 from keptlog.notify.delivery import Delivery, to_be_told
 from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message, message_of
 from keptlog.notify.settings import NotifySettings
 from keptlog.notify.ticks import last_ticks, unended_ticks
-from keptlog.passes.dropped import dropped_topics, folder_of, renamed_topics
+from keptlog.passes.dropped import dropped_topics, folder_of
 from keptlog.table.catalogs.home_folder import require_home
 from keptlog.table.metadata.state import read_source_identity
 
@@ -122,7 +122,6 @@ class Watch:
                 folder.keep(state)
             # Only who tells people forgets: others look, and change nothing. A topic that is not there may be back at
             # the next look, as broken as it was: so not before what was found is over.
-            rename_topics(self.home, seen.renamed)
             open_checks = {each.subject for each in state.known if each.matter is Matter.CHECK and not each.ended_ms}
             forget_checks(self.home, lambda name: name not in open_checks and seen.is_gone(topic_checked(name)))
             delivery = Delivery(folder, state, self.name, self.monotonic_ms)
@@ -184,9 +183,7 @@ def home_sighting(
         judged = {matter: {*names} - {_NO_TOPIC} for matter, names in of_brokers.judged.items()}
         of_brokers = of_brokers._replace(judged=judged)
         sighting = replace(sighting, is_left=chosen.is_left)
-    renamed = {} if seen.behind else renamed_topics(home, seen.locations)
-    sighting = replace(sighting, renamed=renamed)
-    return sighting.with_evidence(check_evidence(home, seen, renamed)).with_evidence(of_brokers)
+    return sighting.with_evidence(check_evidence(home, seen)).with_evidence(of_brokers)
 
 
 def why_nothing_is_known(home: Path, seen: Overview) -> str | None:
@@ -320,10 +317,10 @@ def _addresses(seen: Overview) -> tuple[set[str], bool]:
     return addresses, is_whole
 
 
-def check_evidence(home: Path, seen: Overview, renamed: Mapping[str, str]) -> Evidence:
-    """What verify has found broken, under the names that topics have now."""
+def check_evidence(home: Path, seen: Overview) -> Evidence:
+    """What verify has found broken."""
     try:
-        broken = as_named_now(broken_checks(home), renamed)
+        broken = broken_checks(home)
     except KeptlogError as error:
         return unknown_evidence(Matter.CHECK, str(error))
     topics = {*seen.locations, *seen.unreadable}

@@ -91,20 +91,6 @@ def test_the_drop_of_a_topic_that_nothing_was_wrong_with_is_told(scene: Scene, p
     assert told(posts) == [UNREADABLE]
 
 
-def test_what_is_broken_goes_along_with_a_topic_that_another_program_renames(broken: Scene, posts: HttpInbox) -> None:
-    broken.store.committer.catalog.rename_table((NAMESPACE, "users"), (NAMESPACE, "people"))
-    assert 'subject="people-0",topic="people"} 1.0' in broken.keptlog("metrics", "write", "-").out
-    notify(broken)
-    began, over = ("began", "broken check", "people-0"), ("cleared", "broken check", "users-0")
-    assert told(posts) == [BROKEN, began, over]
-    assert json.loads((broken.home / "notify" / "checks.json").read_text()) == {"people-0": FOUND["users-0"]}
-    assert broken.keptlog("status").code == 1
-    leave_checks(broken.home, {"people-0": {"G1": None}})
-    notify(broken)
-    assert told(posts)[3:] == [("cleared", "broken check", "people-0")]
-    assert broken.keptlog("status").code == 0
-
-
 def test_all_is_over_once_the_files_are_gone(broken: Scene, posts: HttpInbox) -> None:
     drop(broken)
     notify(broken)

@@ -150,8 +150,6 @@ class Sighting:
     """Whether certainly no topic comes from the cluster of this address any more."""
     folders: Mapping[str, str] = field(default_factory=dict)
     """By topic that was seen, where its files lie."""
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """By topic that was seen, the name that another program has given to its table."""
     unknown: Mapping[Matter, str] = field(default_factory=dict)
     """By matter, why nobody could look where there was something to look at."""
 
