@@ -41,12 +41,10 @@ from keptlog.log.words.harmless import harmless
 from keptlog.log.words.units import duration, glance, size
 from keptlog.notify.checks import broken_checks, checks_file
 from keptlog.passes.doctor.this_machine import held_here
-from keptlog.passes.dropped import dropped_topics
 from keptlog.passes.names import refuse_unknown
 from keptlog.passes.standings import Standings, look_at_standings, wrong_files_on_disk
 from keptlog.settings import home_path
 from keptlog.table.catalogs.embedded import unfinished_deletion
-from keptlog.table.unopened import UnopenedStore
 
 MOST_SHOWN = 200
 """Rows, if no topic was named; JSON has all."""
@@ -61,8 +59,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     """Show every log: how dirty, how late, what is due; and the cleaner's metrics, under Kafka's names.
 
     It ends in exit code 1 if something is wrong, and names it. That may be a topic that can't be read, a deletion of a
-    topic that was not finished, or a home that nothing may be changed through. It may be a topic that the catalog does
-    not name any more, with its files left, if notify has seen it. It may be superseded bytes that are held
+    topic that was not finished, or a home that nothing may be changed through. It may be superseded bytes that are held
     past their deadline, as far as tables tell.
     It may be a file on a disk that is missing, has another size than its table says, or can't be asked for. Or it may
     be what verify has found broken, and has not seen whole since. A log that is late is none of these. It does not look
@@ -73,7 +70,6 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     seen = look_at_standings(store, names, now_ms=clock_ms())
     refuse_unknown(seen.unreadable)
     failed = {**seen.unreadable, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
-    failed |= {} if names else _dropped(store, seen)
     wrong_files = {} if store.read_only else wrong_files_on_disk(seen, store, unopened_store())
     seen, damaged = seen.knowing(wrong_files), _damaged(wrong_files)
     broken, unknown = _broken(home_path(), seen)
@@ -101,12 +97,6 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     exit_if_failed({**failed, **_first(damaged), **unknown})
     if store.read_only or late or broken:
         sys.exit(EXIT_FAILED)
-
-
-def _dropped(store: UnopenedStore, seen: Standings) -> dict[str, KeptlogError]:
-    """Topics that were here, and that the catalog does not name any more, although their files are there."""
-    listed = {**dict.fromkeys(seen.unreadable, ""), **{topic: each.location for topic, each in seen.topics.items()}}
-    return dropped_topics(home_path(), store, listed)
 
 
 def _tell_notes(seen: Standings, shown: Sequence[LogStanding], off_reason: str | None) -> None:

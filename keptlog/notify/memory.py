@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from keptlog.log.told.conditions import KnownCondition, Matter
@@ -36,8 +36,6 @@ class NotifyState:
     known: tuple[KnownCondition, ...] = ()
     is_anew: bool = False
     """What was told was lost: all that is to be told now goes into one message."""
-    folders: Mapping[str, str] = field(default_factory=dict)
-    """By topic that was seen, where its files lie: one that is not listed any more need not be gone."""
 
     def with_told(self, told: Sequence[KnownCondition], way: str) -> NotifyState:
         """The same once these were told on one way."""
@@ -71,27 +69,11 @@ class NotifyMemory(NotifyFolder):
 
     def broken_checks(self) -> dict[str, tuple[str, ...]]:
         """By what ``verify`` looks at, the checks that were broken when somebody last looked; empty if nobody knows."""
-        return {each.subject: each.checks for each in self._holding() if each.matter is Matter.CHECK}
-
-    def seen_folders(self) -> dict[str, str]:
-        """By topic that was seen or told of, where its files lie; empty where that is not known."""
-        state = self._if_known()
-        told = {each.topic: "" for each in state.known if each.topic and each.ended_ms is None}
-        return {**told, **state.folders}
-
-    def erasures_told(self) -> list[KnownCondition]:
-        """Deadlines of erasures that were near or past when somebody last looked at their topics."""
-        return [each for each in self._holding() if each.matter is Matter.ERASURE and each.holds]
-
-    def _holding(self) -> list[KnownCondition]:
-        return [each for each in self._if_known().known if each.ended_ms is None]
-
-    def _if_known(self) -> NotifyState:
-        """What is remembered; nothing where it can't be had, which is told by who tells people."""
         try:
-            return _state(json.loads(read_file(self.path / _STATE)))
+            known = _state(json.loads(read_file(self.path / _STATE))).known
         except (OSError, *_NOT_UNDERSTOOD):
-            return NotifyState()
+            return {}
+        return {each.subject: each.checks for each in known if each.matter is Matter.CHECK and each.ended_ms is None}
 
     def keep(self, state: NotifyState) -> None:
         """Remember it.
@@ -99,12 +81,7 @@ class NotifyMemory(NotifyFolder):
         Raises:
             StorageUnavailable: it can't be written.
         """
-        stored = {
-            "format": _FORMAT,
-            "is_anew": state.is_anew,
-            "conditions": [_entry(each) for each in state.known],
-            "folders": dict(state.folders),
-        }
+        stored = {"format": _FORMAT, "is_anew": state.is_anew, "conditions": [_entry(each) for each in state.known]}
         with self.telling_why():
             replace_file(self.path / _STATE, json.dumps(stored, indent=1).encode())
 
@@ -117,8 +94,7 @@ def _state(stored: Mapping[str, Any]) -> NotifyState:
     if stored["format"] != _FORMAT:
         raise ValueError(stored["format"])
     known = tuple(_known(each) for each in stored["conditions"])
-    folders = {str(topic): str(folder) for topic, folder in stored.get("folders", {}).items()}
-    return NotifyState(known, bool(stored["is_anew"]), folders)
+    return NotifyState(known, bool(stored["is_anew"]))
 
 
 def _known(entry: Mapping[str, Any]) -> KnownCondition:

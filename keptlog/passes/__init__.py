@@ -8,7 +8,7 @@ how they stand    ``observer`` (the one way to look), ``observable``, ``standing
 what is checked   ``verify_pass``, ``verify``, ``segment_content``, ``check``, ``holders``
 what is adopted   ``columns_beside``
 readers, proofs   ``readers``, ``reader_position``, ``receipts``
-who is told       ``watch`` (notify); ``dropped`` (topics that are not listed, and not gone)
+who is told       ``watch`` (notify)
 
 Two folders use these, and imports only go down:
 

@@ -100,8 +100,6 @@ class Overview:
 
     whole_topics: Mapping[str, Sequence[Log]] = field(default_factory=dict)
     """Topic to all its logs, also those that were not named; an ``Observer`` has them in ``assessments``."""
-    store: Observable | None = field(default=None, repr=False, compare=False)
-    """What was looked at, for who must ask more."""
 
     @property
     def logs(self) -> list[Log]:
@@ -170,7 +168,6 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         whole_topics={topic: observed.logs for topic, observed in topics.items()},
         unread_erasures=look.unread_erasures(),
         broker=BrokerConfig.of(store.broker_settings),
-        store=store,
     )
 
 
@@ -378,7 +375,6 @@ class Observer:
                 name: topic.erasures for name, topic in seen.items() if topic.unreadable and topic.erasures.count
             },
             broker=BrokerConfig.of(self.store.broker_settings),
-            store=self.store,
         )
 
 

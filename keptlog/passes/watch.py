@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic, first_line
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, first_line
 from keptlog.log.told.conditions import (
     Condition,
     Evidence,
-    Level,
     Matter,
     Sighting,
     Thresholds,
@@ -41,7 +40,6 @@ from keptlog.notify.memory import NotifyMemory, NotifyState
 from keptlog.notify.messages import Message, message_of
 from keptlog.notify.settings import NotifySettings
 from keptlog.notify.ticks import last_ticks, unended_ticks
-from keptlog.passes.dropped import dropped_topics, folder_of
 from keptlog.table.catalogs.home_folder import require_home
 from keptlog.table.metadata.state import read_source_identity
 
@@ -141,9 +139,7 @@ class Watch:
 
     def _after(self, state: NotifyState, seen: Sighting) -> NotifyState:
         known = after_look(state.known, seen, self.settings.thresholds.settle_ms)
-        folders = {**state.folders, **seen.folders}
-        there = {topic: folder for topic, folder in folders.items() if not seen.is_gone(topic)}
-        return replace(state, known=tuple(known), folders=there)
+        return replace(state, known=tuple(known))
 
 
 @dataclass(frozen=True)
@@ -173,10 +169,7 @@ def home_sighting(
     """
     if why_nothing_is_known(home, seen):
         return Sighting(seen.now_ms)
-    is_meant = chosen.is_meant if chosen else lambda _topic: True
-    dropped = _dropped(home, seen, is_meant)
-    seen = replace(seen, unreadable={**seen.unreadable, **dropped})
-    sighting = sighting_of(seen, limits, is_meant).with_evidence(_erasures_left(home, dropped))
+    sighting = sighting_of(seen, limits, chosen.is_meant if chosen else lambda _topic: True)
     of_brokers = without_brokers(seen)
     of_brokers = asked() if of_brokers is None else of_brokers
     if chosen:
@@ -202,20 +195,6 @@ def why_nothing_is_known(home: Path, seen: Overview) -> str | None:
     return None
 
 
-def _dropped(home: Path, seen: Overview, is_meant: Callable[[str], bool]) -> Mapping[str, KeptlogError]:
-    """Topics that are not listed, and not gone; none while nobody knows which are listed."""
-    if seen.store is None or seen.behind or seen.outage:
-        return {}
-    return dropped_topics(home, seen.store, {**dict.fromkeys(seen.unreadable, ""), **seen.locations}, is_meant)
-
-
-def _erasures_left(home: Path, dropped: Collection[str]) -> Evidence:
-    """What was told of the erasures of such topics: the records are stored, and a deadline does not move."""
-    told = NotifyMemory(home).erasures_told() if dropped else ()
-    left = [each for each in told if each.topic in dropped]
-    return Evidence([Condition(each.matter, each.subject, each.text, each.topic, Level(each.level)) for each in left])
-
-
 def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bool] = lambda _topic: True) -> Sighting:
     """What the logs show; ``is_meant`` says whether a topic would be among them if it were there."""
     known = {*seen.locations, *seen.unreadable}
@@ -237,11 +216,7 @@ def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bo
     }
     is_whole = not seen.behind
     return Sighting(
-        seen.now_ms,
-        tuple(conditions),
-        judged,
-        lambda topic: is_whole and is_meant(topic) and topic not in known,
-        folders={topic: folder_of(location) for topic, location in seen.locations.items()},
+        seen.now_ms, tuple(conditions), judged, lambda topic: is_whole and is_meant(topic) and topic not in known
     )
 
 
@@ -259,8 +234,7 @@ def without_topics(of_all: Overview, is_meant: Callable[[str], bool]) -> Sightin
 
 def _unreadable(errors: Mapping[str, KeptlogError]) -> tuple[Condition, ...]:
     return tuple(
-        # One that another program dropped may be put back at once, as where its entry in the catalog was damaged.
-        unreadable_condition(topic, str(error), is_outage=isinstance(error, StorageUnavailable | UnknownTopic))
+        unreadable_condition(topic, str(error), is_outage=isinstance(error, StorageUnavailable))
         for topic, error in errors.items()
     )
 

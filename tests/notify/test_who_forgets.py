@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,6 @@ def checks(scene: Scene) -> Any:
 
 def dropped_by_another_program(scene: Scene) -> None:
     scene.store.committer.catalog.drop_table((NAMESPACE, "users"))
-
-
-def dropped_with_its_files(scene: Scene) -> None:
-    """As SQL's ``DROP TABLE … PURGE`` does. Of one whose files are left nothing is over (``test_dropped_topics``)."""
-    dropped_by_another_program(scene)
-    shutil.rmtree(scene.home / "warehouse" / NAMESPACE / "users")
 
 
 def begun_and_killed(scene: Scene) -> None:
@@ -80,13 +73,13 @@ def test_nothing_is_over_while_nobody_says_where_the_catalog_is(
     assert (checks(broken), sorted(told(posts))) == (FOUND, BEGUN)
     for path in kept:
         (tmp_path / "elsewhere" / path.name).rename(path)
-    dropped_with_its_files(broken)
+    dropped_by_another_program(broken)
     assert [broken.notify().code for _ in range(3)] == [0] * 3
     assert [event for event, *_ in told(posts)[2:]] == ["cleared"] * 2
 
 
 def test_who_only_looks_forgets_nothing_of_a_topic_that_is_gone(broken: Scene) -> None:
-    dropped_with_its_files(broken)
+    dropped_by_another_program(broken)
     for command in LOOKS:
         broken.keptlog(*command)
         assert checks(broken) == FOUND

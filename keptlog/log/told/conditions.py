@@ -148,8 +148,6 @@ class Sighting:
     """Whether there is certainly no such topic any more."""
     is_left: Callable[[str], bool] = lambda _address: False
     """Whether certainly no topic comes from the cluster of this address any more."""
-    folders: Mapping[str, str] = field(default_factory=dict)
-    """By topic that was seen, where its files lie."""
     unknown: Mapping[Matter, str] = field(default_factory=dict)
     """By matter, why nobody could look where there was something to look at."""
 
