@@ -21,7 +21,7 @@ _WRONG = {
     None: "can't be read: Is a directory",
 }
 _READ_BY = {
-    "server.properties": ("metrics write -", "notify --dry-run", "status"),
+    "server.properties": ("plan", "status"),
     "kafka.properties": ("ingest kafka --topic t --bootstrap 127.0.0.1:1",),
     "spark.properties": ("spark-server",),
 }
@@ -41,6 +41,23 @@ def test_what_is_no_text_is_told_in_one_line(
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.startswith(f"keptlog: {home / name} {_WRONG[content]}")
     assert len(refused.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", _WRONG, ids=lambda content: _WRONG[content][:40])
+def test_who_tells_others_tells_them_that_too(keptlog: Run, home: Path, content: bytes | None) -> None:
+    """A scrape, and a message, of settings that can't be read: whoever waits for one would hear nothing else."""
+    keptlog("topic", "create", "users")
+    if content is None:
+        (home / "server.properties").mkdir()
+    else:
+        (home / "server.properties").write_bytes(content)
+    text = f"{home / 'server.properties'} {_WRONG[content]}"
+    scraped, told = keptlog("metrics", "write", "-"), keptlog("notify", "--dry-run")
+    assert (scraped.code, told.code) == (1, 1)
+    assert (len(scraped.err.splitlines()), len(told.out.splitlines())) == (1, 1)
+    assert scraped.err.startswith(f"keptlog: {text}")
+    assert "\nkeptlog_up 0.0\n" in scraped.out
+    assert f"no log can be cleaned: {text}" in told.out
 
 
 @pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf" + _TEXT, b"\n\n"])
