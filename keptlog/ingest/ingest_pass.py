@@ -56,6 +56,7 @@ from keptlog.storage.leftover import discard
 from keptlog.table.commits.staged import discarded_if_refused
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.state import read_source
+from keptlog.table.waiting.reaching import why_not_landed
 from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
@@ -245,9 +246,10 @@ class _Run:
         try:
             with discarded_if_refused(self.store.files, lambda: taken):
                 self._commit(plan, topic, intakes)
-        except KeptlogError as error:
-            _logger.info("what was read of %s did not land: %s", plan.topic, error)
-            self.failed |= {str(each.topic_partition): error for each in intakes} or {plan.topic: error}
+        except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
+            why = why_not_landed(plan.topic, error)
+            _logger.info("what was read of %s did not land: %s", plan.topic, why)
+            self.failed |= {str(each.topic_partition): why for each in intakes} or {plan.topic: why}
             return False
         self._report(plan.topic, intakes)
         return True

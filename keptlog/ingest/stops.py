@@ -15,6 +15,7 @@ from keptlog.errors import IngestStopped, InvalidRecord, KeptlogError, LogCorrup
 from keptlog.log.stopped_ingest import StoppedIngest
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.changes.stopped import note_stopped
+from keptlog.table.waiting.reaching import why_not_landed
 
 if TYPE_CHECKING:
     from keptlog.ingest.result import Intake
@@ -32,9 +33,10 @@ def remember_stops(store: LogStore, plan: IngestPlan, topic: Topic, stops: Mappi
         return
     try:
         note_stopped(store.committer, plan.topic, topic.id, stops)
-    except KeptlogError as error:
+    except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
         names = ", ".join(str(TopicPartition(plan.topic, number)) for number in sorted(stops))
-        _logger.warning("that the ingest of %s is stopped is not remembered for keptlog notify: %s", names, error)
+        why = why_not_landed(plan.topic, error)
+        _logger.warning("that the ingest of %s is stopped is not remembered for keptlog notify: %s", names, why)
 
 
 def stops_of(

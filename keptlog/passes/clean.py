@@ -58,6 +58,7 @@ from keptlog.passes.names import named_logs, require_all
 from keptlog.passes.rewrites import Rewrites, is_in_legs
 from keptlog.progress import Progress, silent
 from keptlog.storage.leftover import discard
+from keptlog.table.waiting.reaching import why_not_landed
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
@@ -291,8 +292,8 @@ class Cleaner:
                 continue
             try:
                 done = self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
-            except KeptlogError as error:
-                unmarked |= dict.fromkeys(theirs, error)
+            except Exception as error:  # noqa: BLE001  # what its commit has met, that of the mark meets too
+                unmarked |= dict.fromkeys(theirs, why_not_landed(topic, error))
                 out_of_reach |= {topic} if isinstance(error, StorageUnavailable) else set()
             else:
                 marked += map(str, done)

@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from keptlog.errors import CommitStateUnknown, KeptlogError, StalePlan, StorageUnavailable, first_line
 from keptlog.log.words.counted import counted
-from keptlog.table.waiting.reaching import one_line
+from keptlog.table.waiting.reaching import why_not_landed
 
 NO_ANSWER = (StorageUnavailable, CommitStateUnknown)
 """What is raised where catalog or storage do not answer; in the second case something was sent to them."""
@@ -65,14 +65,6 @@ def land_fresh(
             waiting = [each for each in waiting if str(name_of(each)) not in {*error.logs, *error.landed}]
         else:
             return
-
-
-def why_not_landed(topic: str, error: Exception) -> KeptlogError:
-    """The error as callers know it; one that nobody has thought of says which topic it was."""
-    if isinstance(error, KeptlogError):
-        return error
-    text = f"topic {topic}: its commit stopped at {one_line(error)}; the next one tries again; report it if it stays"
-    return KeptlogError(text)
 
 
 @dataclass

@@ -22,7 +22,8 @@ from keptlog.log.given.given import whole_number
 from keptlog.log.plan import RetentionPlan, make_retention_plan, why_off
 from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
-from keptlog.passes.landing import land_fresh, why_not_landed
+from keptlog.passes.landing import land_fresh
+from keptlog.table.waiting.reaching import why_not_landed
 
 if TYPE_CHECKING:
     from keptlog.passes.names import NamedLogs

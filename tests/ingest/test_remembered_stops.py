@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import pytest
 
@@ -16,6 +17,7 @@ from keptlog.ingest.result import IngestResult
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.watch import ingest_evidence
+from keptlog.table.catalogs.catalog import EmbeddedCatalog
 from keptlog.table.metadata.state import ingest_stopped
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
@@ -106,6 +108,18 @@ def test_the_same_stop_is_noted_once(stopped: Ingested) -> None:
     stopped.now_ms += 60_000
     assert stopped.ingest().failed
     assert stopped.location == before
+
+
+def test_one_that_can_not_be_noted_for_a_reason_that_nobody_has_thought_of_ends_no_ingest(
+    users: Ingested, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> NoReturn:
+        raise IndexError("list index out of range")
+
+    users.broker.produce("users", ("a", "2"), timestamp_ms=UNFIT_MS)
+    monkeypatch.setattr(EmbeddedCatalog, "commit_table", fails)
+    assert "which no table can hold" in str(users.ingest().failed["users-0"])
+    assert "that the ingest of users-0 is stopped is not remembered" in caplog.text
 
 
 def test_any_move_of_the_log_ends_it(stopped: Ingested) -> None:

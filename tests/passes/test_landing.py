@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from pyiceberg.table import CommitTableResponse, Table
 
 from keptlog.errors import CommitStateUnknown, LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.passes.clean import Cleaner, Pass
+from keptlog.passes.marked import Death
 from keptlog.passes.names import named_logs
+from keptlog.table.catalogs.catalog import EmbeddedCatalog
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.passes.conftest import NOW_MS, make_topic
@@ -96,6 +99,44 @@ def test_an_error_that_nobody_has_thought_of_names_its_topic_and_costs_no_other(
     assert done.blameless == set()
     assert "topic a: its commit stopped at" in str(done.failed["a-0"])
     assert "list index out of range" in str(done.failed["a-0"])
+
+
+@pytest.fixture
+def no_commit_to_a(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is strange about a table is met by every commit to it."""
+    assert "a" in store.topics()
+    really = EmbeddedCatalog.commit_table
+
+    def commit_table(catalog: EmbeddedCatalog, table: Table, *changes: Any) -> CommitTableResponse:
+        if table.name()[-1] == "a":
+            raise IndexError("list index out of range")
+        return really(catalog, table, *changes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EmbeddedCatalog, "commit_table", commit_table)
+        yield
+
+
+@pytest.mark.usefixtures("no_commit_to_a")
+def test_an_error_that_the_mark_of_a_topic_meets_too_costs_no_other_and_no_other_mark(
+    store: LogStore, commits: Commits, caplog: pytest.LogCaptureFixture
+) -> None:
+    commits.error = lambda topic: LogCorrupt("b is damaged") if topic == "b" else None
+    done = clean(store)
+    assert landed(done) == ["c-0"]
+    assert list(done.failed) == ["a-0", "b-0"]
+    assert marked(store) == ["b-0"]
+    assert "topic a: 1 log can't be marked as uncleanable" in caplog.text
+
+
+@pytest.mark.usefixtures("no_commit_to_a")
+def test_a_mark_for_a_run_that_died_meets_an_error_that_nobody_has_thought_of_and_the_others_are_marked(
+    store: LogStore,
+) -> None:
+    died, out_of_reach = Death(("a-0", "b-0"), "run 7 died", NOW_MS), set[str]()
+    done = Cleaner(store, in_process_engine(store.files)).mark_still_due(died, out_of_reach, now_ms=NOW_MS)
+    assert (done.names, list(done.failed), out_of_reach) == (("b-0",), ["a-0"], set())
+    assert "topic a: its commit stopped at IndexError" in str(done.failed["a-0"])
 
 
 def test_after_two_topics_in_a_row_the_others_are_not_tried(store: LogStore, commits: Commits) -> None:

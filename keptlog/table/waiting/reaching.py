@@ -45,3 +45,15 @@ def one_line(error: BaseException) -> str:
     """The first line of an error, with its kind."""
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def why_not_landed(topic: str, error: Exception) -> KeptlogError:
+    """The error as callers know it; one that nobody has thought of says which topic it was.
+
+    Whoever commits to many topics catches everything, a mark of what has failed included: what no commit to a topic
+    survives is met by each of them.
+    """
+    if isinstance(error, KeptlogError):
+        return error
+    text = f"topic {topic}: its commit stopped at {one_line(error)}; the next one tries again; report it if it stays"
+    return KeptlogError(text)
