@@ -15,6 +15,7 @@ from keptlog.table.store import LogStore
 from tests.table.foreign import table_of
 from tests.table.purges import DAY_MS, clock_ms
 from tests.table.stores import TOPIC, append_each, clean, create, store_at, values
+from tests.table.test_metadata_elsewhere import put_elsewhere
 
 LATER_MS = 3 * DAY_MS
 
@@ -36,10 +37,13 @@ def commit_plainly(home: Path) -> None:
         transaction.set_properties({"comment": "of another program"})
 
 
-@pytest.fixture
-def original(tmp_path: Path) -> LogStore:
+@pytest.fixture(params=["inside", "outside"])
+def original(request: pytest.FixtureRequest, tmp_path: Path) -> LogStore:
+    """Its metadata lies inside of the topic's folder, or outside."""
     store = create(tmp_path / "original")
     append_each(store, [("a", "1")])
+    if request.param == "outside":
+        put_elsewhere(tmp_path / "original", "beside")
     commit_plainly(tmp_path / "original")
     return store
 
@@ -86,7 +90,9 @@ def head_of(home: Path) -> Path:
     return Path(table_of(home, TOPIC).metadata_location.removeprefix("file://"))
 
 
-@pytest.mark.parametrize("name", ["users.metadata.json", "00002-copy.metadata.json"])
+@pytest.mark.parametrize(
+    "name", [f"{start}.metadata.json" for start in ("users", "00002-copy", "00003-copy", "00009-copy")]
+)
 def test_who_registered_a_copy_leaves_the_file_that_was_copied(tmp_path: Path, original: LogStore, name: str) -> None:
     """The original's catalog names it, and at rest it has no later one."""
     head = head_of(tmp_path / "original")
@@ -99,6 +105,20 @@ def test_who_registered_a_copy_leaves_the_file_that_was_copied(tmp_path: Path, o
     assert values(store_at(tmp_path / "original")) == [(0, 0, b"1"), (0, 1, b"2")]
 
 
+def test_who_goes_on_with_numbers_below_that_of_a_registered_copy_loses_nothing(
+    tmp_path: Path, original: LogStore
+) -> None:
+    head = head_of(tmp_path / "original")
+    other = registered(tmp_path / "other", Path(shutil.copy(head, tmp_path / "00009-copy.metadata.json")))
+    append_each(original, [("b", "2")], [("c", "3")])
+    before = values(original)
+    with pytest.raises(LogCorrupt, match="the storage knows more than this catalog"):
+        other.purge(TOPIC, clock_ms() + LATER_MS)
+    with pytest.raises(LogCorrupt, match="the storage knows more than this catalog"):
+        other.delete_topic(TOPIC, clock_ms() + LATER_MS)
+    assert values(store_at(tmp_path / "original")) == before
+
+
 def test_a_topic_whose_copied_file_was_moved_away_can_be_deleted(
     tmp_path: Path, copy: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -108,6 +128,7 @@ def test_a_topic_whose_copied_file_was_moved_away_can_be_deleted(
     assert other.topics() == []
 
 
+@pytest.mark.parametrize("original", ["inside"], indirect=True)  # a purge sweeps the topic's own folder alone
 @pytest.mark.parametrize("commits", [1, 3, 25])
 def test_who_goes_on_behind_a_copy_and_counts_anew_is_not_hindered_by_the_file_that_was_copied(
     tmp_path: Path, original: LogStore, commits: int

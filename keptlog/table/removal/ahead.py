@@ -23,9 +23,9 @@ copy but whoever restored it. He moves aside the metadata files that are refused
 A deletion of the topic asks the same: it would take all files of whoever goes on. It can spare nothing, so one ahead
 is refused too, if all that it refers to is there. Who knows that a process died with it moves that file aside.
 
-Another program may have named the catalog's file without a number, as who registers a copy of one does. Then what is in
-the files tells (``known_states``). The file that was copied may be what the original's catalog names, so it is spared
-while the copy is in the history, and no deletion takes it.
+Another program may have named the catalog's file without a number, or with one of its own, as who registers a copy of
+one does. Then what is in the files tells (``known_states``). The file that was copied may be what the original's
+catalog names, so it is spared while the copy is in the history, and no deletion takes it.
 
 Files of a topic of the same name that was deleted before this one was created bear another table's id, and don't count.
 Neither does a copy that ``rewrite_table_path`` has made ready: ``own_folder`` tells of that.
@@ -190,12 +190,13 @@ def told_apart(
 
 
 def _metadata_outside(table: Table, files: TableFiles) -> list[str]:
-    """The table's own metadata files, newer than the catalog's, in the folders where another program has it put.
+    """The table's own metadata files that the catalog does not know, in the folders where another program has it put.
 
-    A folder may have the metadata of thousands of tables. Each file is read once by a process, for none ever changes;
-    one that can't be read may be another table's. Who may not list a folder sees none there, and is told.
+    A folder may have the metadata of thousands of tables. What is older than all that the catalog knows is not read.
+    Each other file is read once by a process, for none ever changes; one that can't be read may be another table's. Who
+    may not list a folder sees none there, and is told.
     """
-    known, current = KnownStates.of(table).known, number(table.metadata_location)
+    history = KnownStates.of(table)
     found = []
     for place in places_of_metadata(table)[1:]:
         try:
@@ -205,9 +206,10 @@ def _metadata_outside(table: Table, files: TableFiles) -> list[str]:
                 raise
             _logger.warning("%s: nobody has looked there for what another home has committed: %s", place, error)
             continue
-        newer = [path for path in listed if current is None or (number(path) or 0) > current]
-        metadata = comparable_forms(path for path in newer if path.endswith(METADATA_ENDINGS))
-        found += [path for path, form in metadata.items() if form not in known and _is_of(table, path)]
+        # One below the catalog's newest may be another home's: who registers a copy may give it any number.
+        younger = [path for path in listed if not history.is_before_all(number(path))]
+        metadata = comparable_forms(path for path in younger if path.endswith(METADATA_ENDINGS))
+        found += [path for path, form in metadata.items() if form not in history.known and _is_of(table, path)]
     return found
 
 
