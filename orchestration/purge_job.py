@@ -93,6 +93,8 @@ def _tell(context: Context, result: "PurgeResult") -> set[str]:
             expired = counted(len(receipt.expired_snapshots), "snapshot")
             freed = (topic, expired, counted(deleted, "file"), receipt.deleted_bytes)
             context.log.info("%s: %s expired, %s deleted, %d bytes freed", *freed)
+        for dropped in receipt.dropped_refs:
+            context.log.info("%s: dropped %s", topic, dropped)
         for line in held_lines(receipt.held):
             context.log.info("%s: still there: %s", topic, line)
         for left in receipt.not_deleted:

@@ -122,7 +122,8 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
         if previews.may_delete_more:
             confirm("delete for good what a purge finds, also where that can't be told now?")
         elif previews.deletes_anything:
-            confirm("delete these files for good?")
+            dropped = ", tags and branches" if previews.drops_refs else ""
+            confirm(f"delete these files{dropped} for good?")
     result = purger.purge(names, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)
     deleted = {topic: purge_numbers(receipt) for topic, receipt in result.receipts.items()}
     if as_json:

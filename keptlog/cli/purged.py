@@ -57,8 +57,9 @@ def purge_numbers(receipt: PurgeReceipt) -> dict[str, int]:
 
 
 def purge_rest(receipt: PurgeReceipt) -> dict[str, object]:
-    """What may still hold values, what could not be deleted, what was gone past, and the receipts."""
+    """The tags and branches that are gone, what may still hold values, what was left or gone past, and the receipts."""
     return {
+        "dropped_refs": [asdict(each) for each in receipt.dropped_refs],
         "held_files": [asdict(file) for file in receipt.held],
         "not_deleted": [asdict(file) for file in receipt.not_deleted],
         "unreadable": list(receipt.unreadable),
@@ -71,6 +72,7 @@ def purge_lines(receipt: PurgeReceipt) -> list[str]:
     from keptlog.table.removal.held import held_lines  # noqa: PLC0415  # it is there: a purge was made with it
 
     return [
+        *(f"dropped {each}" for each in receipt.dropped_refs),
         *held_lines(receipt.held),
         *_not_deleted(receipt.not_deleted),
         *(f"could not be read: {what}" for what in receipt.unreadable),

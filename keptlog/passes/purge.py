@@ -65,6 +65,11 @@ class PurgePreviews:
         return bool(self.deletions) or any(each.deletes_anything for each in self.topics)
 
     @property
+    def drops_refs(self) -> bool:
+        """Whether tags or branches would go."""
+        return any(each.refs for each in self.topics)
+
+    @property
     def untold(self) -> dict[str, KeptlogError]:
         """Topics of which nobody knows what a purge would delete: it may reach what the preview did not."""
         return {topic: error for topic, error in self.failed.items() if isinstance(error, StorageUnavailable)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.table import Table
 
-from keptlog.log.words.counted import counted
+from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.units import size
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.metadata_reading import looked_at
@@ -29,6 +29,7 @@ from keptlog.table.removal.expiry import expiry_of, replaced_before
 from keptlog.table.removal.hidden import hidden_below
 from keptlog.table.removal.journal import read_journals
 from keptlog.table.removal.own_folder import require_own_folder
+from keptlog.table.removal.ref_retention import EndedRef, ended_refs
 from keptlog.table.removal.refusal import require_live_files
 from keptlog.table.removal.removal import Removal
 from keptlog.table.removal.topic_storage import Storage
@@ -36,6 +37,8 @@ from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
+
+_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +57,26 @@ class PurgePreview:
     """Replaced segments outside of the topic's folder: no purge deletes these."""
     not_looked_at: tuple[str, ...] = ()
     """What the storage did not tell, in one line each: what lies there is not counted."""
+    refs: tuple[EndedRef, ...] = ()
+    """Tags and branches that would be dropped."""
     is_whole: bool = True
     """Whether all was counted that the storage ever tells; if not, a purge may be told of more."""
 
     @property
     def deletes_anything(self) -> bool:
-        return bool(self.snapshots or self.files or self.orphans)
+        return bool(self.snapshots or self.files or self.orphans or self.refs)
 
     def __str__(self) -> str:
         if not self.deletes_anything:
             nothing = "nothing to purge was seen" if self.not_looked_at else "nothing to purge"
             return f"{self.topic}: {nothing}{self._left}"
+        dropped = f"{some_of([str(each) for each in self.refs], _NAMED)} would be dropped" if self.refs else ""
+        if not (self.snapshots or self.files or self.orphans):
+            return f"{self.topic}: {dropped}{self._left}"
         files = f"{counted(self.files, 'replaced file')}, {counted(self.segments, 'segment')} among them, "
         files += f"and {counted(self.orphans, 'orphan')} ({size(self.bytes)})"
         files += f" would be deleted for good{self._left}"
-        return f"{self.topic}: {counted(self.snapshots, 'snapshot')} would expire, {files}"
+        return f"{self.topic}: {dropped and dropped + '; '}{counted(self.snapshots, 'snapshot')} would expire, {files}"
 
     @property
     def _left(self) -> str:
@@ -105,7 +113,7 @@ def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int
         manifests = Manifests(topic, table.io)
         require_live_files(table, storage, manifests, store.files, lambda: store.load_table(topic))
         found = _preview(table, store, storage, manifests, (now_ms - delay_ms, now_ms - orphan_grace_ms, now_ms))
-        if found.snapshots or found.orphans:
+        if found.snapshots or found.orphans or found.refs:
             require_own(table)  # as the commits are that a purge needs for these
         return found
 
@@ -147,5 +155,6 @@ def _preview(
         bytes=sum(file.size_bytes for file in [*of_snapshots.values(), *orphans]),
         elsewhere=len(Removal(store.files, storage.location).elsewhere(unneeded)),
         not_looked_at=(*storage.hidden.not_looked_at, *storage.hidden.unread),
+        refs=ended_refs(table, now_ms),
         is_whole=not storage.hidden.unread,
     )

@@ -16,9 +16,11 @@ from keptlog.errors import StorageUnavailable
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.iso_time import iso_time
 from keptlog.table.purge_preview import PurgePreview, preview_purge
 from keptlog.table.removal.hidden import HiddenFiles
 from tests.cli.conftest import Outcome, Run
+from tests.table.foreign import table_of
 
 Type = Callable[[str], None]
 HOUR_MS = 3_600_000
@@ -153,6 +155,41 @@ def test_on_a_terminal_a_purge_tells_and_asks(
     keptlog("purge", "--yes")
     again = keptlog("purge")
     assert (again.code, "for good?" in again.err) == (0, False)
+
+
+def tags(home: Path) -> set[str]:
+    return set(table_of(home, "users").metadata.refs) - {"main"}
+
+
+def tag_for_an_hour(home: Path) -> None:
+    table = table_of(home, "users")
+    current = table.current_snapshot()
+    assert current
+    table.manage_snapshots().create_tag(current.snapshot_id, "audit", max_ref_age_ms=HOUR_MS).commit()
+
+
+def test_a_purge_that_drops_a_tag_alone_tells_it_and_asks(
+    keptlog: Run, replaced: Path, terminal: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_two_days(monkeypatch)
+    for _ in range(2):
+        keptlog("purge", "--yes")
+    [current] = table_of(replaced, "users").metadata.snapshots
+    tag_for_an_hour(replaced)
+    until_ms = current.timestamp_ms + HOUR_MS
+    tag = {"kind": "tag", "name": "audit", "kept_until_ms": until_ms}
+    said = f"tag audit, whose retention ended {iso_time(until_ms)}"
+    assert keptlog("purge", "--dry-run").out == f"users: {said} would be dropped\n"
+    assert keptlog("purge", "--dry-run", "--json").json["topics"]["users"]["refs"] == [tag]
+    refused = declined_purge(keptlog, terminal)
+    assert f"users: {said} would be dropped" in refused.err
+    assert "delete these files, tags and branches for good?" in refused.err
+    assert tags(replaced) == {"audit"}
+    terminal("y\n")
+    assert f"users: dropped {said}\n" in keptlog("purge").out
+    assert tags(replaced) == set()
+    tag_for_an_hour(replaced)
+    assert keptlog("purge", "--json", "--yes").json["topics"]["users"]["dropped_refs"] == [tag]
 
 
 def test_on_a_terminal_a_purge_asks_also_where_the_storage_does_not_tell_what_would_go(

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from keptlog.home import open_home
 from keptlog.log.told.metrics import CleanerMetrics
+from keptlog.log.words.iso_time import iso_time
 from keptlog.table.io.files import TableFiles
 from tests.logs import carry_out
 from tests.orchestration.conftest import DAY_MS, NOW_MS, World
@@ -205,6 +206,18 @@ def test_purge_deletes_what_a_clean_has_replaced(world: World, spark: SparkSessi
 
     assert not replaced.exists()
     assert world.records("users") == [(1, b"a", b"2")]
+
+
+def test_a_purge_names_a_tag_whose_retention_is_over_and_that_it_drops(world: World) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"))
+    table = world.store.load_table("users")
+    current = table.current_snapshot()
+    assert current
+    table.manage_snapshots().create_tag(current.snapshot_id, "audit", max_ref_age_ms=1).commit()
+    result = world.defs.get_job_def("purge").execute_in_process(instance=world.instance)
+    [told] = [line for _, line in world.told(result) if "audit" in line]
+    assert told == f"users: dropped tag audit, whose retention ended {iso_time(current.timestamp_ms + 1)}"
 
 
 def test_what_a_purge_could_not_delete_fails_the_run_and_is_named_with_its_receipts(

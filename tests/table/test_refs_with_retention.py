@@ -7,18 +7,21 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.table import CommitTableResponse
 from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.log.holder import HolderKind, Terms
+from keptlog.log.words.iso_time import iso_time
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.rest import PatientRestCatalog
 from keptlog.table.purge_preview import preview_purge
 from keptlog.table.purging.purge_receipt import PurgeReceipt
 from keptlog.table.reading.cache import held_as_lists, held_of_lists
 from keptlog.table.removal.held import held_in
+from keptlog.table.removal.ref_retention import EndedRef
 from keptlog.table.removal.superseded import SupersededFiles
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
@@ -73,6 +76,7 @@ def test_it_keeps_its_snapshot_while_that_lasts_and_then_goes_with_it(
     receipt = purged(through, RETENTION_MS + DAY_MS)
     assert refs(tmp_path) == set()
     assert receipt.expired_snapshots == (snapshot_id,)
+    assert [(each.kind, each.name) for each in receipt.dropped_refs] == [(kind, "audit")]
     assert paths_of_values(store) == live_paths(store)
 
 
@@ -126,6 +130,44 @@ def test_a_preview_counts_what_goes_with_it(tmp_path: Path) -> None:
     before, after = (preview_purge(store, TOPIC, clock_ms() + ms, DAY_MS) for ms in (2 * DAY_MS, RETENTION_MS + DAY_MS))
     assert (before.snapshots, before.segments) == (0, 0)
     assert (after.snapshots, after.segments) == (1, 1)
+    assert f"{after.refs[0]} would be dropped; 1 snapshot would expire, " in str(after)
+
+
+@pytest.mark.parametrize("kind", ["tag", "branch"])
+def test_preview_receipt_and_log_name_it_also_where_nothing_goes_with_it(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "keptlog")
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    retain(tmp_path, kind=kind)
+    [current] = table_of(tmp_path).metadata.snapshots
+    ends_ms = current.timestamp_ms + RETENTION_MS
+    going = EndedRef(kind, "audit", ends_ms)
+    told = f"{kind} audit, whose retention ended {iso_time(ends_ms)}"
+    early, due = (preview_purge(store, TOPIC, ends_ms + ms, DAY_MS) for ms in (0, 1))
+    assert (early.refs, early.deletes_anything) == ((), False)
+    assert (due.refs, due.deletes_anything) == ((going,), True)
+    assert str(due) == f"{TOPIC}: {told} would be dropped"
+    assert store.purge(TOPIC, ends_ms + 1).dropped_refs == (going,)
+    assert f"topic {TOPIC}: dropped {told}" in caplog.text
+    assert store.purge(TOPIC, ends_ms + 2).dropped_refs == ()
+
+
+def test_one_that_was_dropped_by_a_commit_without_an_answer_is_told(tmp_path: Path) -> None:
+    store = cleaned(tmp_path)
+    retain(tmp_path)
+
+    def without_an_answer(commit: Callable[[], CommitTableResponse]) -> CommitTableResponse:
+        commit()
+        raise CommitStateUnknownException("no answer")
+
+    between = FaultyCatalog(open_catalog(tmp_path))
+    between.faults = [without_an_answer]
+    receipt = store_over(between).purge(TOPIC, clock_ms() + RETENTION_MS + DAY_MS)
+    assert [each.name for each in receipt.dropped_refs] == ["audit"]
+    assert refs(tmp_path) == set()
+    assert len(values(store)) > 0
 
 
 def test_one_that_is_given_a_longer_retention_meanwhile_stays(tmp_path: Path) -> None:
@@ -140,7 +182,8 @@ def test_one_that_is_given_a_longer_retention_meanwhile_stays(tmp_path: Path) ->
 
     between = FaultyCatalog(open_catalog(tmp_path))
     between.faults = [behind_a_change]
-    store_over(between).purge(TOPIC, clock_ms() + RETENTION_MS + MINUTE_MS)
+    receipt = store_over(between).purge(TOPIC, clock_ms() + RETENTION_MS + MINUTE_MS)
+    assert receipt.dropped_refs == ()
     assert refs(tmp_path) == {"audit"}
     assert values(store, snapshot_id=snapshot_id) == [(0, 0, b"1")]
 

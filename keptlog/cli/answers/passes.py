@@ -265,6 +265,15 @@ class TruncationPreviewForm(TypedDict):
     """Whether this run id has truncated the log before, so that nothing more would go."""
 
 
+class EndedRefForm(TypedDict):
+    """A tag or a branch that a purge drops, for its own retention is over."""
+
+    kind: str
+    """tag or branch."""
+    name: str
+    kept_until_ms: int
+
+
 class PurgedTopicForm(TypedDict):
     """What is gone of one topic, and what is still there."""
 
@@ -279,6 +288,7 @@ class PurgedTopicForm(TypedDict):
     """Files that nothing referred to."""
     deleted_bytes: int
     """Of all these files."""
+    dropped_refs: list[EndedRefForm]
     held_files: list[HeldFileForm]
     not_deleted: list[NotDeletedForm]
     unreadable: list[str]
@@ -309,6 +319,8 @@ class TopicPreviewForm(TypedDict):
     """Replaced segments outside of the topic's folder: no purge deletes these."""
     not_looked_at: list[str]
     """What the storage did not tell: what lies there is not counted."""
+    refs: list[EndedRefForm]
+    """That would be dropped."""
 
 
 class PurgePreviewForm(TypedDict):

@@ -57,7 +57,7 @@ from keptlog.table.metadata.references import (
 from keptlog.table.metadata.state import read_condemned
 from keptlog.table.metadata.without_snapshot import commit_without_snapshot, removal_of, require_same_refs
 from keptlog.table.purging import expired
-from keptlog.table.purging.purge_receipt import Account, PurgeReceipt
+from keptlog.table.purging.purge_receipt import Account, PurgeReceipt, tell_dropped
 from keptlog.table.purging.quiet import PurgeTimes
 from keptlog.table.purging.sweep import PURGE_AGAIN, Fence, left_registers, may_still_land, newest_list_of
 from keptlog.table.removal.ahead import spared_references
@@ -86,7 +86,7 @@ from keptlog.table.removal.journal import (
 )
 from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_own_folder
-from keptlog.table.removal.ref_retention import ended_refs
+from keptlog.table.removal.ref_retention import EndedRef, ended_refs
 from keptlog.table.removal.refusal import require_live_files
 from keptlog.table.removal.removal import Removal
 from keptlog.table.removal.topic_storage import Storage, drafts_among
@@ -116,6 +116,7 @@ class Purge:
     _receipts: dict[str, str] = field(default_factory=dict)
     """Id to path of the drafts that were written."""
     _unreadable: dict[str, None] = field(default_factory=dict)
+    _dropped: set[EndedRef] = field(default_factory=set)
     _looked_at: str = ""  # where the table's metadata was at the last look
 
     def purge(self) -> PurgeReceipt:
@@ -239,8 +240,7 @@ class Purge:
             self._looked_at = table.metadata_location
             old = replaced_before(table, moment_ms, self.times.now_ms)[:EXPIRED_AT_ONCE]
             count = len(old)
-            expiry = expiry_of(table, old, self._manifests)
-            expiry.refs = ended_refs(table, self.times.now_ms)
+            expiry = replace(expiry_of(table, old, self._manifests), refs=ended_refs(table, self.times.now_ms))
             if not old:
                 return (lambda: self._land(table, expiry)) if expiry.refs else None
             for what in expiry.unreadable:
@@ -273,11 +273,11 @@ class Purge:
         So could a branch or a tag, and the commit would remove it. A server compares none of those, and all that came
         before took a while, so it is looked again; only what comes between that look and the commit is not seen.
         """
-        updates = (*removal_of(table.metadata, expiry.snapshot_ids, expiry.refs), *self._fence.lifted(table))
+        updates = (*removal_of(table.metadata, expiry.snapshot_ids, expiry.ref_names), *self._fence.lifted(table))
         require_same_refs(table.metadata, self._table().metadata)
+        self._dropped.update(expiry.refs)  # before: a commit that gets no answer may have landed
         commit_without_snapshot(self.committer.catalog, table, *updates)
-        for name in expiry.refs:
-            _logger.info("topic %s: the retention of %s is over, and it was dropped", self.topic.name, name)
+        tell_dropped(self.topic.name, expiry.refs)
 
     def _needed(self, table: Table, left_behind: Collection[str]) -> set[str]:
         """What must stay, in comparable form; older snapshots are read only if something can't be told without."""
@@ -368,7 +368,8 @@ class Purge:
             self._pass_over(what)
         receipts, unreadable = tuple(self._receipts), tuple(self._unreadable)
         left = self._removal.not_deleted + sealing.not_deleted
-        told = Account(done, left, receipts, sealing, held, unreadable, not_looked_at)
+        dropped = tuple(sorted((each for each in self._dropped if each.name not in table.metadata.refs), key=str))
+        told = Account(done, left, receipts, sealing, held, unreadable, not_looked_at, dropped)
         if self._removal.journals or left or sealing.waiting or unreadable:
             return told.receipt(self.topic.name)
         over = (*drafts, journal_folder(self.topic.location))

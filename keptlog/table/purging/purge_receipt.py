@@ -11,6 +11,7 @@ from keptlog.table.purging.quiet import Quiet
 from keptlog.table.removal.drafts import Sealing
 from keptlog.table.removal.held import HeldFile
 from keptlog.table.removal.journal import SWEEP, DeletedFile, Journal
+from keptlog.table.removal.ref_retention import EndedRef
 from keptlog.table.removal.removal import NotDeleted
 
 _logger = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class PurgeReceipt:
     """What could not be read, and was gone past: journals, receipts, metadata of expired snapshots. One line each."""
     not_looked_at: tuple[str, ...] = ()
     """Why nobody knows whether the store keeps more: its versions, its open uploads. One line each."""
+    dropped_refs: tuple[EndedRef, ...] = ()
     quiet: Quiet | None = None
     """For how long nothing is to be done again, if nobody commits; null if something is left."""
 
@@ -60,6 +62,7 @@ class Account:
     held: tuple[HeldFile, ...]
     unreadable: tuple[str, ...]
     not_looked_at: tuple[str, ...]
+    dropped_refs: tuple[EndedRef, ...]
 
     def receipt(self, topic: str) -> PurgeReceipt:
         """All of it in one, told in the log too."""
@@ -77,6 +80,7 @@ class Account:
             held=self.held,
             unreadable=self.unreadable,
             not_looked_at=self.not_looked_at,
+            dropped_refs=self.dropped_refs,
         )
         _tell(topic, "retired segment", receipt.deleted_files, f"receipts {', '.join(self.receipts)}")
         _tell(topic, "orphan", receipt.deleted_orphans, "what crashes and refused commits left")
@@ -85,6 +89,12 @@ class Account:
         for left in receipt.not_deleted:
             _logger.warning("topic %s: %s could not be deleted: %s", topic, left.path, left.reason)
         return receipt
+
+
+def tell_dropped(topic: str, refs: Collection[EndedRef]) -> None:
+    """One line for each, as soon as it is dropped: the purge may still fail, and tell nothing else."""
+    for each in refs:
+        _logger.info("topic %s: dropped %s", topic, each)
 
 
 def _tell(topic: str, what: str, files: Collection[DeletedFile], where: str) -> None:

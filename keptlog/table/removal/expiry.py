@@ -30,7 +30,7 @@ from keptlog.errors import LogCorrupt
 from keptlog.table.metadata.change import OPERATION
 from keptlog.table.metadata.lineage import summary_of
 from keptlog.table.metadata.references import Manifests, References, references_of
-from keptlog.table.removal.ref_retention import kept_snapshots
+from keptlog.table.removal.ref_retention import EndedRef, kept_snapshots
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
@@ -54,8 +54,12 @@ class Expiry:
     files: References
     unreadable: list[str] = field(default_factory=list)
     """What could not be read of them, one line each."""
-    refs: tuple[str, ...] = ()
-    """Tags and branches whose retention is over; they go in the same commit."""
+    refs: tuple[EndedRef, ...] = ()
+    """They go in the same commit."""
+
+    @property
+    def ref_names(self) -> list[str]:
+        return [each.name for each in self.refs]
 
 
 def replaced_before(table: Table, moment_ms: int, now_ms: int) -> list[Snapshot]:

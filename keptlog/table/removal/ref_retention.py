@@ -10,12 +10,28 @@ of whoever made one of them, and ends none.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from keptlog.log.words.iso_time import iso_time
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 _MAIN_BRANCH = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRef:
+    """A tag or a branch that a purge drops; the text says all of it."""
+
+    kind: str
+    """tag or branch, as Iceberg says it."""
+    name: str
+    kept_until_ms: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}, whose retention ended {iso_time(self.kept_until_ms)}"
 
 
 def kept_until_ms(table: Table) -> dict[str, int]:
@@ -28,12 +44,15 @@ def kept_until_ms(table: Table) -> dict[str, int]:
     }
 
 
-def ended_refs(table: Table, now_ms: int) -> tuple[str, ...]:
-    """Tags and branches whose retention is over, sorted."""
-    return tuple(sorted(name for name, until_ms in kept_until_ms(table).items() if until_ms < now_ms))
+def ended_refs(table: Table, now_ms: int) -> tuple[EndedRef, ...]:
+    """Tags and branches whose retention is over, by name."""
+    refs, kept_ms = table.metadata.refs, sorted(kept_until_ms(table).items())
+    return tuple(
+        EndedRef(refs[name].snapshot_ref_type.value, name, until_ms) for name, until_ms in kept_ms if until_ms < now_ms
+    )
 
 
 def kept_snapshots(table: Table, now_ms: int) -> set[int]:
     """The snapshots that ``main``, or a tag or branch that has not ended, points to."""
-    ended = ended_refs(table, now_ms)
+    ended = {each.name for each in ended_refs(table, now_ms)}
     return {reference.snapshot_id for name, reference in table.metadata.refs.items() if name not in ended}
