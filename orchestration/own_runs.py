@@ -45,6 +45,8 @@ UNMARKED_TAG = "keptlog/unmarked"
 _TOLD_TAGS = (FAILED_TAG, OUTAGE_TAG, FAILED_AT_TAG, MARKED_TAG, UNMARKED_TAG)
 """What is said of one run; a long text is in pieces (``long_tags``)."""
 _PLACE_TAG = ".dagster/repository"
+_FEW = 200
+"""So many runs are read sooner than a database has found those of one place among all that it keeps."""
 _MOST_REMEMBERED = 1_000
 _planned: dict[str, frozenset[dg.AssetKey]] = {}
 """By plan, the assets that its runs are made for: that does not change."""
@@ -93,17 +95,20 @@ class OwnRuns:
         name = None if job_name is None else self.mount.name(job_name)
         since = None if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC)
 
-        def asked(more: Mapping[str, str]) -> Sequence[dg.RunRecord]:
+        def asked(more: Mapping[str, str], most: int | None) -> Sequence[dg.RunRecord]:
             wanted = {**(tags or {}), **more}
             filters = dg.RunsFilter(job_name=name, statuses=list(statuses), tags=wanted, updated_after=since)
-            return self.instance.get_run_records(filters, limit=limit)
+            return self.instance.get_run_records(filters, limit=most)
 
+        if not self.place:
+            return [_of_itself(record) for record in asked({}, limit)]
         # Each run that was ever kept has its place as a tag, so a database that looks for it goes through them all. It
-        # does so only where others' runs may hide ours.
-        found = asked({})
-        here = [each for each in found if self.place in (None, _place_of(each.dagster_run))]
-        if self.place and len(here) < len(found) == limit:
-            here = list(asked({_PLACE_TAG: self.place}))
+        # does so only where others' runs may hide ours, or may be so many that to read them all takes longer still.
+        most = _FEW if limit is None else limit
+        found = asked({}, most)
+        here = [each for each in found if _place_of(each.dagster_run) == self.place]
+        if len(found) == most and (limit is None or len(here) < most):
+            here = list(asked({_PLACE_TAG: self.place}, limit))
         return [_of_itself(record) for record in here]
 
     def runs(
