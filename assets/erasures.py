@@ -9,18 +9,21 @@ The check fails while an erasure is overdue. A topic that can't be read is not l
 of its erasures, by its table or an earlier look, counts all the same.
 
 Dagster shows the newest row of the check, whoever made it: a run that was ended in the queue, or failed, or could not
-look for a moment. So an evaluation says at which topics nobody could look, and the sensor goes by what is shown
-(``shown_deadline``), not by what it remembers to have told.
+look for a moment. So an evaluation names all topics at which nobody could look, also those of the evaluation before it
+at which its run has not looked. The sensor goes by what is shown (``shown_deadline``), not by what it remembers to have
+told.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
 
 import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation, bring_forward
+from keptlog.dagster.assets.last_results import last_evaluations
 from keptlog.dagster.assets.markdown import as_markdown, time_cell, without_folders
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.names import AssetKeys
@@ -42,8 +45,9 @@ TOPICS = 50
 """Of topics that a run has nothing else to do with, so many are read for the table: those with the first deadlines."""
 _TOLD = 5
 _UNLOOKED = "topics_not_looked_at"
-_UNLOOKED_TOPICS = 50
-"""Of those at which somebody could not look, so many are told one by one."""
+_REASONS = 50
+"""Of the topics at which somebody could not look, so many are told with the reason, and the others by name alone."""
+_NO_REASON = "a look at it has failed"
 _SAME = ("erasures-open-count", "erasures-overdue-count", "not_looked_at", "first_deadline")
 """What is the same in two evaluations that tell the same."""
 _NEVER_MS = 2**63
@@ -62,15 +66,17 @@ class ErasureNews:
     """Topic to why it is not known how far its erasures are."""
     unread: int = 0
     """How many topics with erasures have no rows here."""
+    looked: AbstractSet[str] = frozenset()
+    """The topics at which somebody has looked, or could not."""
 
     @property
     def unseen(self) -> dict[str, str]:
         """Topics that were not looked at, and why."""
-        return {name: unnamed(name, error) for name, error in self.seen.unreadable.items()} | self.unlooked
+        return self.unlooked | {name: unnamed(name, error) for name, error in self.seen.unreadable.items()}
 
     @property
     def unlooked(self) -> dict[str, str]:
-        """Of these, those that can be read, and of which it is not known how far their erasures are."""
+        """Of these, those of which a look has failed that was to see how far their erasures are, and none has since."""
         return {name: unnamed(name, error) for name, error in self.failed.items()}
 
 
@@ -81,19 +87,29 @@ class ToldDeadline:
     passed: bool
     is_error: bool
     numbers: tuple[object, ...]
-    unlooked: Mapping[str, str] = field(default_factory=dict)
-    """Topic to why it could not be looked at how far its erasures are."""
+    unlooked: AbstractSet[str] = frozenset()
+    """The topics of which nobody could look how far their erasures are."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why, by topic."""
 
     @classmethod
     def by(cls, evaluation: dg.AssetCheckEvaluation) -> Self:
         metadata = {name: value.value for name, value in evaluation.metadata.items()}
-        unlooked = metadata.get(_UNLOOKED)
+        told = metadata.get(_UNLOOKED)
+        reasons = {str(topic): str(why or _NO_REASON) for topic, why in told.items()} if isinstance(told, dict) else {}
         return cls(
             evaluation.passed,
             evaluation.severity is dg.AssetCheckSeverity.ERROR,
             tuple(metadata.get(name) for name in _SAME),
-            {str(topic): str(why) for topic, why in unlooked.items()} if isinstance(unlooked, dict) else {},
+            frozenset(reasons),
+            reasons,
         )
+
+    def still_failed(self, seen: Overview, looked: AbstractSet[str]) -> dict[str, KeptlogError]:
+        """Of these topics those at which nobody has looked since, with erasures that may be open; and why."""
+        # One that can't be read for a while is not looked at by that.
+        meant = (seen.open_erasures.keys() | seen.unreadable.keys()) - looked
+        return {topic: KeptlogError(why) for topic, why in self.reasons.items() if topic in meant}
 
 
 _NOTHING = ToldDeadline(passed=False, is_error=False, numbers=())
@@ -101,12 +117,16 @@ _NOTHING = ToldDeadline(passed=False, is_error=False, numbers=())
 
 
 def shown_deadline(instance: dg.DagsterInstance, keys: AssetKeys) -> ToldDeadline | None:
-    """What Dagster shows of the check; null if it shows nothing at all. One query."""
+    """What Dagster shows of the check; null if it shows nothing at all. One query, and one more past a plan."""
     check = dg.AssetCheckKey(keys.erasures, DEADLINE_CHECK)
     for record in instance.event_log_storage.get_asset_check_execution_history(check, limit=1):
         # Dagster says that this is an evaluation; it is a plan where nobody has evaluated.
         told: object = record.evaluation
-        return ToldDeadline.by(told) if isinstance(told, dg.AssetCheckEvaluation) else _NOTHING
+        if isinstance(told, dg.AssetCheckEvaluation):
+            return ToldDeadline.by(told)
+        # A plan hides what was told, and has not looked.
+        last = [ToldDeadline.by(evaluation) for evaluation, _ in last_evaluations(instance, check)[:1]]
+        return replace(_NOTHING, unlooked=last[0].unlooked, reasons=last[0].reasons) if last else _NOTHING
     return None
 
 
@@ -131,7 +151,7 @@ def erasures_asset(mount: Mount) -> dg.AssetsDefinition:
         now_ms = run.now_ms()
         with telling_outages(context, now_ms, run.log_store):
             news = look_at_erasures(run.log_store, now_ms)
-        result = deadline_result(run.keys, news)
+        result = _result_of_run(run, news)
         bring_forward(run, result)
         return dg.MaterializeResult(metadata=request_numbers(news), check_results=[result])
 
@@ -159,7 +179,11 @@ def look_at_erasures(
     # What was found out just now has moved the summaries.
     seen = observe(log_store.store, now_ms=now_ms)
     return ErasureNews(
-        seen, (*known.rows, *found.rows), {**known.failed, **found.failed}, unread=max(len(others) - TOPICS, 0)
+        seen,
+        (*known.rows, *found.rows),
+        {**known.failed, **found.failed},
+        unread=max(len(others) - TOPICS, 0),
+        looked={*done, *looked},
     )
 
 
@@ -167,9 +191,16 @@ def tell_erasures(run: Run, news: ErasureNews, more: Metadata | None = None) -> 
     """Let a run materialize the asset."""
     numbers = {**(more or {}), **request_numbers(news)}
     run.context.log_event(dg.AssetMaterialization(run.keys.erasures, metadata=numbers))
-    result = deadline_result(run.keys, news)
+    result = _result_of_run(run, news)
     run.context.log_event(as_evaluation(result))  # type: ignore[arg-type]  # it takes them, undeclared
     bring_forward(run, result)
+
+
+def _result_of_run(run: Run, news: ErasureNews) -> dg.AssetCheckResult:
+    """What a run tells of the check: it has looked at some topics, and at the others nobody has since."""
+    shown = shown_deadline(run.context.instance, run.keys)
+    still = shown.still_failed(news.seen, news.looked) if shown else {}
+    return deadline_result(run.keys, replace(news, failed={**still, **news.failed}))
 
 
 def bring_erasures_on(run: Run, look: Callable[[], ErasureNews | None], more: Metadata | None = None) -> None:
@@ -227,10 +258,14 @@ def deadline_result(keys: AssetKeys, news: ErasureNews) -> dg.AssetCheckResult:
         metadata={
             **_metrics(news),
             "not_looked_at": len(unseen),
-            **({_UNLOOKED: dict(sorted(news.unlooked.items())[:_UNLOOKED_TOPICS])} if news.failed else {}),
+            **({_UNLOOKED: _with_reasons(news.unlooked)} if news.failed else {}),
             **({"first_deadline": iso_time(min(deadlines))} if deadlines else {}),
         },
     )
+
+
+def _with_reasons(unlooked: Mapping[str, str]) -> dict[str, str]:
+    return {topic: why if place < _REASONS else "" for place, (topic, why) in enumerate(sorted(unlooked.items()))}
 
 
 def overdue_lines(news: ErasureNews) -> list[str]:

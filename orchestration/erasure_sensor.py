@@ -93,9 +93,8 @@ class _Tick:
     @property
     def failed(self) -> dict[str, KeptlogError]:
         """Topic to why it is not known how far its erasures are: what was told of it last, or what was seen here."""
-        told = self.shown.unlooked if self.shown else {}
-        known = {**{topic: KeptlogError(why) for topic, why in told.items()}, **self.memory.failed}
-        return {topic: why for topic, why in known.items() if topic in self.workable and self.has_failed(topic)}
+        told = self.shown.still_failed(self.seen, self.looked) if self.shown else {}
+        return told | {topic: why for topic, why in self.memory.failed.items() if topic in self.workable}
 
     def has_failed(self, topic: str) -> bool:
         """Whether it is one of these, if it can be read."""

@@ -1,14 +1,16 @@
 """Dagster shows the check of deadlines as it is, whatever became of a run that was to evaluate it."""
 
-from __future__ import annotations
-
 import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import dagster as dg
 import pytest
 from dagster._core.loader import LoadingContextForTest
 
 from keptlog.dagster.assets import erasures
+from keptlog.dagster.assets.mount import Mount, MountCall
 from keptlog.dagster.orchestration import erasure_sensor as module
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.own_runs import VERIFY_ERASURES_JOB_NAME
@@ -16,7 +18,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.passes.erasures.erase import Eraser
 from keptlog.passes.erasures.erasure_request import ErasureList
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
-from tests.orchestration.erasing import ask, asked_for, topic_with_the_key
+from tests.orchestration.erasing import KEY, SETTINGS, ask, asked_for, topic_with_the_key
 from tests.orchestration.shipped import DEADLINE_CHECK, ERASURES_KEY, erasure_sensor
 from tests.orchestration.test_siblings import HERE
 
@@ -47,6 +49,19 @@ def in_time(users: World) -> World:
     ticks(users, 3)
     assert shown(users) == "SUCCEEDED"
     return users
+
+
+@pytest.fixture
+def many(world: World) -> World:
+    """Three topics with an erasure each, long before its deadline, of which Dagster was told."""
+    world.now_ms = time.time_ns() // 1_000_000  # as runs of Dagster have it
+    for topic in "abc":
+        world.topic(topic, 1, **SETTINGS)
+        world.append(topic, (KEY, "1"), ("other", "1"), age_ms=0)
+    ask(world, *"abc", by_ms=90 * DAY_MS)
+    ticks(world, 3)
+    assert shown(world) == "SUCCEEDED"
+    return world
 
 
 def shown(world: World) -> str | None:
@@ -214,6 +229,127 @@ def test_what_a_run_has_told_is_not_told_again(in_time: World) -> None:
     in_time.now_ms += HOUR_MS
     assert by_hand(in_time)
     assert ticks(in_time, 3) == 0
+
+
+def test_every_topic_that_a_run_could_not_look_at_warns_until_a_tick_has_looked_however_many_are_told_with_the_reason(
+    many: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasures, "_REASONS", 1)
+    with monkeypatch.context() as outage:
+        outage.setattr(Eraser, "list", _fails_at("abc"))
+        assert by_hand(many)
+    looked = _noted_looks(monkeypatch, fails="bc")
+
+    ticks(many, 1, LOOK_AGAIN_MS)
+
+    assert looked == ["a", "b", "c"]
+    assert said(many) == f"not looked at: b: {OUTAGE}; not looked at: c: {OUTAGE}"
+    assert names(many) == {"b", "c"}
+
+
+@pytest.mark.parametrize("other", ["evaluates", "is cancelled", "looks by hand"])
+def test_a_topic_that_could_not_be_looked_at_warns_though_another_run_has_not_looked_at_it(
+    many: World, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    monkeypatch.setattr(erasures, "TOPICS", 1)
+    with monkeypatch.context() as outage:
+        outage.setattr(Eraser, "list", _fails_at("c"))
+        evaluated_after(many, "c")
+    assert said(many) == f"not looked at: c: {OUTAGE}"
+
+    if other == "evaluates":
+        evaluated_after(many, "a")
+    elif other == "looks by hand":
+        assert by_hand(many)
+    else:
+        many.instance.report_run_canceled(queued(many))
+    if other != "is cancelled":
+        assert said(many) == f"not looked at: c: {OUTAGE}"
+    looked = _noted_looks(monkeypatch)
+    ticks(many, 2, LOOK_AGAIN_MS)
+    assert looked == ["c"]
+    assert (shown(many), said(many)) == ("SUCCEEDED", "")
+
+
+def test_a_topic_that_could_not_be_looked_at_is_looked_at_though_it_could_not_be_read_meanwhile_either(
+    many: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as outage:
+        outage.setattr(Eraser, "list", _fails_at("c"))
+        evaluated_after(many, "c")
+    looked = _noted_looks(monkeypatch)
+    table = many.store.load_table("c")
+    end = table.properties["log.p0.log-end-offset"]
+    table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+    ticks(many, 1)
+    assert (said(many).startswith("not looked at: c: property"), looked) == (True, [])
+
+    many.store.load_table("c").transaction().set_properties({"log.p0.log-end-offset": end}).commit_transaction()
+    ticks(many, 2, LOOK_AGAIN_MS)
+
+    assert (shown(many), said(many), looked) == ("SUCCEEDED", "", ["c"])
+
+
+def test_a_run_that_looks_at_a_topic_ends_the_warning_of_it(many: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as outage:
+        outage.setattr(Eraser, "list", _fails_at("c"))
+        evaluated_after(many, "c")
+
+    evaluated_after(many, "c")
+
+    assert (shown(many), said(many)) == ("SUCCEEDED", "")
+
+
+def evaluated_after(world: World, topic: str) -> None:
+    """What a run tells of the check that has cleaned a topic."""
+
+    @dg.op
+    def after(context: dg.OpExecutionContext) -> None:
+        run = MountCall(Mount(), context)
+        erasures.tell_erasures(run, erasures.look_at_erasures(world.log_store, world.now_ms, [topic]))
+
+    @dg.job
+    def cleaned() -> None:
+        after()
+
+    assert cleaned.execute_in_process(instance=world.instance).success
+
+
+def names(world: World) -> set[str]:
+    """The topics that an evaluation says nobody could look at."""
+    [newest] = world.instance.event_log_storage.get_asset_check_execution_history(DEADLINE_CHECK, limit=1)
+    assert newest.evaluation
+    told = newest.evaluation.metadata["topics_not_looked_at"].value
+    assert isinstance(told, dict)
+    return set(told)
+
+
+def _fails_at(failing: str) -> Callable[..., ErasureList]:
+    """Looks of an eraser that fail at some topics."""
+    really = Eraser.list
+
+    def look(eraser: Eraser, topics: Iterable[str] = (), **more: Any) -> ErasureList:
+        asked = list(topics)
+        failed = {topic: StorageUnavailable(OUTAGE) for topic in asked if topic in failing}
+        rest = [topic for topic in asked if topic not in failed]
+        found = really(eraser, rest, **more) if rest else ErasureList((), {})
+        return ErasureList(found.rows, {**found.failed, **failed})
+
+    return look
+
+
+def _noted_looks(monkeypatch: pytest.MonkeyPatch, fails: str = "") -> list[str]:
+    """The topics at which ticks look from now on."""
+    looked: list[str] = []
+    really = Eraser.advance
+
+    def advance(eraser: Eraser, topics: Iterable[str], **more: Any) -> ErasureList:
+        looked.extend(topics)
+        failed = {topic: StorageUnavailable(OUTAGE) for topic in topics if topic in fails}
+        return ErasureList((), failed) if failed else really(eraser, topics, **more)
+
+    monkeypatch.setattr(Eraser, "advance", advance)
+    return looked
 
 
 def _does_not_answer(*_: object, **__: object) -> ErasureList:
