@@ -89,8 +89,8 @@ class ToldDeadline:
     numbers: tuple[object, ...]
     unlooked: AbstractSet[str] = frozenset()
     """The topics of which nobody could look how far their erasures are."""
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    """Why, by topic."""
+    reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Why, by topic. A store's text may be another one at each look, with the number of its request in it."""
 
     @classmethod
     def by(cls, evaluation: dg.AssetCheckEvaluation) -> Self:

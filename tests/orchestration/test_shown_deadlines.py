@@ -1,6 +1,7 @@
 """Dagster shows the check of deadlines as it is, whatever became of a run that was to evaluate it."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -300,6 +301,18 @@ def test_a_run_that_looks_at_a_topic_ends_the_warning_of_it(many: World, monkeyp
     assert (shown(many), said(many)) == ("SUCCEEDED", "")
 
 
+def test_an_outage_that_has_other_words_at_each_look_is_told_once(many: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, requests = itertools.count(0, 2_000), itertools.count()
+    monkeypatch.setattr(module, "monotonic_ms", lambda: next(clock))  # there is time for two looks a tick
+    for look in ("list", "advance"):
+        monkeypatch.setattr(Eraser, look, _fails_at("abc", requests))
+    assert by_hand(many)
+
+    assert ticks(many, 20, LOOK_AGAIN_MS // 2) <= 1
+
+    assert names(many) == {"a", "b", "c"}
+
+
 def evaluated_after(world: World, topic: str) -> None:
     """What a run tells of the check that has cleaned a topic."""
 
@@ -324,16 +337,21 @@ def names(world: World) -> set[str]:
     return set(told)
 
 
-def _fails_at(failing: str) -> Callable[..., ErasureList]:
-    """Looks of an eraser that fail at some topics."""
+def _fails_at(failing: str, numbers: Iterable[int] | None = None) -> Callable[..., ErasureList]:
+    """Looks of an eraser that fail at some topics, with a number in their text if there are any."""
     really = Eraser.list
 
     def look(eraser: Eraser, topics: Iterable[str] = (), **more: Any) -> ErasureList:
         asked = list(topics)
-        failed = {topic: StorageUnavailable(OUTAGE) for topic in asked if topic in failing}
+        failed = {topic: StorageUnavailable(text()) for topic in asked if topic in failing}
         rest = [topic for topic in asked if topic not in failed]
         found = really(eraser, rest, **more) if rest else ErasureList((), {})
         return ErasureList(found.rows, {**found.failed, **failed})
+
+    upcoming = iter(numbers or ())
+
+    def text() -> str:
+        return OUTAGE if numbers is None else f"{OUTAGE} (request {next(upcoming)})"
 
     return look
 
