@@ -81,12 +81,6 @@ class FailedAttempt:
     topic_id: str | None
 
 
-def ended_attempts(instance: dg.DagsterInstance, key: dg.AssetKey, run_id: str) -> set[str]:
-    """The topic-partitions whose last attempt was this run's, which was ended: they are shown as they were before."""
-    ended = last_attempts(instance, key, [dg.DagsterRunStatus.CANCELED])
-    return {name for name, last_id in ended.items() if last_id == run_id}
-
-
 def failed_before(
     instance: dg.DagsterInstance, key: dg.AssetKey, topic_ids: Mapping[str, str | None]
 ) -> list[FailedAttempt]:

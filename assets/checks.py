@@ -256,24 +256,43 @@ def bring_forward(run: Run, result: dg.AssetCheckResult) -> None:
         instance.report_runless_asset_event(evaluation)
 
 
-def bring_back(instance: dg.DagsterInstance, key: dg.AssetKey, run_id: str) -> None:
-    """Tell anew what the checks of a clean section found last, where Dagster shows a run instead that was ended."""
+def bring_back(instance: dg.DagsterInstance, key: dg.AssetKey, topic_id: str | None) -> None:
+    """Tell anew what the checks of a clean section found last, where Dagster shows them as skipped.
+
+    What was found of an earlier topic of the name is not told of this one.
+    """
+    for check in _skipped(instance, key):
+        for evaluation, _ in last_evaluations(instance, check)[:1]:
+            if topic_id and told_topic_id([(evaluation, 0)]) not in (None, topic_id):
+                continue
+            # Without a materialization: the page shows none of an earlier one.
+            instance.report_runless_asset_event(
+                dg.AssetCheckEvaluation(
+                    asset_key=evaluation.asset_key,
+                    check_name=evaluation.check_name,
+                    passed=evaluation.passed,
+                    metadata=evaluation.metadata,
+                    severity=evaluation.severity,
+                    description=evaluation.description,
+                )
+            )
+
+
+def _skipped(instance: dg.DagsterInstance, key: dg.AssetKey) -> list[dg.AssetCheckKey]:
+    """The checks of a clean section that a run was to evaluate which is over, and has not failed.
+
+    Dagster keeps the rows that were planned of a run that is deleted. One that has failed it shows as failed.
+    """
     keys = [spec.key for spec in check_specs(key)]
     newest = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
-    for check, row in newest.items():
-        if row.run_id == run_id and row.status is AssetCheckExecutionRecordStatus.PLANNED:
-            for evaluation, _ in last_evaluations(instance, check)[:1]:
-                # Without a materialization: the page shows none of an earlier one.
-                instance.report_runless_asset_event(
-                    dg.AssetCheckEvaluation(
-                        asset_key=evaluation.asset_key,
-                        check_name=evaluation.check_name,
-                        passed=evaluation.passed,
-                        metadata=evaluation.metadata,
-                        severity=evaluation.severity,
-                        description=evaluation.description,
-                    )
-                )
+    planned = {
+        check: row.run_id for check, row in newest.items() if row.status is AssetCheckExecutionRecordStatus.PLANNED
+    }
+    if not planned:
+        return []
+    runs = instance.get_runs(dg.RunsFilter(run_ids=[*{*planned.values()}]))
+    shown = {run.run_id for run in runs if not run.is_finished or run.is_failure}
+    return [check for check, run_id in planned.items() if run_id not in shown]
 
 
 def _name(check: Check) -> str:

@@ -4,7 +4,8 @@ Whoever materializes a clean section by hand sees the run die, and no sensor ask
 ends a run meant to. But either may have cleaned logs before, and be reading them back when it ends, which takes long.
 Dagster would hear of that clean when the topic changes next. What is downstream would wait for it, for ever maybe.
 
-What an attempt had failed at before a run that was ended is shown as failed again (``still_failed``).
+What an attempt had failed at before a run that was ended is shown as failed again (``still_failed``), at once: that a
+run was deleted, no tag says, so sections are also looked at in turn.
 
 A tag says of which runs that was looked at; it waits for topics that can't be read. A run of such topics alone is
 looked at later. One that ended a day ago tells nothing: Dagster keeps runs for ever.
@@ -59,6 +60,7 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
     if not silent:
         return []
     seen, left, told = seen_since(tick, max(map(ended_ms, silent))), most, list[str]()
+    hidden = set[dg.AssetKey]()
     sections = _sections(tick, seen.locations)
     meant = [each for each in reversed(silent) if _is_meant(own, each.dagster_run, sections)]
     for record in _in_turn(tick, meant, sections, _sections(tick, seen.unreadable))[:_AT_ONCE]:
@@ -70,13 +72,10 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
         if untold:
             told.append(f"run {run_id}: it had cleaned {some_of(untold, _TOLD)}")
         if run.status is dg.DagsterRunStatus.CANCELED:
-            planned = sections & planned_by(tick.context.instance, run_id)
-            still = show_failed_again(tick, run, planned, seen)
-            if still:
-                told.append(f"run {run_id}: {some_of(still, _TOLD)} had failed before, and is shown as failed again")
+            hidden |= sections & planned_by(tick.context.instance, run_id)
         if left and not is_unread(tick, record):
             tell_in_tags(tick.context.instance, run_id, {MARKED_TAG: _NO_MARK})
-    return told
+    return [*told, *show_failed_again(tick, hidden, seen)]
 
 
 def _in_turn(

@@ -35,6 +35,7 @@ from keptlog.dagster.orchestration.ended_runs import tell_of_ended_runs
 from keptlog.dagster.orchestration.in_flight import configured_logs, stopped_logs
 from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, outages_of
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
+from keptlog.dagster.orchestration.still_failed import show_in_turn
 from keptlog.dagster.orchestration.untold_cleans import tell_untold_cleans
 from keptlog.dagster.orchestration.untried_runs import first_cause, has_found_nothing, one_line, why_untried
 from keptlog.errors import first_line
@@ -79,7 +80,7 @@ def failed_run_sensor(automation: Automation) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         tick, progress = MountCall(mount, context), _Progress()
-        told = [*_told(tick, progress), *tell_of_ended_runs(tick, progress.events_left)]
+        told = [*_told(tick, progress), *tell_of_ended_runs(tick, progress.events_left), *show_in_turn(tick)]
         reason = "; ".join(first_lines(told, _TOLD)) or "no run has died since the last tick"
         return dg.SensorResult(skip_reason=reason, cursor=",".join(sorted(progress.out_of_reach)))
 

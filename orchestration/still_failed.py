@@ -1,41 +1,76 @@
-"""Shows again what was failed before a run that somebody has ended.
+"""Shows again what was failed before a run that somebody has ended, or deleted.
 
 Dagster shows what it has heard last. A run by hand is planned when it is made: its topic-partitions, and its checks. So
 is what a clean is about to do. If such a run is ended, Dagster goes back to the materialization before, and shows the
 checks as skipped. But a log that could not be cleaned still can't be, and one that was found broken still is.
+
+It goes by what Dagster shows, and not by runs: which run hides something is not known when that run ends, as another
+may be deleted later. The sections that an ended run has planned are looked at once it has ended, and all in turn.
+
+Of a failed run that was deleted Dagster keeps no plan. Then there is none that could be the last again.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 import dagster as dg
 
-from keptlog.dagster.assets.attempts import ended_attempts, fail_again, failed_before
+from keptlog.dagster.assets.attempts import fail_again, failed_before, last_attempts
 from keptlog.dagster.assets.checks import bring_back, broken_before
 from keptlog.dagster.assets.mount import Tick
+from keptlog.dagster.orchestration.still_told import in_turn
+from keptlog.dagster.orchestration.untold_cleans import seen_since
+from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Assessment
+from keptlog.log.words.counted import some_of
 from keptlog.passes.observer import Overview
 
+_SHARED_MS = 60_000
+"""What another sensor has seen in this time needs no look of its own."""
+_TOLD = 5
 
-def show_failed_again(tick: Tick, run: dg.DagsterRun, planned: Collection[dg.AssetKey], seen: Overview) -> list[str]:
-    """Let the logs be failed again that a run has planned that was ended, and that are not as they should be.
 
-    Gives their names. ``planned`` are the clean sections of which it has planned some. Told twice it changes nothing.
+@dataclass
+class _Asked:
+    """Of one mount."""
+
+    at_ms: dict[dg.AssetKey, int] = field(default_factory=dict)
+
+
+def show_in_turn(tick: Tick) -> list[str]:
+    """Let what had failed be shown as failed again, of a few sections of the home; gives what was shown."""
+    now_ms, shown = tick.now_ms(), list[str]()
+    # A home that can't be looked at is told by the sensors that look at each tick. No run has died because of it.
+    with suppress(KeptlogError):
+        seen = seen_since(tick, now_ms - _SHARED_MS)
+        at_ms = tick.log_store.remembered(_Asked, lambda _: _Asked(), tick.mount.name_prefix).at_ms
+        for key in in_turn(at_ms, map(tick.keys.clean, seen.locations), now_ms):
+            shown += show_failed_again(tick, [key], seen)
+    return shown
+
+
+def show_failed_again(tick: Tick, sections: Collection[dg.AssetKey], seen: Overview) -> list[str]:
+    """Let the logs be failed again whose last attempt was ended, and that are not as they should be; so with checks.
+
+    Gives which logs of these clean sections that were, for people. Told twice it changes nothing.
     """
     instance, logs = tick.context.instance, defaultdict[dg.AssetKey, list[Assessment]](list)
     for each in seen.assessments:
         logs[tick.keys.clean(each.log.topic_partition.topic)].append(each)
     shown = []
-    for key in planned:
-        bring_back(instance, key, run.run_id)
-        ended = ended_attempts(instance, key, run.run_id)
+    for key in sections:
+        bring_back(instance, key, logs[key][0].log.topic_id if logs[key] else None)
+        ended = last_attempts(instance, key, [dg.DagsterRunStatus.CANCELED])
         wrong = _wrong(tick, [each for each in logs[key] if str(each.log.topic_partition) in ended])
         for plan in failed_before(instance, key, wrong):
             fail_again(instance, key, plan)
             shown.append(plan.name)
-    return shown
+    told = f"{some_of(shown, _TOLD)} had failed before a run that was ended, and is shown as failed again"
+    return [told] if shown else []
 
 
 def _wrong(tick: Tick, logs: Collection[Assessment]) -> dict[str, str | None]:

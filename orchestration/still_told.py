@@ -8,7 +8,7 @@ of each asset what is left of it, a few a tick.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -32,10 +32,18 @@ class _Asked:
 def left_in_turn(tick: Tick, keys: Iterable[dg.AssetKey], now_ms: int) -> dict[dg.AssetKey, set[str]]:
     """The topic-partitions of which Dagster has a materialization: of those of these assets whose turn it is."""
     at_ms = tick.log_store.remembered(_Asked, lambda _: _Asked(), tick.mount.name_prefix).at_ms
-    # Of what is new here, Dagster was asked or told just now.
-    waiting = [key for key in keys if not was_within(AGAIN_MS, at_ms.setdefault(key, now_ms), now_ms)]
-    left = {}
-    for key in sorted(waiting, key=at_ms.__getitem__)[:ASKED_AGAIN_PER_TICK]:
-        left[key] = tick.context.instance.get_materialized_partitions(key)
+    keys = list(keys)
+    for key in keys:
+        at_ms.setdefault(key, now_ms)  # Of what is new here, Dagster was asked or told just now.
+    return {key: tick.context.instance.get_materialized_partitions(key) for key in in_turn(at_ms, keys, now_ms)}
+
+
+def in_turn(at_ms: dict[dg.AssetKey, int], keys: Iterable[dg.AssetKey], now_ms: int) -> Iterator[dg.AssetKey]:
+    """Those of these assets whose turn it is, at most ``ASKED_AGAIN_PER_TICK``: first who was never asked for.
+
+    ``at_ms`` is when each was asked for. It is brought up to date once the caller is done with one, and asks for more.
+    """
+    waiting = [key for key in keys if key not in at_ms or not was_within(AGAIN_MS, at_ms[key], now_ms)]
+    for key in sorted(waiting, key=lambda key: at_ms.get(key, -1))[:ASKED_AGAIN_PER_TICK]:
+        yield key
         at_ms[key] = now_ms
-    return left

@@ -1,4 +1,4 @@
-"""A log that failed stays failed when a later attempt at it is ended: in the Partitions tab, and in its checks."""
+"""A log that failed stays failed when a later attempt at it is ended or deleted: in its tab and in its checks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.events import DagsterEvent
 from dagster._core.loader import LoadingContextForTest
 
 from keptlog.dagster.assets.attempts import last_attempts
 from keptlog.dagster.assets.checks import TopicFindings, check_specs, look_at
+from keptlog.dagster.orchestration import still_failed
+from keptlog.dagster.orchestration.still_told import AGAIN_MS, ASKED_AGAIN_PER_TICK
 from keptlog.dagster.resources.clock import ClockResource
+from keptlog.errors import StorageUnavailable
+from keptlog.passes.observer import Observer
 from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.instance import begin
 from tests.orchestration.shipped import KEYS, clean_logs, failed_run_sensor
 from tests.orchestration.test_attempts import GREEN, RED, dirty, tab, verify
 from tests.orchestration.test_siblings import HERE, job_of
@@ -63,6 +69,24 @@ def end_by_hand(world: World, *names: str) -> None:
         remote_job_origin=HERE,
     )
     world.instance.report_run_canceled(run)
+
+
+def queue_by_hand(world: World, name: str) -> dg.DagsterRun:
+    """Somebody materializes a topic-partition, and the run waits."""
+    return world.instance.create_run_for_job(
+        job_of(world, "users"),
+        tags={"dagster/partition": name},
+        asset_selection=frozenset([CLEAN]),
+        status=dg.DagsterRunStatus.QUEUED,
+        remote_job_origin=HERE,
+    )
+
+
+def turn_comes(world: World) -> None:
+    """Let the sensor tick when it is the section's turn again."""
+    world.now_ms += 2 * AGAIN_MS
+    world.more_resources["clock"] = ClockResource(now_ms=world.now_ms)
+    world.tick(failed_run_sensor)
 
 
 def end_job(world: World) -> None:
@@ -134,13 +158,7 @@ def test_a_log_that_was_cleaned_since_is_not_failed_again(users: World) -> None:
 def test_what_a_later_attempt_is_about_to_clean_is_left_to_it(users: World) -> None:
     fail(users)
     end_by_hand(users, "users-0")
-    users.instance.create_run_for_job(
-        job_of(users, "users"),
-        tags={"dagster/partition": "users-0"},
-        asset_selection=frozenset([CLEAN]),
-        status=dg.DagsterRunStatus.QUEUED,
-        remote_job_origin=HERE,
-    )
+    queue_by_hand(users, "users-0")
     users.tick(failed_run_sensor)
     assert failed_by(users) == {}
 
@@ -156,6 +174,120 @@ def test_checks_that_a_run_by_hand_was_to_evaluate_are_shown_as_they_were(users:
     users.tick(failed_run_sensor)
 
     assert {name: statuses(users)[name] for name in before} == before
+
+
+@pytest.mark.parametrize("is_cancelled_first", [False, True])
+def test_so_they_are_where_that_run_was_deleted_once_it_is_the_sections_turn(
+    users: World, *, is_cancelled_first: bool
+) -> None:
+    """Dagster keeps what was planned of a deleted run's checks."""
+    users.break_segment("users", 1)
+    assert not verify(users).success
+    before = statuses(users)
+    users.tick(failed_run_sensor)
+    run = queue_by_hand(users, "users-0")
+    turn_comes(users)
+    assert {*statuses(users).values()} == {"IN_PROGRESS"}
+    if is_cancelled_first:
+        users.instance.report_run_canceled(run)
+    users.instance.delete_run(run.run_id)
+    assert {*statuses(users).values()} == {"SKIPPED"}
+
+    turn_comes(users)
+
+    assert statuses(users) == before
+    rows = users.instance.event_log_storage.get_asset_check_execution_history
+    told = [len(rows(spec.key, limit=100)) for spec in check_specs(CLEAN)]
+    turn_comes(users)
+    assert [len(rows(spec.key, limit=100)) for spec in check_specs(CLEAN)] == told
+
+
+def test_so_is_a_check_that_a_run_by_hand_does_not_evaluate(users: World) -> None:
+    """A clean has no time for G8."""
+    assert verify(users).success
+    before = statuses(users)
+    run = queue_by_hand(users, "users-0")
+    begin(users.instance, run)
+    users.instance.report_dagster_event(DagsterEvent("PIPELINE_SUCCESS", run.job_name), run.run_id)
+    assert {*statuses(users).values()} == {"SKIPPED"}
+
+    turn_comes(users)
+
+    assert {name: statuses(users)[name] for name in before} == before
+
+
+def test_what_was_found_of_a_deleted_topic_is_not_told_of_one_that_was_made_anew(users: World) -> None:
+    users.break_segment("users", 1)
+    assert not verify(users).success
+    users.store.delete_topic("users", users.now_ms)
+    users.topic("users", 3)
+    users.instance.delete_run(queue_by_hand(users, "users-0").run_id)
+
+    turn_comes(users)
+
+    assert "FAILED" not in statuses(users).values()
+
+
+def test_a_log_is_failed_again_though_the_run_that_hid_it_was_deleted_after_another_had_been_ended(
+    users: World,
+) -> None:
+    failed = fail(users)
+    first, second = queue_by_hand(users, "users-0"), queue_by_hand(users, "users-0")
+    users.instance.report_run_canceled(first)
+    users.tick(failed_run_sensor)
+    assert failed_by(users) == {}
+    users.instance.delete_run(second.run_id)
+
+    turn_comes(users)
+
+    assert failed_by(users) == {"users-0": failed}
+    assert tab(users) == [RED, GREEN, GREEN]
+
+
+def test_of_a_failed_run_that_was_deleted_the_check_still_tells_and_the_tab_does_not(users: World) -> None:
+    """Dagster keeps no plan of it, so there is none that could be the last again: docs/dagster.md says so."""
+    users.instance.delete_run(fail(users))
+
+    turn_comes(users)
+
+    assert statuses(users)["cleaned"] == "FAILED"
+    assert tab(users) == [GREEN] * 3
+    assert not users.clean("users-0", requested=True).success
+    assert {*failed_by(users)} == {"users-0"}
+
+
+def test_a_tick_asks_of_few_sections_and_of_none_twice_in_ten_minutes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(ASKED_AGAIN_PER_TICK + 1):
+        world.topic(f"topic{number}")
+    asked = list[dg.AssetKey]()
+    monkeypatch.setattr(still_failed, "bring_back", lambda _instance, key, _topic_id: asked.append(key))
+
+    told = []
+    for _ in range(3):
+        world.tick(failed_run_sensor)
+        told.append(len(asked))
+
+    assert told == [ASKED_AGAIN_PER_TICK, ASKED_AGAIN_PER_TICK + 1, ASKED_AGAIN_PER_TICK + 1]
+    assert len({*asked}) == len(asked)
+    world.now_ms += AGAIN_MS
+    world.tick(failed_run_sensor)
+    assert len(asked) == 2 * ASKED_AGAIN_PER_TICK + 1
+
+
+def test_a_tick_of_a_home_that_cannot_be_looked_at_fails_of_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sensors that look at each tick tell why."""
+    world.topic("users")
+
+    def away(*_: object) -> None:
+        raise StorageUnavailable("the catalog can't be reached")
+
+    monkeypatch.setattr(Observer, "look", away)
+
+    assert world.skips(failed_run_sensor) == "no run has died since the last tick"
 
 
 def test_a_log_that_verify_finds_broken_again_is_failed_again_though_that_verify_is_ended(
