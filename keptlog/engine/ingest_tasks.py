@@ -11,8 +11,8 @@ This is all that a worker of an ingest needs to load: no table, no catalog.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -24,8 +24,30 @@ from keptlog.errors import KeptlogError
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.segment_writer import SegmentWriter
 
-Skip = Callable[[str], None]
-"""Takes one line about what is broken and was left out."""
+
+class Skip(Protocol):
+    """Takes one line about what was left out.
+
+    Where it is whole, and only no table can hold it, its records come along: ``key``, and ``is_tombstone``. Without
+    them it is broken, and nobody knows what is in there.
+    """
+
+    def __call__(self, line: str, whole: pa.Table | None = None, /) -> None: ...
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What was left out of a part, for a task's result."""
+
+    skipped: list[str] = field(default_factory=list)
+    """A line for each."""
+    unfit: list[str] = field(default_factory=list)
+    """The lines of what is whole, and only no table can hold."""
+
+    def __call__(self, line: str, whole: pa.Table | None = None, /) -> None:
+        self.skipped.append(line)
+        if whole is not None:
+            self.unfit.append(line)
 
 
 class Part(Protocol):
@@ -71,17 +93,17 @@ class IngestTask:
 
     def run(self, attempt: Attempt) -> dict[str, Any]:
         """Stage the part's segments; if only its beginning can be had, those, with why it is not more."""
-        skipped: list[str] = []
+        left_out = LeftOut()
         path_for = partial(attempt.segment, self.location, self.part.topic_partition)
         writer = SegmentWriter(attempt.files, path_for, self.segment_bytes)
         try:
-            stopped = self._write(writer, skipped.append)
+            stopped = self._write(writer, left_out)
             segments = writer.finish()
         except BaseException:
             writer.abandon()
             raise
-        staged = {"segments": [dataclasses.asdict(segment) for segment in segments], "skipped": skipped}
-        return staged | stopped
+        staged = {"segments": [dataclasses.asdict(segment) for segment in segments]}
+        return staged | dataclasses.asdict(left_out) | stopped
 
     def _write(self, writer: SegmentWriter, skip: Skip) -> dict[str, Any]:
         """Write what the part gives; tells where it ends, and why, if that is before its end."""

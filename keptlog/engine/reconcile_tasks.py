@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.engine.attempt import Attempt
-from keptlog.engine.ingest_tasks import Part
+from keptlog.engine.ingest_tasks import LeftOut, Part
 from keptlog.errors import LogCorrupt
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
@@ -46,14 +46,14 @@ class PresentTask:
     part: Part
 
     def run(self, attempt: Attempt) -> dict[str, Any]:  # noqa: ARG002  # it writes nothing
-        """Look; with what is broken and left out, for whatever is missing may be in there.
+        """Look; with what is left out, for whatever is missing may be in what is broken.
 
         Raises:
             KeptlogError: it can't be read.
         """
-        skipped: list[str] = []
-        present = [_told(offsets) for offsets in _together(self.part.read(skipped.append))]
-        return {"present": present, "skipped": skipped}
+        left_out = LeftOut()
+        present = [_told(offsets) for offsets in _together(self.part.read(left_out))]
+        return {"present": present, **dataclasses.asdict(left_out)}
 
 
 def _together(tables: Iterable[pa.Table]) -> Iterator[Longs]:
@@ -151,19 +151,31 @@ class PresentKeysTask:
     def run(self, attempt: Attempt) -> dict[str, Any]:  # noqa: ARG002  # it writes nothing
         """Look: at which places of ``keys`` those are that records have, and how many records there are.
 
-        With what is broken and left out, as above.
+        With what is left out, as above, and which keys those values have of it that are whole. These are alive there,
+        though no table can hold them.
 
         Raises:
             KeptlogError: it can't be read.
         """
         wanted = pa.array(self.keys, pa.binary())
-        skipped: list[str] = []
+        left_out = LeftOut()
         found: set[int] = set()
+        alive: set[int] = set()
         records = 0
-        for table in self.part.read(skipped.append):
+
+        def skip(line: str, whole: pa.Table | None = None, /) -> None:
+            nonlocal records
+            left_out(line, whole)
+            if whole is not None:
+                records += whole.num_rows
+                values = whole.filter(pc.invert(whole["is_tombstone"]))
+                alive.update(pc.index_in(values["key"], wanted).drop_null().to_pylist())
+
+        for table in self.part.read(skip):
             records += table.num_rows
             found.update(pc.index_in(table["key"], wanted).drop_null().to_pylist())
-        return {"found": sorted(found), "records": records, "skipped": skipped}
+        counted = {"found": sorted(found), "alive": sorted(alive), "records": records}
+        return {**counted, **dataclasses.asdict(left_out)}
 
 
 @dataclass(frozen=True, slots=True)

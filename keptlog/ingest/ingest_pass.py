@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from keptlog.engine.ingest_tasks import IngestTask, Part
+from keptlog.engine.ingest_tasks import IngestTask, LeftOut, Part
 from keptlog.engine.jobs import Jobs, TaskOutcome, error_in, run_each
 from keptlog.errors import IngestStopped, InvalidConfig, KeptlogError
 from keptlog.ingest.plans import IngestPlans, PlannedTopic, require_covered
@@ -372,19 +372,25 @@ def _read_of(
 ) -> tuple[Intake | None, KeptlogError | None]:
     """What of a range can be committed: all of it, or what lies before the first place that can't be read, and why."""
     segments: list[Segment] = []
-    skipped: list[str] = []
+    left_out = LeftOut()
+
+    def taken(read: OffsetRange, error: KeptlogError | None) -> Intake:
+        told = tuple(left_out.skipped), tuple(left_out.unfit)
+        return Intake(name, read, tuple(segments), *told, cut_short_by=error)
+
     for part, outcome in outcomes:
         if isinstance(outcome, KeptlogError):
             if part.from_offset == planned.from_offset:
                 return None, outcome
             before = cut_short(planned, part.from_offset)
-            return Intake(name, before, tuple(segments), tuple(skipped), cut_short_by=outcome), outcome
+            return taken(before, outcome), outcome
         segments += [Segment(**segment) for segment in outcome["segments"]]
-        skipped += outcome["skipped"]
+        left_out.skipped += outcome["skipped"]
+        left_out.unfit += outcome["unfit"]
         if error := error_in(outcome.get("stopped", {})):
             before = cut_short(planned, outcome["end_offset"])
-            return Intake(name, before, tuple(segments), tuple(skipped), cut_short_by=error), error
-    return Intake(name, planned, tuple(segments), tuple(skipped)), None
+            return taken(before, error), error
+    return taken(planned, None), None
 
 
 def _unkeyed(intake: Intake) -> str:

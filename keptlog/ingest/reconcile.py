@@ -38,6 +38,11 @@ record of it. So may a segment that a copy lacks, or a part that can't be read a
 the topic-partition lands, unless nothing seems to be gone: what lies before the part has the offsets that tombstones
 may need later.
 
+A record that no table can hold is left out too, and hides nothing: it is whole. If it is a value, its key is alive at
+the source, and is not deleted here. So where there are such records, the whole log is looked through once more for the
+keys that seem to be gone. A tombstone of that kind never came in, and what it deleted is gone there: that is deleted
+here.
+
     read the source's old offsets --> which of our latest records are not among them
     ask for its end, read to it   --> without those keys that come again
     if that took too long         --> all once more: was a tombstone missed?
@@ -67,7 +72,7 @@ from keptlog.engine.reconcile_tasks import (
     hidden_by,
 )
 from keptlog.errors import InvalidConfig, KeptlogError
-from keptlog.ingest.result import Intake
+from keptlog.ingest.result import Intake, without_unfit
 from keptlog.log.lost_deletions import missing_offsets
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
@@ -96,8 +101,10 @@ class _There:
     from_offset: int
     end_offset: int
     there: PresentOffsets
-    skipped: list[str]
-    """What is broken, and was left out."""
+    broken: list[str]
+    """What was left out, and may hold anything."""
+    has_unfit: bool
+    """Whether there are whole records that no table can hold."""
 
 
 @dataclass
@@ -110,19 +117,23 @@ class Reconciliation:
     """A time before anything was compared."""
     gone: dict[TopicPartition, dict[bytes, int]] = field(default_factory=dict)
     failed: dict[TopicPartition, KeptlogError] = field(default_factory=dict)
-    skipped: dict[TopicPartition, list[str]] = field(default_factory=lambda: defaultdict(list))
+    broken: dict[TopicPartition, list[str]] = field(default_factory=lambda: defaultdict(list))
     """What is broken at the source before the position, and was left out; and what is missing there, wherever."""
+    unfit: set[TopicPartition] = field(default_factory=set)
+    """The logs that have records before the position which no table can hold."""
 
     def look(self, source: Source, topics: Sequence[PlannedTopic]) -> None:
         """Compare all logs that were read before with all that is there. One that can't be compared fails alone."""
         for topic in topics:
             for partition, why in topic.lacking.items():
-                self.skipped[TopicPartition(topic.plan.topic, partition)].append(why)
+                self.broken[TopicPartition(topic.plan.topic, partition)].append(why)
         for name, found in self._compared(source, [_behind(topic) for topic in topics]).items():
             if isinstance(found, KeptlogError):
                 self.failed[name] = found
                 continue
-            self.skipped[name] += found.skipped
+            self.broken[name] += found.broken
+            if found.has_unfit:
+                self.unfit.add(name)
             try:
                 self.gone[name] = self._gone(name, found.from_offset, found.end_offset, found.there)
             except KeptlogError as error:
@@ -163,7 +174,7 @@ class Reconciliation:
         gone = self._gone(name, start, read.from_offset, found.there)
         lost = self._without_new({key: gone[key] for key in gone if key not in known}, intake.segments)
         lost |= self._values_gone(intake.segments, start, found.there)
-        return bool(self._without_newer(source, intake, lost))
+        return bool(self._without_newer(source, intake, self._without_unfit(source, intake, lost)))
 
     def _values_gone(self, segments: Sequence[Segment], from_offset: int, there: PresentOffsets) -> set[bytes]:
         """Keys whose latest record that was read has a value and is gone, where the source has not been cut off."""
@@ -196,9 +207,9 @@ class Reconciliation:
             return intake
         if intake.cut_short_by:
             raise intake.cut_short_by
-        if left_out := [*self.skipped.get(intake.topic_partition, ()), *intake.skipped]:
-            raise hidden_by(left_out[0])
-        gone = self._without_newer(source, intake, gone)
+        if broken := [*self.broken.get(intake.topic_partition, ()), *intake.broken]:
+            raise hidden_by(broken[0])
+        gone = self._without_newer(source, intake, self._without_unfit(source, intake, gone))
         if not gone:
             return intake
         read = intake.range
@@ -247,6 +258,21 @@ class Reconciliation:
                 left -= set(table["key"].filter(wanted).to_pylist())
         return left
 
+    def _without_unfit(self, source: Source, intake: Intake, keys: set[bytes]) -> set[bytes]:
+        """Keys that have no value there which only no table can hold, up to where it was read."""
+        name, end_offset = intake.topic_partition, intake.range.end_offset
+        if not keys or not (intake.unfit or name in self.unfit):
+            return keys
+        identity, log = self._log_there(source, name)
+        start = log.log_start_offset
+        if start >= end_offset:
+            return keys
+        read = OffsetRange(name.partition, start, start, end_offset)
+        plan = IngestPlan(name.topic, identity, name.partition + 1, (read,))
+        wanted = sorted(keys)
+        outcomes = self._looked_for(source, plan, wanted, "records that no table can hold")
+        return keys - {wanted[index] for outcome in outcomes for index in outcome["alive"]}
+
     def _without_newer(self, source: Source, intake: Intake, keys: set[bytes]) -> set[bytes]:
         """Keys of which nothing lies behind what was read, as far as the source has come by now.
 
@@ -288,19 +314,26 @@ class Reconciliation:
 
     def _found(self, source: Source, plan: IngestPlan, keys: Sequence[bytes]) -> tuple[set[bytes], int]:
         """Which of these keys are in what a plan reads, and how many records there are."""
-        parts = [part for each in source.cut([plan], self.jobs.cores) for part in each]
-        tasks = [PresentKeysTask(part, tuple(keys)) for part in parts]
-        doing = f"looking for {counted(len(keys), 'key')} of {plan.topic} in what was written meanwhile"
         found: set[bytes] = set()
         records = 0
+        for outcome in self._looked_for(source, plan, keys, "what was written meanwhile"):
+            if broken := without_unfit(outcome["skipped"], outcome["unfit"]):
+                raise hidden_by(broken[0])
+            found.update(keys[index] for index in (*outcome["found"], *outcome["alive"]))
+            records += outcome["records"]
+        return found, records
+
+    def _looked_for(
+        self, source: Source, plan: IngestPlan, keys: Sequence[bytes], where: str
+    ) -> Iterator[dict[str, Any]]:
+        """What is found of these keys in what a plan reads, part by part."""
+        parts = [part for each in source.cut([plan], self.jobs.cores) for part in each]
+        tasks = [PresentKeysTask(part, tuple(keys)) for part in parts]
+        doing = f"looking for {counted(len(keys), 'key')} of {plan.topic} in {where}"
         for outcome in run_each(self.jobs, tasks, [part.weight for part in parts], doing):
             if isinstance(outcome, KeptlogError):
                 raise outcome
-            if outcome["skipped"]:
-                raise hidden_by(outcome["skipped"][0])
-            found.update(keys[index] for index in outcome["found"])
-            records += outcome["records"]
-        return found, records
+            yield outcome
 
 
 def _together(found: Sequence[tuple[Part, dict[str, Any] | KeptlogError]]) -> _There | KeptlogError:
@@ -310,8 +343,10 @@ def _together(found: Sequence[tuple[Part, dict[str, Any] | KeptlogError]]) -> _T
         if isinstance(outcome, KeptlogError):
             return outcome
         results.append(outcome)
-    skipped = [each for result in results for each in result["skipped"]]
-    return _There(found[0][0].from_offset, found[-1][0].end_offset, PresentOffsets.found_by(results), skipped)
+    broken = [each for result in results for each in without_unfit(result["skipped"], result["unfit"])]
+    has_unfit = any(result["unfit"] for result in results)
+    there = PresentOffsets.found_by(results)
+    return _There(found[0][0].from_offset, found[-1][0].end_offset, there, broken, has_unfit)
 
 
 def _behind(topic: PlannedTopic) -> IngestPlan:

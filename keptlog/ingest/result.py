@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keptlog.errors import KeptlogError
@@ -18,7 +19,9 @@ class Intake:
     range: OffsetRange
     segments: tuple[Segment, ...]
     skipped: tuple[str, ...]
-    """What was broken at the source and is left out, a line each."""
+    """What was broken at the source, or no table can hold, and is left out, a line each."""
+    unfit: tuple[str, ...] = ()
+    """The lines of these that are about whole records, which no table can hold."""
     reconciled: int = 0
     """Of the tombstones, those of keys that are gone at the source without one."""
     cut_short_by: KeptlogError | None = None
@@ -37,6 +40,11 @@ class Intake:
         return sum(segment.unkeyed_count for segment in self.segments)
 
     @property
+    def broken(self) -> list[str]:
+        """Of what is left out, the lines about that of which nobody knows what is in there."""
+        return without_unfit(self.skipped, self.unfit)
+
+    @property
     def bytes(self) -> int:
         """Of the files that were written."""
         return total_bytes(self.segments)
@@ -44,6 +52,12 @@ class Intake:
     def as_arrival(self) -> Arrival:
         """For the commit."""
         return Arrival(self.range, self.segments)
+
+
+def without_unfit(skipped: Iterable[str], unfit: Iterable[str]) -> list[str]:
+    """Lines about what is left out, without those about whole records."""
+    whole = set(unfit)
+    return [line for line in skipped if line not in whole]
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,3 +123,49 @@ def test_a_damage_below_the_log_start_hides_nothing(store: LogStore, there: Path
     write_log_starts(there, t=2)
     assert not reconciled(store, there).failed
     assert state(store) == {"ada": "1", "bob": "1", "cat": "1", "dan": "1", "eve": "1", "fay": "1"}
+
+
+def odd(offset: int, key: str, value: str | None) -> bytes:
+    """A batch of one whole record that no table can hold: its timestamp is in nanoseconds."""
+    return batch([Record(offset, key.encode(), value.encode() if value else None, FIRST_MS * 10**6)])
+
+
+def test_a_record_that_no_table_can_hold_hides_nothing_and_stops_no_comparison(store: LogStore, there: Path) -> None:
+    """Before the position and behind it: it is whole, so nothing else can lie in there."""
+    kept = [put(2, cat="1"), odd(3, "eve", "1"), put(4, dan="1")]
+    write_log(there, "t-0", [put(0, ada="1", bob="1"), *kept])
+    run_import(store, there, "1", skip_corrupt=True)
+    write_log(there, "t-0", [put(1, bob="1"), *kept, put(5, fay="1"), odd(7, "gil", "1"), put(8, gus="1")])
+    result = reconciled(store, there)
+    assert not result.failed
+    assert [(each.reconciled, len(each.skipped)) for each in result.committed] == [(1, 1)]
+    assert state(store) == {"bob": "1", "cat": "1", "dan": "1", "fay": "1", "gus": "1"}
+
+
+def test_beside_a_damage_a_record_that_no_table_can_hold_is_not_named_as_what_hides_a_key(
+    store: LogStore, there: Path
+) -> None:
+    kept = [*FIRST[1:], odd(5, "eve", "1")]
+    write_log(there, "t-0", [FIRST[0], *kept])
+    run_import(store, there, "1", skip_corrupt=True)
+    write_log(there, "t-0", [put(1, bob="1"), *kept, flipped(put(6, ada="2")), put(9, fay="1")])
+    assert "from offset 6 on: its checksum is" in str(reconciled(store, there).failed["t-0"])
+    assert state(store)["ada"] == "1"
+
+
+@pytest.mark.parametrize("offset", [5, 7], ids=["before the position", "behind the position"])
+@pytest.mark.parametrize("value", ["2", None], ids=["a value", "a tombstone"])
+def test_a_value_that_no_table_can_hold_keeps_its_key_alive_and_a_tombstone_does_not(
+    store: LogStore, there: Path, offset: int, value: str | None
+) -> None:
+    """What the tombstone deleted is gone at its source, and no reader here was told."""
+    odd_one = odd(offset, "ada", value)
+    before = [odd_one] if offset == 5 else []
+    write_log(there, "t-0", [*FIRST, *before, put(6, gus="1")])
+    run_import(store, there, "1", skip_corrupt=True)
+    behind = [odd_one] if offset == 7 else []
+    write_log(there, "t-0", [put(1, bob="1"), *FIRST[1:], *before, put(6, gus="1"), *behind, put(9, fay="1")])
+    result = reconciled(store, there)
+    assert not result.failed
+    assert state(store).get("ada") == ("1" if value else None)
+    assert [each.reconciled for each in result.committed] == [0 if value else 1]

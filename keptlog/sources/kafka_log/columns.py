@@ -99,6 +99,11 @@ class Columns:
             self.headers.of(chosen) if self.headers else None,
         )
 
+    def keyed(self) -> pa.Table:
+        """The keys alone, and which of the records are tombstones. Any record has these, whatever else it has."""
+        keys, _ = _pairs(self.data, self.keys, self.values)
+        return pa.table({"key": keys, "is_tombstone": pa.array(self.values.is_null)})
+
     def have_storable_times(self) -> Flags:
         """Which records have a timestamp that microseconds can hold; a producer that gives nanoseconds has none."""
         return (self.timestamp_ms <= LARGEST_STORABLE_MS) & (self.timestamp_ms >= -LARGEST_STORABLE_MS)

@@ -45,6 +45,8 @@ class Unfit:
     count: int
     reason: str
     """Of the first one."""
+    keyed: pa.Table = field(compare=False, repr=False)
+    """The keys of these, and whether they are tombstones."""
 
     def __str__(self) -> str:
         if self.count == 1:
@@ -172,8 +174,10 @@ class _Reading:
             yield table
 
     def _without(self, columns: Columns, is_fit: Flags, reason: str) -> Iterator[pa.Table]:
-        offsets = columns.offset[~is_fit]
-        unfit = Unfit(str(self.segment.path), int(offsets[0]), int(offsets[-1]) + 1, len(offsets), reason)
+        left_out = columns.of(~is_fit)
+        first, last = int(left_out.offset[0]), int(left_out.offset[-1])
+        path, count = str(self.segment.path), len(left_out.offset)
+        unfit = Unfit(path, first, last + 1, count, reason, left_out.keyed())
         if self.skipped is None:
             yield from self._tables(columns.of(columns.offset < unfit.next_offset))
             raise unfit.as_error()

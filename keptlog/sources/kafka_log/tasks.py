@@ -86,8 +86,10 @@ class LogPart:
         """Its bytes."""
         return sum(segment.size_bytes for segment in self.segments)
 
-    def read(self, skip: Callable[[str], None]) -> Iterator[pa.Table]:
-        """The committed records as tables without delete horizons; ``skip`` is told what is corrupt and left out.
+    def read(self, skip: Callable[[str, pa.Table | None], None]) -> Iterator[pa.Table]:
+        """The committed records as tables without delete horizons; ``skip`` is told what is left out.
+
+        Of records that no table can hold it gets their keys as well; null if what is left out is corrupt.
 
         Raises:
             LogCorrupt: something is broken, and is not to be skipped.
@@ -100,7 +102,7 @@ class LogPart:
             # What begins where the part ends is of the next one.
             is_behind = damage.next_offset >= self.end_offset
             if max(damage.end_offset, damage.next_offset + 1) > self.from_offset and not is_behind:
-                skip(str(damage))
+                skip(str(damage), damage.keyed if isinstance(damage, Unfit) else None)
 
         for segment in self.segments:
             tables = read_segment(
