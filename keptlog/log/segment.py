@@ -82,6 +82,8 @@ class Log:
     """Its offsets are those of a source, and have gaps where it has."""
     was_adopted: bool = False
     """A repair has taken its files as another program had left them, with gaps anywhere (ADR 27)."""
+    may_be_adopted: bool = False
+    """Whether an older keptlog may have done that: it did not note it, and any repair or clean in legs looks alike."""
     truncations: Truncations = NO_TRUNCATIONS
     """Behind which offsets it may have other records than it had."""
     holds: Holds = NO_HOLDS

@@ -70,6 +70,23 @@ def test_of_a_topic_that_was_adopted_it_is_said_that_nobody_looked_for_missing_s
     )
 
 
+@pytest.mark.parametrize("cleaning_to", ["0", ""], ids=["before the next clean", "after it"])
+def test_of_what_an_older_keptlog_may_have_given_up_in_an_adoption_nobody_says_that_it_is_lost(
+    home: Home, cleaning_to: str
+) -> None:
+    """It noted no adoption in the topic. What it left there a clean in legs leaves as well."""
+    changes = home.store.load_table("users").transaction()
+    changes.set_properties({"log.p0.cleaning-to": cleaning_to}).commit_transaction()
+    assert of_dirty(home, log_of(home)).outcome is Outcome.OK
+
+    take(home, 3)
+
+    found = of_dirty(home, log_of(home))
+    assert found.outcome is Outcome.NOT_LOOKED_AT
+    told = "offset 8 is in no segment: nobody can tell whether an adoption by an older keptlog gave that up"
+    assert told in found.description
+
+
 def test_a_log_that_has_lost_its_head_to_retention_lacks_nothing(home: Home) -> None:
     log = log_of(home)
     for kept in range(1, 4):

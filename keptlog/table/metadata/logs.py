@@ -29,6 +29,7 @@ from keptlog.table.metadata.state import (
     SOURCE,
     UNDONE,
     LogState,
+    cleaning_to,
     last_pass,
     read_about,
     read_last_pass,
@@ -255,6 +256,8 @@ def _log(
         last_was_expiry=config.strategy.has_versions and _last_was_expiry(topic_partition, properties),
         is_ingested=SOURCE in properties,
         was_adopted=UNDONE in properties,
+        # An adoption by an older keptlog left no more than where the checkpoint was. Cleans empty that, and leave it.
+        may_be_adopted=UNDONE not in properties and cleaning_to(topic_partition.partition) in properties,
         topic_id=topic_id,
     )
 
