@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from keptlog.sources.kafka_log.segments import segments_to_read
+from keptlog.sources.kafka_log.transactions import scan_log
 from keptlog.table.store import LogStore
-from tests.ingest.directories import flipped, records_of, run_import, some_batch, write_first_dirty, write_log
-from tests.sources.kafka_log.encoder import ABORT, COMMIT, BatchOptions, marker
+from tests.ingest.directories import (
+    FIRST_MS,
+    flipped,
+    records_of,
+    run_import,
+    some_batch,
+    some_records,
+    write_first_dirty,
+    write_log,
+)
+from tests.sources.kafka_log.encoder import ABORT, COMMIT, BatchOptions, batch, marker
 
 OF_A_TRANSACTION = BatchOptions(producer_id=7, is_transactional=True)
 
@@ -118,3 +130,33 @@ def test_a_log_that_was_cut_off_within_a_transaction_is_stopped_still(store: Log
         each.unlink()
     write_log(there, "t-0", [some_batch(0, 5), transaction(5), some_batch(10)])
     assert "it ends at offset 31 here and at 5 at its source" in str(run_import(store, there, "2").failed["t-0"])
+
+
+def test_a_log_that_stopped_inside_of_a_transaction_and_lost_its_marker_then_waits_and_is_not_cut_off(
+    store: LogStore, there: Path
+) -> None:
+    """It stopped at a record that no table can hold, and the advice was to remove what lies before that here."""
+    records = some_records(5, 5)
+    records[2] = replace(records[2], timestamp_ms=FIRST_MS * 10**6)
+    odd = batch(records, OF_A_TRANSACTION)
+    write_log(there, "t-0", [some_batch(0, 5), odd, marker(10, 7, COMMIT), some_batch(11)])
+    assert "the record at offset 7" in str(run_import(store, there, "1").failed["t-0"])
+    assert store.source_of("t").positions == (7,)
+
+    write_log(there, "t-0", [some_batch(0, 5), odd, flipped(marker(10, 7, COMMIT)), some_batch(11)])
+    second = run_import(store, there, "2", skip_corrupt=True)
+    assert second.failed == {}
+    [warning] = second.warnings
+    assert warning.startswith("t-0: a transaction is open from offset 7 on, and what is lost from offset 10 on may")
+    assert store.source_of("t").positions == (7,)
+
+    write_log(there, "t-0", [some_batch(0, 5), odd, marker(10, 7, COMMIT), some_batch(11)])
+    assert run_import(store, there, "3", skip_corrupt=True).failed == {}
+    assert [each.offset for each in records_of(store, "t")] == [0, 1, 2, 3, 4, 5, 6, 8, 9, *range(11, 21)]
+
+
+def test_a_batch_that_the_position_lies_in_is_of_no_transaction_whose_marker_was_lost_before_it(there: Path) -> None:
+    lost = [transaction(0), flipped(marker(5, 7, COMMIT)), some_batch(6, 2)]
+    write_log(there, "t-0", [*lost, transaction(8), some_batch(13, 2), marker(15, 7, ABORT)])
+    scan = scan_log(segments_to_read(there / "t-0"), position=10, skip_corrupt=True)
+    assert [(each.first_offset, each.marker_offset) for each in scan.aborted] == [(8, 15)]

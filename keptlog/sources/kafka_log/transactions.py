@@ -32,9 +32,10 @@ producer decides over two transactions, and may be wrong of the first:
     producer  7    7         7    7
               a    corrupt   b    abort
 
-Up to a **position** the log came in before, from a look that found it whole. A transaction of before the position was
-decided before it, for a position is a last stable offset. So what is lost there since is nothing to what comes in now:
-that transaction is not open, and the next marker decides nothing about it.
+Up to a **position** the log came in before, from a look that found it whole. What lies below it was decided then. So
+what is lost there since is nothing to what comes in now: a transaction of before it is not open, and the next marker
+decides nothing about it. An import that stops at a record which no table can hold leaves a position inside of a
+transaction, and of a batch. If its marker is lost then, it is open again, from the position on.
 
 A torn end is where the log ends, though segments without bytes follow: a broker's recovery truncates there and deletes
 those, and then writes the same offsets anew. So nobody may go on behind them.
@@ -159,6 +160,17 @@ class _Producers:
         )
         return (*self._doubtful, *is_open)
 
+    def first_unstable(self, position: int, end_offset: int) -> int:
+        """Where the first open transaction begins, else the end.
+
+        Of one whose marker may be lost, what lies below this position came in, and so was decided.
+        """
+        starts = (
+            max(first_offset, position) if producer_id in self._lost_from else first_offset
+            for producer_id, first_offset in self.first_offset.items()
+        )
+        return min([*starts, end_offset])
+
     def lose(self, offset: int) -> None:
         """From this offset on something is lost, maybe with markers."""
         for producer_id in self.first_offset:
@@ -224,7 +236,7 @@ class _Walk:
         self.producers.settle(self.position)
 
     def _see(self, batch: Batch) -> None:
-        if batch.base_offset >= self.position:
+        if batch.last_offset >= self.position:
             self.producers.settle(self.position)
         if self.high_watermark is None or batch.last_offset < self.high_watermark:
             self.producers.see(batch)
@@ -266,7 +278,7 @@ def scan_log(
     walk.through(segments)
     end, uncommitted_from = max(start, walk.end), walk.uncommitted_from
     committed_end = end if uncommitted_from is None else max(start, uncommitted_from)
-    last_stable = max(start, min(walk.producers.first_offset.values(), default=committed_end))
+    last_stable = max(start, walk.producers.first_unstable(position, committed_end))
     absent_from = log_start_offset if log_start_offset is not None and log_start_offset < first_base else None
     return LogScan(
         start,
