@@ -15,8 +15,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from keptlog.errors import InvalidConfig
+from keptlog.log.erasures.erasure import ErasureState
+from tests.erasure.test_of_no_key import stored_without_key
 from tests.orchestration.conftest import HOUR_MS, World
-from tests.orchestration.erasing import KEY, SETTINGS, erase_config, hash_of, run, states
+from tests.orchestration.erasing import KEY, SETTINGS, erase_config, hash_of, passes, run, states
 from tests.orchestration.shipped import DEADLINE_CHECK, ERASURES_KEY
 
 VALUE = "lives in Rotterdam"
@@ -194,6 +196,17 @@ def test_a_clean_whose_erasures_can_not_be_told_is_no_failed_clean(
 def test_an_id_that_nobody_knows_fails_the_verification(world: World, users: str) -> None:
     result = run(world, "verify_erasures", {"ops": {"verify_deleted": {"config": {"ids": ["r9"]}}}})
     assert not result.success
+
+
+@pytest.mark.parametrize("state", [ErasureState.DELETED, ErasureState.VERIFIED])
+def test_one_of_no_key_fails_a_verification_that_names_it_and_no_other(
+    world: World, users: str, state: ErasureState
+) -> None:
+    """As an older keptlog has left it."""
+    stored_without_key(passes(world), ErasureState.TOMBSTONED, state)
+    named = run(world, "verify_erasures", {"ops": {"verify_deleted": {"config": {"ids": ["r1"]}}}})
+    assert (named.success, run(world, "verify_erasures", {}).success) == (False, True)
+    assert "r1 in users: it was made for no key" in str(named.failure_data_for_node("verify_deleted"))
 
 
 def test_hashes_are_never_shown_in_full(world: World, users: str) -> None:
