@@ -8,8 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.home import new_id
+from keptlog.log.erasures.erasure import Erasure, ErasureBound, ReachedState
+from keptlog.table.changes.erasures import RegisterChange
 from keptlog.table.io.files import TableFiles
-from keptlog.table.removal.journal import DELETION, DeletedFile, Journal, journal_folder, read_journal, write_journal
+from keptlog.table.removal.journal import (
+    DELETION,
+    DeletedFile,
+    EndedErasure,
+    Journal,
+    journal_folder,
+    read_journal,
+    write_journal,
+)
 from keptlog.table.store import LogStore
 from tests.table.purges import MINUTE_MS, cleaned, clock_ms, receipts
 from tests.table.stores import COMPACTED, TOPIC, append_each, store_at
@@ -99,17 +110,69 @@ def test_a_journal_that_does_not_say_whose_it_is_is_carried_out_as_the_topics_ow
     assert receipt["table_uuid"] == id_and_location(store)[0]
 
 
+def leave_deletion(store: LogStore, left: tuple[str, Journal], erasures: tuple[EndedErasure, ...] | None) -> str:
+    """The journal of the earlier topic's deletion instead of that of its purge; gives the file that it names."""
+    path, journal = left
+    gone = DeletedFile(f"{id_and_location(store)[1]}/data/gone.parquet", 4)
+    of_deletion = replace(journal, segments=(), metadata=(gone,), kind=DELETION, erasures=erasures)
+    store.files.delete(path)
+    write_journal(store.files, path.replace("0-left", "deletion-left"), of_deletion)
+    return gone.path
+
+
 def test_the_journal_of_an_earlier_topics_deletion_is_told_whole_for_nobody_else_tells_it(
     tmp_path: Path, left: tuple[str, Journal]
 ) -> None:
-    store, (path, journal) = store_at(tmp_path), left
-    gone = DeletedFile(f"{id_and_location(store)[1]}/data/gone.parquet", 4)
-    store.files.delete(path)
-    of_deletion = replace(journal, segments=(), metadata=(gone,), kind=DELETION)
-    write_journal(store.files, path.replace("0-left", "deletion-left"), of_deletion)
+    store = store_at(tmp_path)
+    gone = leave_deletion(store, left, None)
     store.delete_topic(TOPIC, clock_ms())
-    [told] = [each for each in receipts(tmp_path) if each["table_uuid"] == journal.table_uuid]
-    assert [file["path"] for file in told["files"]] == [gone.path]
+    [told] = [each for each in receipts(tmp_path) if each["table_uuid"] == left[1].table_uuid]
+    assert [file["path"] for file in told["files"]] == [gone]
+
+
+def ask(store: LogStore) -> None:
+    """Leave an open erasure in the topic."""
+    topic, now_ms = store.describe_topic(TOPIC), clock_ms()
+    bounds, reached = (ErasureBound(0, 1, 1),), (ReachedState("requested", now_ms),)
+    erasure = Erasure("r1", "tombstone", now_ms, None, "", "f" * 8, ("ab" * 32,), bounds=bounds, reached=reached)
+    RegisterChange(topic, store.committer, store.files, new_id, now_ms).request(erasure, None)
+
+
+@pytest.mark.parametrize("told", [(), None])
+def test_an_erasure_that_ends_with_the_later_topic_is_in_the_receipt_of_that_and_in_no_other(
+    tmp_path: Path, left: tuple[str, Journal], told: tuple[EndedErasure, ...] | None
+) -> None:
+    store = store_at(tmp_path)
+    later, _ = id_and_location(store)
+    ask(store)
+    leave_deletion(store, left, told)
+    done = store.delete_topic(TOPIC, clock_ms())
+    assert [each.request for each in done.ended or ()] == ["r1"]
+    ended = {each["table_uuid"]: each["erasures"] for each in receipts(tmp_path)}
+    assert [each["request"] for each in ended.pop(later)] == ["r1"]
+    assert ended == {left[1].table_uuid: None if told is None else []}
+
+
+def test_what_ended_with_the_earlier_topic_is_not_told_as_ended_with_the_later(
+    tmp_path: Path, left: tuple[str, Journal]
+) -> None:
+    store = store_at(tmp_path)
+    leave_deletion(store, left, (EndedErasure("r0", "tombstone", "", "tombstoned", 1, None, "f" * 8, ("ab" * 32,)),))
+    assert store.delete_topic(TOPIC, clock_ms()).ended == ()
+
+
+def test_what_can_not_be_read_of_the_later_topic_is_told_as_not_looked_at(
+    tmp_path: Path, left: tuple[str, Journal]
+) -> None:
+    store = store_at(tmp_path)
+    later, location = id_and_location(store)
+    leave_deletion(store, left, ())
+    for file in list(store.files.list(f"{location}/metadata")):
+        if file.path.endswith(".avro"):
+            store.files.write_bytes(file.path, b"damaged")
+    store.delete_topic(TOPIC, clock_ms())
+    held = {each["table_uuid"]: each["held_files"] for each in receipts(tmp_path)}
+    assert held == {later: None, left[1].table_uuid: []}
 
 
 def test_the_journals_of_sweeps_and_of_deletions_say_whose_they_are_too(

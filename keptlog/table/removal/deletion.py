@@ -64,7 +64,7 @@ from keptlog.table.removal.drafts import (
     seal_drafts,
     write_draft,
 )
-from keptlog.table.removal.ended_erasures import ended_erasures, told_before, with_erasures
+from keptlog.table.removal.ended_erasures import ended_erasures, own_deletions, told_before, with_erasures
 from keptlog.table.removal.hidden import hidden_below
 from keptlog.table.removal.journal import (
     DELETION,
@@ -278,7 +278,7 @@ class _Emptying:
         sizes = {file.path: file.size_bytes for file in listed}
         own_id = str(self.table.metadata.table_uuid)
         journals, _ = read_own_journals(files, location, sizes, own_id)
-        removal = Removal(files, location, with_erasures(files, journals, erasures))
+        removal = Removal(files, location, with_erasures(files, journals, erasures, own_id))
         drafts = drafts_among(location, sizes)
         kept = comparable_forms([self.table.metadata_location, *removal.journals, *drafts])
         # What is hidden is no journal and no draft any more.
@@ -301,7 +301,7 @@ class _Emptying:
             named = NamedFiles(files).of(new, references.ranges)
             path = self._path_of_journal(new)
             # An earlier journal or receipt says it, and may have deleted manifests.
-            is_begun = self._receipts or any(map(_is_deletion, removal.journals.values()))
+            is_begun = self._receipts or own_deletions(removal.journals, own_id)
             is_told = is_begun or before.erasures is not None
             first = (() if is_begun or before.is_any else unread, () if is_told else erasures)
             if not is_told and untold:
@@ -359,7 +359,7 @@ class _Emptying:
 
         done = removal.settle(doomed, leave_receipt)
         self._gone |= {file.path: file for journal in done.values() for file in journal.segments + journal.metadata}
-        for journal in filter(_is_deletion, done.values()):
+        for journal in own_deletions(done, str(self.table.metadata.table_uuid)).values():
             self._tell_ended(journal.erasures)
         found = drafts_among(removal.location, [*drafts, *listed])
         given_up_at_ms = dict.fromkeys(found, self.deletion.done_ms(self.deletion.now_ms))

@@ -43,14 +43,24 @@ def ended_erasures(files: TableFiles, table: Table) -> tuple[tuple[EndedErasure,
     return tuple(map(_ended, (each for each in remembered if each.is_open))), ""
 
 
+def own_deletions(journals: Mapping[str, Journal], table_id: str) -> dict[str, Journal]:
+    """Those of a table's own deletion, by path: one of an earlier topic may lie in the folder, and knows only of that.
+
+    A journal of an older keptlog does not say whose it is, and counts as the table's own.
+    """
+    return {
+        path: each for path, each in journals.items() if each.kind == DELETION and each.table_uuid in {None, table_id}
+    }
+
+
 def with_erasures(
-    files: TableFiles, journals: Mapping[str, Journal], erasures: tuple[EndedErasure, ...] | None
+    files: TableFiles, journals: Mapping[str, Journal], erasures: tuple[EndedErasure, ...] | None, table_id: str
 ) -> dict[str, Journal]:
-    """The journals, those of a deletion with what ends with it where they don't know; call it before anything goes.
+    """The journals, those of a table's deletion with what ends with it where they don't know; call it first.
 
     An older keptlog began the deletion, and did not look. What is found is written down, so that it outlives a kill.
     """
-    mine = {path: journal.erasures for path, journal in journals.items() if journal.kind == DELETION}
+    mine = {path: journal.erasures for path, journal in own_deletions(journals, table_id).items()}
     unknown = sorted(path for path, told in mine.items() if told is None)
     if not unknown:
         return dict(journals)
