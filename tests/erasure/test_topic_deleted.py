@@ -113,7 +113,7 @@ def begun_before(world: World, monkeypatch: pytest.MonkeyPatch, killed_in: str) 
     with pytest.raises(KilledAtOnce):
         delete(world)
     monkeypatch.undo()
-    (journal,) = world.home.rglob("deletion-*.json")
+    (journal,) = world.home.rglob("gc/deletion-*.json")
     stored = json.loads(journal.read_text())
     del stored["erasures"]
     journal.write_text(json.dumps(stored))
@@ -196,6 +196,45 @@ def test_a_second_receipt_does_not_deny_what_the_first_tells(
     assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
     require_one_account(asked)
     assert "no receipt tells" not in caplog.text
+
+
+@pytest.mark.parametrize("is_sealed", [False, True])
+def test_nor_does_one_whose_journal_an_older_keptlog_wrote(
+    asked: World, monkeypatch: pytest.MonkeyPatch, *, is_sealed: bool
+) -> None:
+    def killed(*how: Any) -> None:
+        if is_sealed:
+            seal_drafts(*how)
+        raise KilledAtOnce
+
+    monkeypatch.setattr("keptlog.table.removal.deletion.seal_drafts", killed)
+    with pytest.raises(KilledAtOnce):
+        delete(asked)
+    monkeypatch.undo()
+    late_file(asked)
+    begun_before(asked, monkeypatch, "delete")
+    assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
+    require_one_account(asked)
+
+
+def test_each_is_in_one_receipt_where_an_older_keptlog_goes_on_while_their_register_can_not_be_deleted(
+    asked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first receipt is sealed, and the register can still be read."""
+    really = TableFiles.delete
+
+    def kept(files: TableFiles, path: str) -> None:
+        if "/erasures/" in path:
+            raise PermissionError(13, "kept", path)
+        really(files, path)
+
+    monkeypatch.setattr(TableFiles, "delete", kept)
+    assert not delete(asked).is_over
+    monkeypatch.undo()
+    assert asked.register_files
+    begun_before(asked, monkeypatch, "delete")
+    assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
+    require_one_account(asked)
 
 
 def test_a_receipt_of_what_came_while_the_catalog_did_not_answer_does_not_deny_what_the_first_tells(

@@ -278,8 +278,9 @@ class _Emptying:
         sizes = {file.path: file.size_bytes for file in listed}
         own_id = str(self.table.metadata.table_uuid)
         journals, _ = read_own_journals(files, location, sizes, own_id)
-        removal = Removal(files, location, with_erasures(files, journals, erasures, own_id))
         drafts = drafts_among(location, sizes)
+        before = told_before(files, drafts, own_id, self._sealed_before(own_deletions(journals, own_id)))
+        removal = Removal(files, location, with_erasures(files, journals, erasures, own_id, before))
         kept = comparable_forms([self.table.metadata_location, *removal.journals, *drafts])
         # What is hidden is no journal and no draft any more.
         hidden = hidden_below(files, location)
@@ -294,7 +295,6 @@ class _Emptying:
         if any(file.path not in sizes for file in files.list(journal_folder(location))):
             # Another call has begun in between, and may have deleted what was not listed any more.
             return self._planned()
-        before = told_before(files, drafts, own_id, self._sealed_before)
         self._tell_ended(before.erasures if before.is_any else ())
         if new or self._is_empty(removal, drafts):
             snapshots = tuple(sorted(each.snapshot_id for each in self.table.metadata.snapshots))
@@ -331,11 +331,11 @@ class _Emptying:
         """What the manifests tell of the segments, and what of them can't be read: a topic is deleted without."""
         return readable_references(self.table)
 
-    @cached_property
-    def _sealed_before(self) -> tuple[Mapping[str, Any], ...]:
-        """What an earlier call has sealed; asked only where something can't be read that such a call deletes."""
-        is_gone = self._references[1] or self._erasures[0] is None
-        return tuple(self.deletion.sealed(str(self.table.metadata.table_uuid))) if is_gone else ()
+    def _sealed_before(self, journals: Mapping[str, Journal]) -> Iterable[Mapping[str, Any]]:
+        """What an earlier call has sealed; asked only where these or what such a call deletes don't tell all."""
+        is_untold = None in (self._erasures[0], *(journal.erasures for journal in journals.values()))
+        is_asked = self._references[1] or is_untold
+        return self.deletion.sealed(str(self.table.metadata.table_uuid)) if is_asked else ()
 
     @cached_property
     def _erasures(self) -> tuple[tuple[EndedErasure, ...] | None, str]:

@@ -54,21 +54,26 @@ def own_deletions(journals: Mapping[str, Journal], table_id: str) -> dict[str, J
 
 
 def with_erasures(
-    files: TableFiles, journals: Mapping[str, Journal], erasures: tuple[EndedErasure, ...] | None, table_id: str
+    files: TableFiles,
+    journals: Mapping[str, Journal],
+    erasures: tuple[EndedErasure, ...] | None,
+    table_id: str,
+    before: ToldBefore,
 ) -> dict[str, Journal]:
-    """The journals, those of a table's deletion with what ends with it where they don't know; call it first.
+    """The journals, those of a table's deletion with what ends with it where they don't know.
 
-    An older keptlog began the deletion, and did not look. What is found is written down, so that it outlives a kill.
+    An older keptlog began the deletion, or went on with it, and did not look. What is found is written down, so that it
+    outlives a kill. Call it before anything goes.
     """
     mine = {path: journal.erasures for path, journal in own_deletions(journals, table_id).items()}
     unknown = sorted(path for path, told in mine.items() if told is None)
-    if not unknown:
+    # One that has them tells of all, and so does a receipt: a newer keptlog began, and an older one went on.
+    is_told = any(mine.values()) or bool(before.erasures)
+    # The register comes before a receipt that names none: such a one may be of a later journal, which never does.
+    known = () if is_told else before.erasures if erasures is None else erasures
+    if not unknown or known is None:
         return dict(journals)
-    # One that has them tells of all: a newer keptlog began the deletion, and an older one went on.
-    is_told = any(mine.values())
-    if erasures is None and not is_told:
-        return dict(journals)
-    told = {unknown[0]: () if is_told else erasures} | dict.fromkeys(unknown[1:], ())
+    told = {unknown[0]: known} | dict.fromkeys(unknown[1:], ())
     found = {path: replace(journals[path], erasures=each) for path, each in told.items()}
     for path, journal in found.items():
         write_journal(files, path, journal)
