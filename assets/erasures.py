@@ -25,7 +25,7 @@ import dagster as dg
 from keptlog.dagster.assets.checks import as_evaluation, bring_forward
 from keptlog.dagster.assets.last_results import last_evaluations
 from keptlog.dagster.assets.markdown import as_markdown, time_cell, without_folders
-from keptlog.dagster.assets.mount import Mount, MountCall, Run
+from keptlog.dagster.assets.mount import Mount, MountCall, Run, Tick
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import telling_outages
@@ -45,6 +45,7 @@ TOPICS = 50
 """Of topics that a run has nothing else to do with, so many are read for the table: those with the first deadlines."""
 _TOLD = 5
 _UNLOOKED = "topics_not_looked_at"
+_TOLD_BY = "told_by"
 _REASONS = 50
 """Of the topics at which somebody could not look, so many are told with the reason, and the others by name alone."""
 _NO_REASON = "a look at it has failed"
@@ -91,9 +92,11 @@ class ToldDeadline:
     """The topics of which nobody could look how far their erasures are."""
     reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Why, by topic. A store's text may be another one at each look, with the number of its request in it."""
+    is_anothers: bool = False
+    """Whether it is of another home, which has the same page: nothing of it says anything of this one."""
 
     @classmethod
-    def by(cls, evaluation: dg.AssetCheckEvaluation) -> Self:
+    def by(cls, evaluation: dg.AssetCheckEvaluation, ours: Sequence[str]) -> Self:
         metadata = {name: value.value for name, value in evaluation.metadata.items()}
         told = metadata.get(_UNLOOKED)
         reasons = {str(topic): str(why or _NO_REASON) for topic, why in told.items()} if isinstance(told, dict) else {}
@@ -103,10 +106,13 @@ class ToldDeadline:
             tuple(metadata.get(name) for name in _SAME),
             frozenset(reasons),
             reasons,
+            metadata.get(_TOLD_BY, ours[0]) not in ours,
         )
 
     def still_failed(self, seen: Overview, looked: AbstractSet[str]) -> dict[str, KeptlogError]:
         """Of these topics those at which nobody has looked since, with erasures that may be open; and why."""
+        if self.is_anothers:
+            return {}
         # One that can't be read for a while is not looked at by that.
         meant = (seen.open_erasures.keys() | seen.unreadable.keys()) - looked
         return {topic: KeptlogError(why) for topic, why in self.reasons.items() if topic in meant}
@@ -116,17 +122,31 @@ _NOTHING = ToldDeadline(passed=False, is_error=False, numbers=())
 """What a run tells that has not evaluated the check: it waits, has failed, or was ended."""
 
 
-def shown_deadline(instance: dg.DagsterInstance, keys: AssetKeys) -> ToldDeadline | None:
-    """What Dagster shows of the check; null if it shows nothing at all. One query, and one more past a plan."""
-    check = dg.AssetCheckKey(keys.erasures, DEADLINE_CHECK)
+def tellers(call: Tick | Run) -> Sequence[str]:
+    """What a home calls itself there: by its code location, or by its path, as a run in a terminal does.
+
+    Homes without a ``key_prefix`` that share a Dagster share the page of erasures too.
+    """
+    path = str(call.log_store.path)
+    return ["@".join(call.place), path] if call.place else [path]
+
+
+def shown_deadline(call: Tick | Run) -> ToldDeadline | None:
+    """What Dagster shows of the check; null if it shows nothing at all. One query, and two more past a plan."""
+    instance, ours = call.context.instance, tellers(call)
+    check = dg.AssetCheckKey(call.keys.erasures, DEADLINE_CHECK)
     for record in instance.event_log_storage.get_asset_check_execution_history(check, limit=1):
         # Dagster says that this is an evaluation; it is a plan where nobody has evaluated.
         told: object = record.evaluation
         if isinstance(told, dg.AssetCheckEvaluation):
-            return ToldDeadline.by(told)
+            return ToldDeadline.by(told, ours)
+        run = instance.get_run_by_id(record.run_id) if call.place else None
+        if run and run.remote_job_origin and run.remote_job_origin.repository_origin.get_label() not in ours:
+            return replace(_NOTHING, is_anothers=True)
         # A plan hides what was told, and has not looked.
-        last = [ToldDeadline.by(evaluation) for evaluation, _ in last_evaluations(instance, check)[:1]]
-        return replace(_NOTHING, unlooked=last[0].unlooked, reasons=last[0].reasons) if last else _NOTHING
+        last = [ToldDeadline.by(evaluation, ours) for evaluation, _ in last_evaluations(instance, check)[:1]]
+        is_ours = bool(last) and not last[0].is_anothers
+        return replace(_NOTHING, unlooked=last[0].unlooked, reasons=last[0].reasons) if is_ours else _NOTHING
     return None
 
 
@@ -198,9 +218,9 @@ def tell_erasures(run: Run, news: ErasureNews, more: Metadata | None = None) -> 
 
 def _result_of_run(run: Run, news: ErasureNews) -> dg.AssetCheckResult:
     """What a run tells of the check: it has looked at some topics, and at the others nobody has since."""
-    shown = shown_deadline(run.context.instance, run.keys)
+    shown = shown_deadline(run)
     still = shown.still_failed(news.seen, news.looked) if shown else {}
-    return deadline_result(run.keys, replace(news, failed={**still, **news.failed}))
+    return deadline_result(run, replace(news, failed={**still, **news.failed}))
 
 
 def bring_erasures_on(run: Run, look: Callable[[], ErasureNews | None], more: Metadata | None = None) -> None:
@@ -239,7 +259,7 @@ def request_numbers(news: ErasureNews) -> Metadata:
     return {"requests": table, **_numbers(news)}
 
 
-def deadline_result(keys: AssetKeys, news: ErasureNews) -> dg.AssetCheckResult:
+def deadline_result(call: Tick | Run, news: ErasureNews) -> dg.AssetCheckResult:
     """Whether an erasure is overdue, as far as topics could be looked at."""
     overdue = overdue_lines(news)
     unseen = [f"{name}: {why}" for name, why in news.unseen.items()]
@@ -250,7 +270,7 @@ def deadline_result(keys: AssetKeys, news: ErasureNews) -> dg.AssetCheckResult:
         each.earliest_deadline_ms for each in news.seen.open_erasures.values() if each.earliest_deadline_ms is not None
     ]
     return dg.AssetCheckResult(
-        asset_key=keys.erasures,
+        asset_key=call.keys.erasures,
         check_name=DEADLINE_CHECK,
         passed=not overdue and not unseen,
         severity=dg.AssetCheckSeverity.ERROR if overdue else dg.AssetCheckSeverity.WARN,
@@ -258,6 +278,7 @@ def deadline_result(keys: AssetKeys, news: ErasureNews) -> dg.AssetCheckResult:
         metadata={
             **_metrics(news),
             "not_looked_at": len(unseen),
+            _TOLD_BY: tellers(call)[0],
             **({_UNLOOKED: _with_reasons(news.unlooked)} if news.failed else {}),
             **({"first_deadline": iso_time(min(deadlines))} if deadlines else {}),
         },

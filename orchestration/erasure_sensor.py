@@ -33,6 +33,7 @@ from keptlog.dagster.assets.erasures import (
     erasures_observation,
     overdue_lines,
     shown_deadline,
+    tellers,
 )
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
@@ -98,7 +99,7 @@ class _Tick:
 
     def has_failed(self, topic: str) -> bool:
         """Whether it is one of these, if it can be read."""
-        is_told = self.shown is not None and topic in self.shown.unlooked
+        is_told = self.shown is not None and topic in self.shown.unlooked and not self.shown.is_anothers
         return topic in self.memory.failed or (is_told and topic not in self.looked)
 
     @cached_property
@@ -157,9 +158,9 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
         # Erasures were told of: of a home that is away it would be told that none is open, and none late.
         log_store.require_begun()
     quiet = memory.quiet
-    if quiet and quiet.still_holds(tick.seen, context.cursor) and (not quiet.told or quiet.told == _shown(mounted)):
+    if quiet and quiet.still_holds(tick.seen, context.cursor) and _is_shown(quiet.told, mounted):
         return dg.SensorResult(skip_reason=quiet.reason, cursor=quiet.cursor)
-    tick = replace(tick, shown=_shown(mounted))
+    tick = replace(tick, shown=shown_deadline(mounted))
     slow = _forget_lost_looks(tick)
     looks = _looked(tick)
     if looks.is_any:
@@ -183,8 +184,10 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     )
 
 
-def _shown(tick: Tick) -> ToldDeadline | None:
-    return shown_deadline(tick.context.instance, tick.keys)
+def _is_shown(told: ToldDeadline | None, tick: Tick) -> bool:
+    """Whether Dagster shows what was told, or what another home has told since on the same page."""
+    shown = shown_deadline(tick) if told else None
+    return shown == told or (shown is not None and shown.is_anothers)
 
 
 def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
@@ -369,12 +372,14 @@ def _telling(tick: _Tick, news: ErasureNews) -> _Telling:
     cursor, keys = tick.mounted.context.cursor or "", tick.mounted.keys
     if news.seen.behind:
         return _Telling(cursor)
-    evaluation = as_evaluation(deadline_result(keys, news))
-    deadline = ToldDeadline.by(evaluation)
-    if not news.seen.open_erasures and not cursor and tick.shown in (None, deadline):
+    evaluation = as_evaluation(deadline_result(tick.mounted, news))
+    deadline = ToldDeadline.by(evaluation, tellers(tick.mounted))
+    # Two homes that answered each other would go on for ever: of another one's word only what is new here is told.
+    is_shown = tick.shown is not None and (tick.shown == deadline or tick.shown.is_anothers)
+    if not news.seen.open_erasures and not cursor and (is_shown or tick.shown is None):
         return _Telling(cursor)
     digest = _digest(news, tick.memory)
-    is_told = digest == cursor and deadline == tick.shown
+    is_told = digest == cursor and is_shown
     return _Telling(digest, [] if is_told else [erasures_observation(keys, news), evaluation], deadline)
 
 

@@ -316,12 +316,12 @@ def test_an_outage_that_has_other_words_at_each_look_is_told_once(many: World, m
 def evaluated_after(world: World, topic: str) -> None:
     """What a run tells of the check that has cleaned a topic."""
 
-    @dg.op
+    @dg.op(required_resource_keys={"log_store"})
     def after(context: dg.OpExecutionContext) -> None:
         run = MountCall(Mount(), context)
         erasures.tell_erasures(run, erasures.look_at_erasures(world.log_store, world.now_ms, [topic]))
 
-    @dg.job
+    @dg.job(resource_defs={"log_store": dg.ResourceDefinition.hardcoded_resource(world.log_store)})
     def cleaned() -> None:
         after()
 
