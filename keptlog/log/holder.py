@@ -234,7 +234,7 @@ _SUBJECTS = {
     HolderKind.ORPHAN: "runs that died",
     HolderKind.POST_DATED: "runs that are under way, or died,",
     HolderKind.WATERMARKS: "earlier cleans",
-    HolderKind.JOURNAL: "purges that were not finished",
+    HolderKind.JOURNAL: "purges or deletions that were not finished",
     HolderKind.ELSEWHERE: "other programs",
     HolderKind.STATISTICS: "other programs",
     HolderKind.METADATA: "older states of the table",

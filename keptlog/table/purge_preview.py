@@ -27,7 +27,7 @@ from keptlog.table.metadata.references import (
 from keptlog.table.removal.ahead import spared_references
 from keptlog.table.removal.expiry import expiry_of, replaced_before
 from keptlog.table.removal.hidden import hidden_below
-from keptlog.table.removal.journal import read_journals
+from keptlog.table.removal.journal import DELETION, read_journals
 from keptlog.table.removal.own_folder import require_own_folder
 from keptlog.table.removal.ref_retention import EndedRef, ended_refs
 from keptlog.table.removal.refusal import require_live_files
@@ -136,7 +136,8 @@ def _preview(
     of_expired = expiry_of(table, expired, manifests).files if expired else References()
     # The metadata file names the manifest lists of expired snapshots too.
     kept = needed.keys() - of_expired.keys()
-    journals, _ = read_journals(store.files, storage.location, listed)
+    found, _ = read_journals(store.files, storage.location, listed)
+    journals = {path: each for path, each in found.items() if each.kind != DELETION}  # nothing goes by those
     left = [file.path for journal in journals.values() for file in journal.segments]
     replaced = comparable_forms([*of_expired.data_bytes, *left])
     unneeded = {path: 0 for path, form in replaced.items() if form not in kept}

@@ -276,7 +276,7 @@ def test_a_journal_keeps_a_request_from_deleted_and_is_named(world: World) -> No
     row = world.row()
     assert row.erasure.state == "unreferenced"
     [text] = row.blocked
-    assert text.startswith("purges that were not finished of users keep 1 journal")
+    assert text.startswith("purges or deletions that were not finished of users keep 1 journal")
     assert unreadable in text
     world.store.files.delete(unreadable)
     assert world.row().erasure.state == "deleted"

@@ -42,11 +42,11 @@ def store(tmp_path: Path) -> LogStore:
     return store
 
 
-def plant(store: LogStore, kind: str, *paths: str) -> None:
+def plant(store: LogStore, kind: str, *paths: str, whose: str | None = None) -> None:
     """A journal in the topic's folder, as whoever may write there can leave one."""
     files = tuple(DeletedFile(path, 16) for path in paths)
     folder = journal_folder(store.describe_topic(TOPIC).location)
-    write_journal(store.files, f"{folder}planted.json", Journal((), (), files, kind))
+    write_journal(store.files, f"{folder}planted.json", Journal((), (), files, kind, table_uuid=whose))
 
 
 @pytest.mark.parametrize("kind", [EXPIRY, SWEEP, DELETION])
@@ -59,7 +59,8 @@ def test_a_journal_that_names_a_file_elsewhere_deletes_it_not_and_it_is_told(
     own = f"{location}/data/own.parquet"
     store.files.write_bytes(own, b"an orphan")
     (Path(location.removeprefix("file://") + "-2")).mkdir()
-    plant(store, kind, named, own)
+    # A purge only sets aside the journal of a deletion of the topic itself.
+    plant(store, kind, named, own, whose="an earlier topic" if kind == DELETION else None)
 
     receipt = store.purge(TOPIC, clock_ms() + LATER_MS)
 

@@ -10,8 +10,10 @@ import pytest
 
 from keptlog.home import new_id
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ReachedState
+from keptlog.table.chain.sealed_deletions import SealedDeletions
 from keptlog.table.changes.erasures import RegisterChange
 from keptlog.table.io.files import TableFiles
+from keptlog.table.purge_preview import preview_purge
 from keptlog.table.removal.journal import (
     DELETION,
     DeletedFile,
@@ -22,7 +24,7 @@ from keptlog.table.removal.journal import (
     write_journal,
 )
 from keptlog.table.store import LogStore
-from tests.table.purges import MINUTE_MS, cleaned, clock_ms, receipts
+from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, receipts
 from tests.table.stores import COMPACTED, TOPIC, append_each, store_at
 
 
@@ -59,8 +61,10 @@ def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Journal]
     assert journal.table_uuid == earlier
     assert journal.segments
     store.delete_topic(TOPIC, clock_ms())
+    told = [each for each in receipts(tmp_path) if each["kind"] == DELETION and each["table_uuid"] == earlier]
     for draft in (tmp_path / "warehouse").rglob("receipts/*.json"):
         draft.unlink()  # as if sealed
+    monkeypatch.setattr(SealedDeletions, "__call__", lambda _, asked: told if asked == earlier else [])
     store.create_topic(TOPIC, 1, COMPACTED)
     append_each(store, [("a", "1")])
     assert store.describe_topic(TOPIC).location == location
@@ -95,6 +99,19 @@ def test_what_is_still_there_of_it_goes_with_a_receipt_that_says_whose_it_was(
     assert [file["path"] for file in receipt["files"]] == [still]
     assert receipt["table_uuid"] == left[1].table_uuid != id_and_location(store)[0]
     assert not store.files.exists(still)
+
+
+def test_what_is_gone_of_it_is_told_as_the_earlier_topics_where_no_receipt_of_its_deletion_is_there(
+    tmp_path: Path, left: tuple[str, Journal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program has dropped that topic, so nobody else tells what keptlog had deleted."""
+    monkeypatch.setattr(SealedDeletions, "__call__", lambda _, __: [])
+    store = store_at(tmp_path)
+    purge(store)
+    [receipt] = receipts(tmp_path)
+    assert [file["path"] for file in receipt["files"]] == left[1].paths
+    assert (receipt["kind"], receipt["table_uuid"]) == ("purge", left[1].table_uuid)
+    assert journals(id_and_location(store)[1]) == []
 
 
 def test_a_journal_that_does_not_say_whose_it_is_is_carried_out_as_the_topics_own(
@@ -173,6 +190,47 @@ def test_what_can_not_be_read_of_the_later_topic_is_told_as_not_looked_at(
     store.delete_topic(TOPIC, clock_ms())
     held = {each["table_uuid"]: each["held_files"] for each in receipts(tmp_path)}
     assert held == {later: None, left[1].table_uuid: []}
+
+
+def test_a_purge_tells_what_an_earlier_topics_deletion_has_deleted_and_deletes_nothing_by_its_journal(
+    tmp_path: Path, left: tuple[str, Journal]
+) -> None:
+    store, (path, journal) = store_at(tmp_path), left
+    location = id_and_location(store)[1]
+    store.files.delete(path)
+    kept = f"{location}/metadata/receipts/readers/search/1/0-5.json"
+    store.files.write_bytes(kept, b"{}")
+    gone, there = DeletedFile(f"{location}/data/gone.parquet", 4), DeletedFile(kept, 2)
+    ended = EndedErasure("r1", "tombstone", "", "tombstoned", 1, None, "ab", ("cd",))
+    of_deletion = Journal((), (), (gone, there), DELETION, erasures=(ended,), table_uuid=journal.table_uuid)
+    write_journal(store.files, path.replace("0-left", "deletion-left"), of_deletion)
+    assert not preview_purge(store, TOPIC, clock_ms(), DAY_MS).deletes_anything
+    purged = store.purge(TOPIC, clock_ms())
+    [told] = receipts(tmp_path)
+    assert (told["kind"], told["id"], told["table_uuid"]) == (DELETION, "deletion-left", journal.table_uuid)
+    assert [file["path"] for file in told["files"]] == [gone.path]
+    assert [each["request"] for each in told["erasures"]] == ["r1"]
+    assert store.files.exists(kept)
+    assert journals(location) == []
+    assert (purged.deleted_files, purged.deleted_metadata, purged.deleted_orphans) == ((), (), ())
+
+
+def test_the_deletion_of_the_later_topic_tells_its_own_erasures_beside_such_a_journal(
+    tmp_path: Path, left: tuple[str, Journal], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, (path, journal) = store_at(tmp_path), left
+    store.files.delete(path)
+    of_deletion = Journal(
+        (), (), (DeletedFile(f"{path}-gone", 4),), DELETION, table_uuid=journal.table_uuid, erasures=()
+    )
+    write_journal(store.files, path.replace("0-left", "deletion-left"), of_deletion)
+    ended = EndedErasure("r2", "tombstone", "", "tombstoned", 1, None, "ab", ("cd",))
+    monkeypatch.setattr("keptlog.table.removal.deletion.ended_erasures", lambda *_: ((ended,), ""))
+    later = id_and_location(store)[0]
+    store.delete_topic(TOPIC, clock_ms())
+    told = {each["table_uuid"]: each["erasures"] for each in receipts(tmp_path)}
+    assert told[journal.table_uuid] == []
+    assert [each["request"] for each in told[later]] == ["r2"]
 
 
 def test_the_journals_of_sweeps_and_of_deletions_say_whose_they_are_too(

@@ -35,7 +35,10 @@ _REMEDIES = {
         "the clock of whoever wrote it"
     ),
     "watermarks": _SWEEP,
-    "journal": "{purge} finishes them; what lies in receipts/unreadable is yours to delete",
+    "journal": (
+        "{purge} finishes them, and sets aside that of a deletion that was taken back; what lies in "
+        "receipts/unreadable is yours to delete"
+    ),
     "elsewhere": (
         "no purge deletes anything there: delete by hand what nobody needs; {purge} names it, and a receipt does once "
         "it is gone"

@@ -21,7 +21,8 @@ Before all that, watermarks that are past their time leave the table (``watermar
 The complication is a kill in between. What steps 3 and 4 will delete is therefore written to a journal before, that of
 step 3 before step 2 commits, and every purge begins with the journals that it finds: deletes what they name and nothing
 refers to, if anything. A journal whose commit never landed names only files that are referred to, and so deletes none.
-One that can't be read costs only itself: its files are orphans then.
+One that can't be read costs only itself: its files are orphans then. Not each journal is the topic's own, and none of a
+topic's deletion deletes anything here (``own_journals``).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from keptlog.errors import LogCorrupt, StalePlan, first_line
 from keptlog.log.holder import Holdings, Terms
 from keptlog.storage.files import StoredFile
 from keptlog.storage.leftover import discard
+from keptlog.table.chain.sealed_deletions import SealedDeletions
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.loading import load_same_topic
 from keptlog.table.commits.taken_back import taken_back_if_gone
@@ -49,7 +51,6 @@ from keptlog.table.metadata.references import (
     References,
     all_references,
     by_comparable_form,
-    comparable,
     comparable_forms,
     live_references,
     named_references,
@@ -69,23 +70,24 @@ from keptlog.table.removal.drafts import (
     given_up_drafts,
     has_receipt,
     seal_drafts,
+    told_of_deletion,
     write_draft,
 )
 from keptlog.table.removal.expiry import EXPIRED_AT_ONCE, Expiry, expiry_of, replaced_before
 from keptlog.table.removal.held import FoundThere, HeldFile, held_files, held_now
 from keptlog.table.removal.hidden import HiddenFiles, hidden_below
 from keptlog.table.removal.journal import (
+    DELETION,
     Journal,
     id_of,
     is_sweep,
     journal_folder,
-    read_own_journals,
     receipt_folder,
-    unreadable_folder,
     write_journal,
 )
 from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_own_folder
+from keptlog.table.removal.own_journals import for_purge, read_own_journals, set_aside
 from keptlog.table.removal.ref_retention import EndedRef, ended_refs
 from keptlog.table.removal.refusal import require_live_files
 from keptlog.table.removal.removal import Removal
@@ -161,7 +163,7 @@ class Purge:
         discard(self.files, left_registers(table, self._stored))
         needed = self._needed(table, left_behind)
         doomed = self._removal.own(lambda journal: not is_sweep(journal), needed)
-        self._removal.delete(doomed.values())
+        self._removal.delete(each for each in doomed.values() if each.kind != DELETION)
         doomed |= self._sweep(table, needed)
         return self._account_for(doomed, needed)
 
@@ -194,26 +196,19 @@ class Purge:
         """Journals of purges that were killed, or are still under way; carrying those out too does no harm."""
         condemned = read_condemned(self.topic.name, table.properties)
         by_path = {file.path: file for file in self._stored.values()}
-        found = read_own_journals(self.files, self.topic.location, by_path, self.topic.id)
-        self._removal.journals, unreadable = found
+        sealed = SealedDeletions(self.committer.catalog)
+        found, unreadable = read_own_journals(self.files, self.topic.location, by_path, self.topic.id, sealed)
+        there = self._stored.keys() | self._hidden_files().keys()
+        self._removal.journals, taken_back = for_purge(found, self.topic.id, there)
+        for path in taken_back:
+            set_aside(self._removal, self._stored, path)
         for path, why in unreadable.items():
             self._pass_over(why)
             # A young one may still be under way to the disk; one that is condemned was written to its end.
             if self._is_old(by_path[path]) or path.rpartition("/")[2] in condemned:
-                self._set_aside(path)
+                set_aside(self._removal, self._stored, path)
         for path in self._removal.journals:
             _logger.info("topic %s: journal %s of an earlier purge is carried out", self.topic.name, path)
-
-    def _set_aside(self, path: str) -> None:
-        """Move a journal that says nothing to where no purge looks, for whoever wants to know what it was."""
-        name = path.rpartition("/")[2]
-        aside = unreadable_folder(self.topic.location) + name
-        moved = replace(self._stored[comparable(path)], path=aside)
-        if comparable(aside) not in self._stored:
-            self.files.write_bytes(aside, self.files.read_bytes(path))
-            self._stored[comparable(aside)] = moved
-        if self._removal.delete_or_tell(path):
-            del self._stored[comparable(path)]
 
     def _delete(self, paths: Iterable[str]) -> None:
         """Delete what is keptlog's own and counts no more; what can't be deleted is told, and keeps nothing else."""
@@ -354,7 +349,7 @@ class Purge:
         doomed = {path: journal.without_snapshots(there) for path, journal in doomed.items()}
 
         def leave_receipt(path: str, gone: Journal) -> None:
-            if has_receipt(gone):
+            if has_receipt(gone) or gone.erasures:
                 self._write_draft(id_of(path), gone, held, not_looked_at)
 
         done = self._removal.settle(doomed, leave_receipt)
@@ -368,6 +363,7 @@ class Purge:
             self._pass_over(what)
         receipts, unreadable = tuple(self._receipts), tuple(self._unreadable)
         left = self._removal.not_deleted + sealing.not_deleted
+        done = {path: journal for path, journal in done.items() if journal.kind != DELETION}  # not deleted by a purge
         dropped = tuple(sorted((each for each in self._dropped if each.name not in table.metadata.refs), key=str))
         told = Account(done, left, receipts, sealing, held, unreadable, not_looked_at, dropped)
         if self._removal.journals or left or sealing.waiting or unreadable:
@@ -381,8 +377,12 @@ class Purge:
     ) -> None:
         still, left = ([asdict(file) for file in each] for each in (held, self._removal.not_deleted))
         more = {"not_deleted": left, "held_files": still, "not_looked_at": list(not_looked_at)}
+        if gone.kind == DELETION:
+            # Of an earlier topic: what this one holds has nothing to do with it.
+            more |= told_of_deletion(gone) | {"not_deleted": [], "not_looked_at": list(gone.not_looked_at)}
         content = content_of(self.topic.name, self.topic.id, gone, **more)
-        done = done_draft(draft_id, PURGE, content, self.times.now_ms, self.times.done_ms)
+        kind = DELETION if gone.kind == DELETION else PURGE
+        done = done_draft(draft_id, kind, content, self.times.now_ms, self.times.done_ms)
         write_draft(self.files, self.topic.location, done)
         self._receipts[draft_id] = f"{receipt_folder(self.topic.location)}{draft_id}.json"
 

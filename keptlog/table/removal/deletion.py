@@ -62,6 +62,7 @@ from keptlog.table.removal.drafts import (
     done_draft,
     has_receipt,
     seal_drafts,
+    told_of_deletion,
     write_draft,
 )
 from keptlog.table.removal.ended_erasures import ended_erasures, own_deletions, told_before, with_erasures
@@ -74,12 +75,12 @@ from keptlog.table.removal.journal import (
     Journal,
     id_of,
     journal_folder,
-    read_own_journals,
     receipt_folder,
     write_journal,
 )
 from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_alone, require_own_folder
+from keptlog.table.removal.own_journals import Sealed, nothing_sealed, read_own_journals
 from keptlog.table.removal.removal import NotDeleted, Removal
 from keptlog.table.removal.topic_deletion import TopicDeletion
 from keptlog.table.removal.topic_storage import drafts_among, lost_links_below
@@ -110,7 +111,7 @@ class Deletion:
     """When what a receipt tells was done: ``ClockGuard.done_ms``."""
     forgets: Iterable[Callable[[str], None]] = ()
     """What remembers topics, and forgets this one, whoever ends its deletion."""
-    sealed: Callable[[str], Iterable[Mapping[str, Any]]] = lambda _: ()  # what receipts of a table's deletion tell
+    sealed: Sealed = nothing_sealed
     topic_id: str | None = None
     """The topic that is meant, which may be one whose deletion was begun; null for the one that has the name."""
 
@@ -277,7 +278,7 @@ class _Emptying:
         self.deletion.require_own_folder(self.table, listed)
         sizes = {file.path: file.size_bytes for file in listed}
         own_id = str(self.table.metadata.table_uuid)
-        journals, _ = read_own_journals(files, location, sizes, own_id)
+        journals, _ = read_own_journals(files, location, sizes, own_id, self.deletion.sealed)
         drafts = drafts_among(location, sizes)
         before = told_before(files, drafts, own_id, self._sealed_before(own_deletions(journals, own_id)))
         removal = Removal(files, location, with_erasures(files, journals, erasures, own_id, before))
@@ -368,9 +369,7 @@ class _Emptying:
     def _write_draft(self, draft_id: str, gone: Journal, removal: Removal) -> str:
         more: dict[str, Any] = {"not_deleted": [asdict(file) for file in removal.not_deleted], "held_files": None}
         if _is_deletion(gone):
-            held: list[object] | None = None if gone.not_looked_at else []
-            ended = None if gone.erasures is None else [asdict(each) for each in gone.erasures]
-            more |= {"erasures": ended, "held_files": held, "deleted_after_sealing": [self.table.metadata_location]}
+            more |= told_of_deletion(gone) | {"deleted_after_sealing": [self.table.metadata_location]}
         more["not_looked_at"] = [*gone.not_looked_at, *removal.hidden.not_looked_at, *removal.hidden.unread]
         content = content_of(self.deletion.name, str(self.table.metadata.table_uuid), gone, **more)
         kind = DELETION if _is_deletion(gone) else PURGE

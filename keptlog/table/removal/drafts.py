@@ -72,7 +72,7 @@ class Sealing:
 
 def has_receipt(gone: Journal) -> bool:
     """Whether a receipt tells of it: not if it is metadata of expired snapshots alone, which every purge deletes."""
-    return bool(gone.segments or (gone.kind == SWEEP and gone.metadata))
+    return bool(gone.segments or (gone.kind in {SWEEP, DELETION} and gone.metadata))
 
 
 def content_of(topic: str, topic_id: str, gone: Journal, **more: Any) -> dict[str, Any]:
@@ -84,6 +84,12 @@ def content_of(topic: str, topic_id: str, gone: Journal, **more: Any) -> dict[st
     files = [_told(file) | {"why": why} for file in gone.segments + gone.metadata]
     whose = gone.table_uuid or topic_id
     return {"topic": topic, "table_uuid": whose, "expired_snapshots": list(gone.snapshots), "files": files} | more
+
+
+def told_of_deletion(gone: Journal) -> dict[str, Any]:
+    """What a receipt of a topic's deletion tells besides the files, whoever writes it."""
+    ended = None if gone.erasures is None else [asdict(each) for each in gone.erasures]
+    return {"erasures": ended, "held_files": None if gone.not_looked_at else []}
 
 
 def done_draft(

@@ -301,7 +301,7 @@ _LINES = {
     HolderKind.STAGED: "of runs that are under way, or died: nothing refers to them; deleted after the grace",
     HolderKind.ORPHAN: "of runs that died: nothing refers to them; older than the grace, and left for the next purge",
     HolderKind.WATERMARKS: "of watermarks that later ones have replaced; deleted after the grace",
-    HolderKind.JOURNAL: "of purges that were not finished; what lies in receipts/unreadable is yours to delete",
+    HolderKind.JOURNAL: "of unfinished purges or deletions; what lies in receipts/unreadable is yours to delete",
     HolderKind.STATISTICS: "of other programs, with bounds of keys or values, or statistics",
     HolderKind.POST_DATED: "whose time is still to come: nobody knows how old that is, and no purge deletes it",
     HolderKind.OBJECT_VERSION: "that somebody deleted, and whose versions the bucket keeps; deleted after the grace",

@@ -4,9 +4,10 @@
     sweep          orphans                                            written before the commit that condemns them
     topic-delete   all files of a topic that is being deleted         written before the first of them goes
 
-Whoever finds a journal carries it out (``removal``): deletes what it names and nothing refers to, leaves a receipt of
-it, then deletes the journal. So a journal that is gone has nothing left of what it named, but for files that a table
-refers to. What could not be deleted is in another journal by then, which follows the first and has its name in its own.
+Whoever finds a journal that is his (``own_journals``) carries it out (``removal``): deletes what it names and nothing
+refers to, leaves a receipt of it, then deletes the journal. So a journal that is gone has nothing left of what it
+named, but for files that a table refers to. What could not be deleted is in another journal by then, which follows the
+first and has its name in its own.
 
 A sweep's journal may be named in the table besides, in ``log.condemned``, and every commit that brings in staged files
 looks there first (``condemned_paths``). Why, is told in ``keptlog.table.purging.sweep``.
@@ -132,8 +133,13 @@ def receipt_folder(location: str) -> str:
     return f"{location}/metadata/receipts/"
 
 
+def erasures_folder(location: str) -> str:
+    """Where it is kept which keys are to be erased; ends with a slash."""
+    return f"{receipt_folder(location)}erasures/"
+
+
 def unreadable_folder(location: str) -> str:
-    """Where journals are set aside that say nothing; ends with a slash, and is never swept."""
+    """Where journals are set aside that nobody carries out; ends with a slash, and is never swept."""
     return f"{receipt_folder(location)}unreadable/"
 
 
@@ -170,29 +176,6 @@ def read_journals(files: TableFiles, location: str, paths: Iterable[str]) -> tup
         except LogCorrupt as error:
             unreadable[path] = str(error)
     return journals, unreadable
-
-
-def read_own_journals(
-    files: TableFiles, location: str, paths: Iterable[str], topic_id: str
-) -> tuple[dict[str, Journal], dict[str, str]]:
-    """As ``read_journals``, for who carries them out in the name of a topic.
-
-    A purge that was killed as its topic was deleted may have left one in the folder, which a later topic has now. What
-    is gone of it is in the receipts of that deletion. So only what is there counts, and mostly that is nothing. The
-    journals of a deletion are whole: nobody else tells what they name.
-    """
-    paths = list(paths)
-    journals, unreadable = read_journals(files, location, paths)
-    of_purges = {path: each for path, each in journals.items() if each.kind != DELETION}
-    others = [path for path, each in of_purges.items() if each.table_uuid not in {None, topic_id}]
-    there = set(comparable_forms(paths).values()) if others else set()
-    return journals | {path: _only_there(journals[path], there) for path in others}, unreadable
-
-
-def _only_there(journal: Journal, there: Collection[str]) -> Journal:
-    """``there`` is in comparable form."""
-    forms = comparable_forms(journal.paths)
-    return journal.only(lambda file: forms[file.path] in there)
 
 
 def condemned_paths(files: TableFiles, table: Table) -> set[str]:
