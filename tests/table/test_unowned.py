@@ -88,11 +88,13 @@ def test_what_a_run_stages_into_the_folder_of_a_deleted_topic_is_unowned(store: 
     assert (folder.last_metadata, folder.todo) == (None, "delete the folder, if nobody needs it")
 
 
-@pytest.mark.parametrize("left", ["gc/1.json", "receipts/runs/1.json", "receipts/readers/search/1/0-5.json"])
+@pytest.mark.parametrize(
+    "left", ["receipts/runs/1.json", "receipts/readers/search/1/0-5.json", "gc/1.json.0123456789abcdef.part"]
+)
 def test_what_keptlog_keeps_beside_a_table_has_no_record_and_is_not_told(
     store: LogStore, tmp_path: Path, left: str
 ) -> None:
-    """Who was killed as his topic was deleted may leave it: a purge its journal, a reader his position."""
+    """Who was killed as his topic was deleted may leave it: a purge what it remembers, a reader his position."""
     location = store.describe_topic(TOPIC).location
     store.delete_topic(TOPIC, NOW_MS)
     store.files.write_bytes(f"{location}/metadata/{left}", b"{}")
@@ -102,6 +104,21 @@ def test_what_keptlog_keeps_beside_a_table_has_no_record_and_is_not_told(
     store.files.write_bytes(f"{location}/metadata/snap-1.avro", b"a manifest list")
     drop(tmp_path)
     assert found(tmp_path) == [TOPIC]
+
+
+@pytest.mark.parametrize("left", ["gc/1.json", "gc/deletion-1.json", "receipts/erasures/1.json"])
+def test_what_may_be_all_that_tells_of_deleted_files_or_of_erasures_is_told(
+    store: LogStore, tmp_path: Path, left: str
+) -> None:
+    """Another program dropped the table while a deletion, a purge or an erasure was under way."""
+    location = store.describe_topic(TOPIC).location
+    store.delete_topic(TOPIC, NOW_MS)
+    store.files.write_bytes(f"{location}/metadata/{left}", b"{}")
+    assert found(tmp_path) == [TOPIC]
+    [folder] = unowned_folders(store)
+    assert folder.todo.startswith("keep a copy of its metadata/gc and metadata/receipts")
+    store.create_topic(TOPIC, 1, COMPACTED)
+    assert store.describe_topic(TOPIC).location != location
 
 
 def test_a_later_topic_of_the_name_lies_elsewhere_and_the_old_folder_stays_unowned(

@@ -7,7 +7,8 @@ catalog is put back to a time before the topic was made; or a run staged files a
     warehouse/keptlog/stock     a table of ``keptlog_deleting`` does        a topic that is being deleted
     warehouse/keptlog/moved     a table that lies elsewhere now began here   a topic, whose records are here
     warehouse/keptlog/orders    metadata alone                              a creation or a deletion that was killed
-    warehouse/keptlog/carts     only what keptlog keeps beside a table      who was killed as the topic was deleted
+    warehouse/keptlog/carts     what keptlog keeps beside a table, alone    who was killed as the topic was deleted
+    warehouse/keptlog/bags      the same, with a journal or erasures        **unowned**: nobody else may tell of it
     warehouse/keptlog/sold      a table of another namespace does           unowned, and that table's: it was renamed
     warehouse/keptlog/cust      no table, and other files                   **unowned**
 
@@ -33,7 +34,7 @@ from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.references import below, comparable
 from keptlog.table.namespaces import DELETING, NAMESPACE
-from keptlog.table.removal.topic_storage import left_behind
+from keptlog.table.removal.topic_storage import left_behind, tells_alone
 from keptlog.table.unopened import UnopenedStore
 from keptlog.table.waiting.reaching import reaching
 from keptlog.table.waiting.side_by_side import side_by_side
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 _NAMED = 3
+_KEEP = (
+    "keep a copy of its metadata/gc and metadata/receipts: they may be all that tells which files were deleted, or "
+    "which keys were to be erased; then "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class UnownedFolder:
     """Whether it may be a topic of another catalog below the same warehouse."""
     last_written_ms: int = 0
     """When the newest of its files was written."""
+    tells: bool = False
+    """Whether it has journals, or erasures: nobody else may tell what was deleted, or was to be."""
 
     @property
     def name(self) -> str:
@@ -79,7 +86,7 @@ class UnownedFolder:
                 f"catalog.rename_table({self.table!r}, ({NAMESPACE!r}, {self.name!r})); else its files are that table's"
             )
         if self.last_metadata is None:
-            return f"{self._first}delete the folder, if nobody needs it"
+            return f"{self._first}{_KEEP if self.tells else ''}delete the folder, if nobody needs it"
         first = f"see first that it is not that of {some_of(self.unread, _NAMED)}, which can't be read; then "
         return (first if self.unread else "") + (
             f"{self._first}put the topic back, with PyIceberg's catalog.register_table(({NAMESPACE!r}, NAME), "
@@ -225,7 +232,8 @@ def _unowned(path: str, stored: Collection[StoredFile]) -> UnownedFolder | None:
     newest = max(metadata, key=_version, default=None)
     total = sum(each.size_bytes for each in stored)
     written_ms = max(each.modified_ms for each in stored)
-    return UnownedFolder(path, len(stored), total, newest.path if newest else None, last_written_ms=written_ms)
+    last, tells = newest.path if newest else None, any(map(tells_alone(path), (each.path for each in stored)))
+    return UnownedFolder(path, len(stored), total, last, last_written_ms=written_ms, tells=tells)
 
 
 def _version(metadata: StoredFile) -> tuple[int, int, str]:

@@ -19,7 +19,7 @@ from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.state import ERASURES, OPEN_ERASURES, lacks_register
 from keptlog.table.metadata.stored_json import from_json, from_json_file, from_property, require_bare
-from keptlog.table.removal.journal import receipt_folder
+from keptlog.table.removal.journal import erasures_folder
 from keptlog.table.removal.own_folder import moved_from
 
 if TYPE_CHECKING:
@@ -98,4 +98,4 @@ def named_file(table: Table) -> NamedFile | None:
 
 def register_folder(table: Table) -> str:
     """Where the file lies; ends with a slash."""
-    return f"{receipt_folder(table.location())}erasures/"
+    return erasures_folder(table.location())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from keptlog.storage.files import StoredFile
@@ -11,7 +11,7 @@ from keptlog.table.io.local_files import lost_links
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.references import by_comparable_form, comparable_forms
 from keptlog.table.removal.hidden import HiddenFiles
-from keptlog.table.removal.journal import journal_folder, receipt_folder
+from keptlog.table.removal.journal import erasures_folder, journal_folder, receipt_folder
 from keptlog.whole_file import is_unfinished
 
 
@@ -64,12 +64,21 @@ def lost_links_below(location: str) -> Iterator[StoredFile]:
 def left_behind(location: str, paths: Iterable[str]) -> list[str]:
     """What an earlier topic has left in a folder, of the paths of a listing, sorted.
 
-    What a creation that failed has left is no harm. Nor is what keptlog keeps beside a table: a journal, what a purge
-    remembers, a reader's position. Who was killed as his topic was deleted may leave such a file. No record is in it,
-    and a later topic in the folder reads it over, or takes it over if it is the draft of a receipt.
+    What a creation that failed has left is no harm. Nor is what keptlog keeps beside a table: what a purge remembers, a
+    reader's position. Who was killed as his topic was deleted may leave such a file. No record is in it, and a later
+    topic in the folder reads it over, or takes it over if it is the draft of a receipt.
+
+    A journal is something left: maybe nobody else tells what it names, and is gone. So is what is to be erased.
     """
-    own = _own_places(location)
-    return sorted({path for path in paths if not path.endswith(METADATA_ENDINGS) and not path.startswith(own)})
+    own, tells = _own_places(location), tells_alone(location)
+    left = {path for path in paths if not path.endswith(METADATA_ENDINGS)}
+    return sorted(path for path in left if tells(path) or not path.startswith(own))
+
+
+def tells_alone(location: str) -> Callable[[str], bool]:
+    """Whether a path is that of a journal, or of what is to be erased."""
+    folders = journal_folder(location), erasures_folder(location)
+    return lambda path: path.startswith(folders) and not is_unfinished(path)
 
 
 def _own_places(location: str) -> tuple[str, ...]:
