@@ -137,8 +137,7 @@ class Ingest:
             reconciliation.look(plans.source, plans.topics)
             plans = self._up_to_now(plans)
         cut = plans.source.cut([each.plan for each in plans.topics], jobs.cores if jobs else 1)
-        topics = list(zip(plans.topics, cut, strict=True))
-        for topic, parts in topics:
+        for topic, parts in (topics := list(zip(plans.topics, cut, strict=True))):
             require_covered(topic.plan, parts)
         run = _Run(self.store, plans, run_id, progress, self.clock_ms, reconciliation=reconciliation)
         for topic, parts in topics:
