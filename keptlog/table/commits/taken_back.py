@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
@@ -29,11 +28,10 @@ from keptlog.table.removal.topic_storage import drafts_among
 from keptlog.table.waiting.reaching import reaching
 
 
-@dataclass(frozen=True)
 class _Noting(TableFiles):
     """Files that know which small ones were written through them."""
 
-    written: list[str] = field(default_factory=list, compare=False)
+    written: list[str]
 
     def write_bytes(self, path: str, content: bytes) -> None:
         self.written.append(path)
@@ -45,13 +43,20 @@ class _Noting(TableFiles):
         discard(self, [path for path in self.written if path not in drafts])
 
 
+def _noting(files: TableFiles) -> _Noting:
+    """The same files: of the same kind, which may write in a way of its own."""
+    noting: _Noting = object.__new__(type("_NotingOf", (_Noting, type(files)), {}))
+    noting.__dict__.update(files.__dict__, written=[])
+    return noting
+
+
 @contextlib.contextmanager
 def taken_back_if_gone(catalog: Catalog, files: TableFiles, seen: Table) -> Iterator[TableFiles]:
     """The same files; what was written through them is deleted if an error comes because the topic is gone for good.
 
     ``seen`` is the topic's table as it was before. The names of these files are to be of this writer alone.
     """
-    noting = _Noting(files.properties, files.needed)
+    noting = _noting(files)
     try:
         yield noting
     except Exception:
@@ -67,7 +72,7 @@ def write_unless_gone(catalog: Catalog, files: TableFiles, seen: Table, write: C
         UnknownTopic, StalePlan: it was deleted for good by then, and there may be another one of its name. Nothing of
             them is left.
     """
-    noting = _Noting(files.properties, files.needed)
+    noting = _noting(files)
     write(noting)
     if noting.written and is_wholly_gone(catalog, files, seen):
         noting.discard_written(seen.location())

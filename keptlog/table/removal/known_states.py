@@ -38,6 +38,8 @@ class KnownStates:
     """What each was built on, and when it was made."""
     oldest_ms: int
     age: tuple[int, int]
+    snapshots: frozenset[int | None]
+    """Those that the table has, and null for a table without any."""
 
     @classmethod
     def of(cls, table: Table) -> KnownStates:
@@ -54,11 +56,17 @@ class KnownStates:
             frozenset(zip(built_on, made_ms, strict=True)),
             made_ms[0],
             _age(table.metadata),
+            frozenset((None, *(each.snapshot_id for each in table.metadata.snapshots))),
         )
 
     def has_state_of(self, metadata: TableMetadata) -> bool:
-        """Whether it has what a known file has, if it is not known itself."""
-        return (comparable(base_of(metadata)), metadata.last_updated_ms) in self.bases
+        """Whether it has what a known file has, if it is not known itself.
+
+        A commit that is tried again has the base and the time of before, and another snapshot. One that the table does
+        not have any more tells nothing; then it counts as such an attempt.
+        """
+        is_at = (comparable(base_of(metadata)), metadata.last_updated_ms)
+        return is_at in self.bases and metadata.current_snapshot_id in self.snapshots
 
     def is_before_all(self, found: int | None) -> bool:
         """Whether a file of this number is older than all that are known; never where numbers tell nothing."""
