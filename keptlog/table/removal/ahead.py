@@ -173,7 +173,7 @@ def told_apart(
         if metadata and str(metadata.table_uuid) != str(table.metadata.table_uuid):
             continue
         contradicts = metadata is not None and _contradicts(table, metadata)
-        if metadata and not contradicts and history.has_state_of(metadata):
+        if metadata and not contradicts and history.has_state_of(path, metadata):
             found.spared.metadata_bytes[path] = 0
             found.named_twice.append(path)
         elif history.is_of_another(number(path), metadata):

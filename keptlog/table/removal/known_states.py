@@ -10,7 +10,7 @@ name then, and has the same base and the same time: it is a state that the catal
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 _METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
+_WRITTEN = re.compile(r"\d+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.metadata\.json")
+"""As whoever commits names a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ class KnownStates:
     """The newest of them."""
     numbers: tuple[int, ...] | None
     """Oldest first; null if they don't count the commits."""
-    bases: frozenset[tuple[str, int]]
-    """What each was built on, and when it was made."""
+    bases: Mapping[tuple[str, int], str]
+    """By what each was built on, and when it was made, where it is."""
     oldest_ms: int
     age: tuple[int, int]
     snapshots: frozenset[int | None]
@@ -53,20 +55,24 @@ class KnownStates:
             frozenset(forms.values()),
             forms[table.metadata_location],
             _counted([number(path) for path in paths]),
-            frozenset(zip(built_on, made_ms, strict=True)),
+            dict(zip(zip(built_on, made_ms, strict=True), paths, strict=True)),
             made_ms[0],
             _age(table.metadata),
             frozenset((None, *(each.snapshot_id for each in table.metadata.snapshots))),
         )
 
-    def has_state_of(self, metadata: TableMetadata) -> bool:
-        """Whether it has what a known file has, if it is not known itself.
+    def has_state_of(self, path: str, metadata: TableMetadata) -> bool:
+        """Whether a file that is not known has what a known one has, and is not an attempt at the same commit.
 
-        A commit that is tried again has the base and the time of before, and another snapshot. One that the table does
-        not have any more tells nothing; then it counts as such an attempt.
+        A commit that is tried again has the base and the time of before, mostly with another snapshot. One that the
+        table does not have any more tells nothing; then it counts as such an attempt. So does a name that whoever
+        commits gives, if both have one and count alike.
         """
-        is_at = (comparable(base_of(metadata)), metadata.last_updated_ms)
-        return is_at in self.bases and metadata.current_snapshot_id in self.snapshots
+        known = self.bases.get((comparable(base_of(metadata)), metadata.last_updated_ms))
+        if known is None or metadata.current_snapshot_id not in self.snapshots:
+            return False
+        names = [each.rpartition("/")[2] for each in (known, path)]
+        return not (all(map(_WRITTEN.fullmatch, names)) and number(known) == number(path))
 
     def is_before_all(self, found: int | None) -> bool:
         """Whether a file of this number is older than all that are known; never where numbers tell nothing."""
