@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from pathlib import Path
 
 import pytest
+from pyiceberg.serializers import ToOutputFile
 
 from keptlog.table.commits.taken_back import taken_back_if_gone
 from keptlog.table.io.files import TableFiles
@@ -20,10 +20,12 @@ def attempt(tmp_path: Path) -> Path:
     store = store_at(tmp_path)
     store.create_topic(TOPIC, 1, COMPACTED)
     append_each(store, [("a", "1")], [("a", "2")])
-    current = Path(store.load_table(TOPIC).metadata_location.removeprefix("file://"))
-    made = current.with_name(f"{current.name[:5]}-{uuid.uuid4()}.metadata.json")
-    shutil.copy2(current, made)
-    return made
+    table = store.load_table(TOPIC)
+    folder, _, name = table.metadata_location.rpartition("/")
+    path = f"{folder}/{name[:5]}-{uuid.uuid4()}.metadata.json"
+    # Through what the catalog writes with: a file bears a checksum of its name.
+    ToOutputFile.table_metadata(table.metadata, table.io.new_output(path))
+    return Path(path.removeprefix("file://"))
 
 
 def test_a_purge_sweeps_it(tmp_path: Path, attempt: Path) -> None:
