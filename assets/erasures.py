@@ -25,7 +25,7 @@ import dagster as dg
 from keptlog.dagster.assets.checks import as_evaluation, bring_forward
 from keptlog.dagster.assets.last_results import last_evaluations
 from keptlog.dagster.assets.markdown import as_markdown, time_cell, without_folders
-from keptlog.dagster.assets.mount import Mount, MountCall, Run, Tick
+from keptlog.dagster.assets.mount import Mount, MountCall, Run, Tick, place_of
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import telling_outages
@@ -128,7 +128,7 @@ def tellers(call: Tick | Run) -> Sequence[str]:
     Homes without a ``key_prefix`` that share a Dagster share the page of erasures too.
     """
     path = str(call.log_store.path)
-    return ["@".join(call.place), path] if call.place else [path]
+    return [call.place_label, path] if call.place_label else [path]
 
 
 def shown_deadline(call: Tick | Run) -> ToldDeadline | None:
@@ -141,7 +141,7 @@ def shown_deadline(call: Tick | Run) -> ToldDeadline | None:
         if isinstance(told, dg.AssetCheckEvaluation):
             return ToldDeadline.by(told, ours)
         run = instance.get_run_by_id(record.run_id) if call.place else None
-        if run and run.remote_job_origin and run.remote_job_origin.repository_origin.get_label() not in ours:
+        if run and place_of(run) not in (None, *ours):
             return replace(_NOTHING, is_anothers=True)
         # A plan hides what was told, and has not looked.
         last = [ToldDeadline.by(evaluation, ours) for evaluation, _ in last_evaluations(instance, check)[:1]]

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 RESOURCES = ("log_store", "spark", "clock", "kafka")
 """What a home's runs and ticks work with."""
+PLACE_TAG = ".dagster/repository"
+"""By which Dagster tells the runs of a repository and code location."""
 TOPIC_IO_MANAGER = "topic_io_manager"
 """The resource that loads topics into assets downstream."""
 
@@ -157,6 +159,11 @@ def partitions_of(topic: AssetTopic) -> dg.StaticPartitionsDefinition:
     return dg.StaticPartitionsDefinition([str(TopicPartition(topic.name, n)) for n in range(topic.partitions)])
 
 
+def place_of(run: dg.DagsterRun) -> str | None:
+    """``<repository>@<code location>`` of a run's job, which Dagster stores, and which may not be among its tags."""
+    return run.tags_for_storage().get(PLACE_TAG)
+
+
 @dataclass(frozen=True)
 class MountCall(Generic[ContextT_co]):
     """A run or a tick of a mount, as Dagster calls it; it has those of the resources that it said it needs."""
@@ -187,6 +194,11 @@ class MountCall(Generic[ContextT_co]):
             return (context.repository_name, origin.location_name) if origin and context.repository_name else None
         job = context.dagster_run.remote_job_origin if context.dagster_run else None
         return (job.repository_origin.repository_name, job.location_name) if job else None
+
+    @property
+    def place_label(self) -> str | None:
+        """The same as Dagster stores it with a run (``place_of``)."""
+        return "@".join(self.place) if self.place else None
 
     @cached_property
     def clock(self) -> ClockResource:

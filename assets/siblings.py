@@ -29,14 +29,14 @@ import dagster as dg
 from dagster._core.events import DagsterEvent, DagsterEventType
 
 from keptlog.dagster.assets.checks import check_specs
-from keptlog.dagster.assets.mount import AssetRun
+from keptlog.dagster.assets.mount import PLACE_TAG, AssetRun
 from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, told_of_itself
 from keptlog.dagster.resources.clock import pause
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 
 TAKEN_BY_TAG = "keptlog/taken_by"
-_SAME_TAGS = ("dagster/backfill", ".dagster/repository")
+_SAME_TAGS = ("dagster/backfill", PLACE_TAG)
 _RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _LONGEST_WAIT_SECONDS = 600
 _ENDED_ITSELF = {FAILED_TAG, OUTAGE_TAG}

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
-from keptlog.dagster.assets.mount import Mount, Run, Tick
+from keptlog.dagster.assets.mount import PLACE_TAG, Mount, Run, Tick, place_of
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, told_of_itself
 from keptlog.log.given.past import is_past
@@ -44,7 +44,6 @@ UNMARKED_TAG = "keptlog/unmarked"
 """On a run that died: those of its logs that could not be marked yet."""
 _TOLD_TAGS = (FAILED_TAG, OUTAGE_TAG, FAILED_AT_TAG, MARKED_TAG, UNMARKED_TAG)
 """What is said of one run; a long text is in pieces (``long_tags``)."""
-_PLACE_TAG = ".dagster/repository"
 _FEW = 200
 """So many runs are read sooner than a database has found those of one place among all that it keeps."""
 _MOST_REMEMBERED = 1_000
@@ -69,16 +68,12 @@ class OwnRuns:
     @classmethod
     def of_tick(cls, tick: Tick) -> OwnRuns:
         """Those of the mount whose sensor ticks."""
-        context = tick.context
-        origin = context.code_location_origin
-        place = f"{context.repository_name}@{origin.location_name}" if origin and context.repository_name else None
-        return cls(context.instance, place, tick.mount)
+        return cls(tick.context.instance, tick.place_label, tick.mount)
 
     @classmethod
     def of_run(cls, run: Run) -> OwnRuns:
         """Those of the mount whose run this is."""
-        origin = run.context.run.remote_job_origin
-        return cls(run.context.instance, origin.repository_origin.get_label() if origin else None, run.mount)
+        return cls(run.context.instance, run.place_label, run.mount)
 
     def records(
         self,
@@ -106,9 +101,9 @@ class OwnRuns:
         # does so only where others' runs may hide ours, or may be so many that to read them all takes longer still.
         most = _FEW if limit is None else limit
         found = asked({}, most)
-        here = [each for each in found if _place_of(each.dagster_run) == self.place]
+        here = [each for each in found if place_of(each.dagster_run) == self.place]
         if len(found) == most and (limit is None or len(here) < most):
-            here = list(asked({_PLACE_TAG: self.place}, limit))
+            here = list(asked({PLACE_TAG: self.place}, limit))
         return [_of_itself(record) for record in here]
 
     def runs(
@@ -144,11 +139,6 @@ class OwnRuns:
                 _planned.clear()
             _planned[plan_id] = frozenset(self.instance.get_execution_plan_snapshot(plan_id).asset_selection)
         return _planned[plan_id]
-
-
-def _place_of(run: dg.DagsterRun) -> str | None:
-    """As Dagster stores it, which knows it of a run without it being among its tags."""
-    return run.tags_for_storage().get(_PLACE_TAG)
 
 
 def _of_itself(record: dg.RunRecord) -> dg.RunRecord:
