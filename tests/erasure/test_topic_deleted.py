@@ -168,6 +168,20 @@ def late_file(world: World) -> None:
     (data / "staged-late.parquet").write_bytes(b"PAR1")
 
 
+def stopped_at_the_seal(world: World, monkeypatch: pytest.MonkeyPatch, *, is_sealed: bool) -> None:
+    """Let a deletion be killed before its first receipt is sealed, or behind that."""
+
+    def killed(*how: Any) -> None:
+        if is_sealed:
+            seal_drafts(*how)
+        raise KilledAtOnce
+
+    with monkeypatch.context() as patch:
+        patch.setattr("keptlog.table.removal.deletion.seal_drafts", killed)
+        with pytest.raises(KilledAtOnce):
+            delete(world)
+
+
 def require_one_account(world: World) -> None:
     """A later receipt of a deletion does not deny what the first one tells."""
     receipts = [each.content for each in chain_at(world.home).receipts() if each.kind == "topic-delete"]
@@ -183,15 +197,7 @@ def test_a_second_receipt_does_not_deny_what_the_first_tells(
 ) -> None:
     """Killed before the first was sealed, and behind that."""
 
-    def killed(*how: Any) -> None:
-        if is_sealed:
-            seal_drafts(*how)
-        raise KilledAtOnce
-
-    monkeypatch.setattr("keptlog.table.removal.deletion.seal_drafts", killed)
-    with pytest.raises(KilledAtOnce):
-        delete(asked)
-    monkeypatch.undo()
+    stopped_at_the_seal(asked, monkeypatch, is_sealed=is_sealed)
     late_file(asked)
     assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
     require_one_account(asked)
@@ -202,15 +208,7 @@ def test_a_second_receipt_does_not_deny_what_the_first_tells(
 def test_nor_does_one_whose_journal_an_older_keptlog_wrote(
     asked: World, monkeypatch: pytest.MonkeyPatch, *, is_sealed: bool
 ) -> None:
-    def killed(*how: Any) -> None:
-        if is_sealed:
-            seal_drafts(*how)
-        raise KilledAtOnce
-
-    monkeypatch.setattr("keptlog.table.removal.deletion.seal_drafts", killed)
-    with pytest.raises(KilledAtOnce):
-        delete(asked)
-    monkeypatch.undo()
+    stopped_at_the_seal(asked, monkeypatch, is_sealed=is_sealed)
     late_file(asked)
     begun_before(asked, monkeypatch, "delete")
     assert [each.request for each in delete(asked).ended or ()] == ["r2", "r3"]
