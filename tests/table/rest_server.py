@@ -33,7 +33,8 @@ from pyiceberg.table import CommitTableRequest, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.catalogs.rest import PatientRestCatalog
 
 _STATUS: Mapping[type[Exception], int] = {
     NoSuchNamespaceError: 404,
@@ -275,3 +276,14 @@ def rest_server(home: Path | Catalog) -> Iterator[RestServer]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def catalog_of(kind: str, home: Path) -> Iterator[Catalog]:
+    """The catalog of a home: ``embedded``, or ``rest``, by a server over it."""
+    if kind == "embedded":
+        yield open_catalog(home)
+        return
+    with rest_server(home) as server:
+        how = {"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"}
+        yield PatientRestCatalog("rest", uri=server.uri, **how)

@@ -11,13 +11,12 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.table import CommitTableResponse
 
 from keptlog.table.catalogs.catalog import open_catalog
-from keptlog.table.catalogs.rest import PatientRestCatalog
 from keptlog.table.purging import purge
 from keptlog.table.removal.expiry import expiry_of
 from keptlog.table.store import LogStore
 from tests.table.foreign import table_of
 from tests.table.purges import MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values, proved, receipts
-from tests.table.rest_server import rest_server
+from tests.table.rest_server import catalog_of
 from tests.table.stores import TOPIC, FaultyCatalog, append_each, new_id, store_over, values
 
 LATER_MS = 60 * MINUTE_MS
@@ -27,12 +26,8 @@ LATER_MS = 60 * MINUTE_MS
 @pytest.fixture(params=["embedded", "rest"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
     """The catalog that a purge goes through."""
-    if request.param == "embedded":
-        yield open_catalog(tmp_path)
-        return
-    with rest_server(tmp_path) as server:
-        how = {"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"}
-        yield PatientRestCatalog("rest", uri=server.uri, **how)
+    with catalog_of(request.param, tmp_path) as catalog:
+        yield catalog
 
 
 @pytest.fixture

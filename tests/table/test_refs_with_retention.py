@@ -16,7 +16,6 @@ from keptlog.home import open_home
 from keptlog.log.holder import HolderKind, Terms
 from keptlog.log.words.iso_time import iso_time
 from keptlog.table.catalogs.catalog import open_catalog
-from keptlog.table.catalogs.rest import PatientRestCatalog
 from keptlog.table.purge_preview import preview_purge
 from keptlog.table.purging.purge_receipt import PurgeReceipt
 from keptlog.table.reading.cache import held_as_lists, held_of_lists
@@ -27,7 +26,7 @@ from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from tests.table.foreign import table_of
 from tests.table.purges import DAY_MS, MINUTE_MS, cleaned, clock_ms, live_paths, paths_of_values
-from tests.table.rest_server import rest_server
+from tests.table.rest_server import catalog_of
 from tests.table.stores import TOPIC, FaultyCatalog, append_each, create, store_at, store_over, values
 
 RETENTION_MS = 7 * DAY_MS
@@ -36,12 +35,8 @@ RETENTION_MS = 7 * DAY_MS
 @pytest.fixture(params=["embedded", "rest"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
     """The catalog that a purge goes through."""
-    if request.param == "embedded":
-        yield open_catalog(tmp_path)
-        return
-    with rest_server(tmp_path) as server:
-        how = {"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"}
-        yield PatientRestCatalog("rest", uri=server.uri, **how)
+    with catalog_of(request.param, tmp_path) as catalog:
+        yield catalog
 
 
 def oldest(home: Path) -> int:
