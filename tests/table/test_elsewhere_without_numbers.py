@@ -86,17 +86,43 @@ def test_where_nobody_goes_on_a_purge_goes_on_too(tmp_path: Path, copy: Path) ->
     assert values(other) == [(0, 1, b"2")]
 
 
+def test_a_copy_of_what_keptlog_has_written_counts_too(tmp_path: Path) -> None:
+    """Its files bear a checksum of their name, so that it can be copied under its own name only."""
+    store = create(tmp_path / "original")
+    append_each(store, [("a", "1")])
+    head = head_of(tmp_path / "original")
+    registered(tmp_path / "other", copied_beside(head, tmp_path / "safe" / head.name)).purge(
+        TOPIC, clock_ms() + LATER_MS
+    )
+    assert values(store_at(tmp_path / "original")) == [(0, 0, b"1")]
+
+
+@pytest.mark.parametrize("original", ["inside"], indirect=True)  # a purge sweeps the topic's own folder alone
+def test_the_original_leaves_a_copy_that_lies_in_its_folder(tmp_path: Path, original: LogStore) -> None:
+    head = head_of(tmp_path / "original")
+    other = registered(tmp_path / "other", copied_beside(head, head.parent / "backup" / head.name))
+    original.purge(TOPIC, clock_ms() + LATER_MS)
+    assert values(other) == [(0, 0, b"1")]
+
+
+def copied_beside(path: Path, copy: Path) -> Path:
+    """A copy, and the folder for it."""
+    copy.parent.mkdir(exist_ok=True)
+    return Path(shutil.copy(path, copy))
+
+
 def head_of(home: Path) -> Path:
     return Path(table_of(home, TOPIC).metadata_location.removeprefix("file://"))
 
 
-@pytest.mark.parametrize(
-    "name", [f"{start}.metadata.json" for start in ("users", "00002-copy", "00003-copy", "00009-copy")]
-)
-def test_who_registered_a_copy_leaves_the_file_that_was_copied(tmp_path: Path, original: LogStore, name: str) -> None:
-    """The original's catalog names it, and at rest it has no later one."""
+@pytest.mark.parametrize("start", ["users", "00002-copy", "00003-copy", "00009-copy", None])
+def test_who_registered_a_copy_leaves_the_file_that_was_copied(
+    tmp_path: Path, original: LogStore, start: str | None
+) -> None:
+    """The original's catalog names it, and at rest it has no later one; a copy may bear its name in another folder."""
     head = head_of(tmp_path / "original")
-    other = registered(tmp_path / "other", Path(shutil.copy(head, tmp_path / name)))
+    name = f"{start}.metadata.json" if start else head.name
+    other = registered(tmp_path / "other", copied_beside(head, tmp_path / "safe" / name))
     other.purge(TOPIC, clock_ms() + LATER_MS)
     assert head.exists()
     with pytest.raises(LogCorrupt, match=f"{head.name} has what a metadata file in the history of this catalog has"):

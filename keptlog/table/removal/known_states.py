@@ -65,14 +65,15 @@ class KnownStates:
         """Whether a file that is not known has what a known one has, and is not an attempt at the same commit.
 
         A commit that is tried again has the base and the time of before, mostly with another snapshot. One that the
-        table does not have any more tells nothing; then it counts as such an attempt. So does a name that whoever
-        commits gives, if both have one and count alike.
+        table does not have any more tells nothing; then it counts as such an attempt. So does another name that
+        whoever commits gives, if both have one and count alike. A copy in another folder mostly bears the same one.
         """
         known = self.bases.get((comparable(base_of(metadata)), metadata.last_updated_ms))
         if known is None or metadata.current_snapshot_id not in self.snapshots:
             return False
-        names = [each.rpartition("/")[2] for each in (known, path)]
-        return not (all(map(_WRITTEN.fullmatch, names)) and number(known) == number(path))
+        names = {each.rpartition("/")[2] for each in (known, path)}
+        is_tried_again = len(names) == 2 and all(map(_WRITTEN.fullmatch, names)) and number(known) == number(path)
+        return not is_tried_again
 
     def is_before_all(self, found: int | None) -> bool:
         """Whether a file of this number is older than all that are known; never where numbers tell nothing."""
