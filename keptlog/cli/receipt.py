@@ -35,6 +35,7 @@ from keptlog.receipts.chain import ChainVerification, Finding, Flaw, verify_chai
 from keptlog.receipts.folder import taken_for_receipts
 from keptlog.receipts.key_files import PUBLIC_FILE, public_key_files, public_keys, trusted_keys
 from keptlog.settings import home_path
+from keptlog.table.waiting.side_by_side import each_apart
 
 if TYPE_CHECKING:
     from keptlog.passes.receipts import Receipts
@@ -180,18 +181,11 @@ def _waiting() -> tuple[list[str], Mapping[str, KeptlogError]]:
     from keptlog.cli.unopened import unopened_store  # noqa: PLC0415  # as above
     from keptlog.table.removal.drafts import waiting_drafts  # noqa: PLC0415
     from keptlog.table.waiting.reaching import reaching  # noqa: PLC0415
-    from keptlog.table.waiting.side_by_side import side_by_side  # noqa: PLC0415
 
     store = unopened_store()
     tables = store.embedded_tables()
 
-    def folder_of(topic: str) -> str | KeptlogError:
-        try:
-            return store.load_table(topic).location()
-        except KeptlogError as error:
-            return error
-
-    found = side_by_side(folder_of, () if tables else store.topics())
+    found = each_apart(lambda topic: store.load_table(topic).location(), () if tables else store.topics())
     failed = {topic: error for topic, error in found.items() if isinstance(error, KeptlogError)}
     folders = [*(tables.folders() if tables else ()), *(each for each in found.values() if isinstance(each, str))]
     with reaching("receipts that are not sealed yet can't be listed"):

@@ -38,7 +38,7 @@ from keptlog.log.words.units import in_words
 from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion
 from keptlog.table.metadata.logs import table_location
 from keptlog.table.metadata.state import read_source_identity
-from keptlog.table.waiting.side_by_side import side_by_side
+from keptlog.table.waiting.side_by_side import each_apart
 
 if TYPE_CHECKING:
     from keptlog.log.declared import About
@@ -96,14 +96,11 @@ def list_topics(*, as_json: bool) -> None:
     store = unopened_store()
     require_topics_here()
 
-    def row_of(name: str) -> dict[str, object] | KeptlogError:
-        try:
-            partitions, config = store.describe_topic(name)
-        except KeptlogError as error:
-            return error
+    def row_of(name: str) -> dict[str, object]:
+        partitions, config = store.describe_topic(name)
         return {"topic": name, "partitions": partitions, "cleanup_policy": list(config.cleanup_policy)}
 
-    found = side_by_side(row_of, store.topics())
+    found = each_apart(row_of, store.topics())
     rows = [row for row in found.values() if not isinstance(row, KeptlogError)]
     failed = {name: error for name, error in found.items() if isinstance(error, KeptlogError)}
     # One that is unknown was deleted just now.

@@ -57,7 +57,7 @@ from keptlog.table.commits.staged import discarded_if_refused
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.state import read_source
 from keptlog.table.waiting.reaching import why_not_landed
-from keptlog.table.waiting.side_by_side import side_by_side
+from keptlog.table.waiting.side_by_side import each_apart
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
@@ -164,17 +164,14 @@ class Ingest:
         """What each topic here remembers, null for one that does not exist; and those that can't be read."""
         existing = set(self.store.topics())
 
-        def read(topic: str) -> StoredSource | KeptlogError | None:
+        def read(topic: str) -> StoredSource | None:
             if topic not in existing:
                 return None
-            try:
-                table = self.store.load_table(topic)
-                require_own(table)
-                return read_source(topic, table.properties)
-            except KeptlogError as error:
-                return error
+            table = self.store.load_table(topic)
+            require_own(table)
+            return read_source(topic, table.properties)
 
-        found = side_by_side(read, topics)
+        found = each_apart(read, topics)
         failed = {topic: each for topic, each in found.items() if isinstance(each, KeptlogError)}
         return {topic: each for topic, each in found.items() if not isinstance(each, KeptlogError)}, failed
 

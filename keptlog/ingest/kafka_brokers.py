@@ -55,7 +55,7 @@ def topics_from_brokers(store: LogStore, only: Collection[str] | None = None) ->
             source = store.source_of(topic).source
         except UnknownTopic:
             return None  # it was deleted just now
-        except KeptlogError:
+        except Exception:  # noqa: BLE001  # see above
             return topic
         return source.topic if source and source.bootstrap else None
 

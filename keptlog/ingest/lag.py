@@ -38,7 +38,7 @@ from keptlog.log.words.named import unnamed
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.partitions import PARTITIONS
 from keptlog.table.metadata.state import SOURCE, read_source, read_stopped_ingest
-from keptlog.table.waiting.reaching import one_line
+from keptlog.table.waiting.reaching import why_unseen
 from keptlog.table.waiting.side_by_side import Patience, side_by_side
 
 if TYPE_CHECKING:
@@ -289,8 +289,8 @@ class LagScanner:
                 continue
             try:
                 lag = self._lag_of(topic, known, answer.topics[source.topic], now_ms)
-            except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
-                missing[topic] = error if isinstance(error, KeptlogError) else KeptlogError(one_line(error))
+            except Exception as error:  # noqa: BLE001  # as in ``_read``
+                missing[topic] = why_unseen(topic, error)
                 continue
             failed = answer.failed.get(source.topic, {})
             unknown = {number: why for number, why in known.damaged_stops.items() if number not in lag.plan.stopped}
@@ -316,8 +316,8 @@ class LagScanner:
             if not table.properties.keys() & {PARTITIONS, SOURCE}:  # it is no topic
                 return _Known(None, location, stored, _Seen())
             stored = read_source(topic, table.properties)
-        except KeptlogError as error:
-            return _Known(None, location, stored, _Seen(), why_unread=error)
+        except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
+            return _Known(None, location, stored, _Seen(), why_unread=why_unseen(topic, error))
         try:
             require_own(table)
         except KeptlogError as error:

@@ -34,7 +34,8 @@ from keptlog.table.changes.declaration import Declaration, DeclaredCreation, dec
 from keptlog.table.commits.loading import id_to_delete
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.state import read_source
-from keptlog.table.waiting.side_by_side import side_by_side
+from keptlog.table.waiting.reaching import apart, why_not_landed, why_unseen
+from keptlog.table.waiting.side_by_side import each_apart, side_by_side
 from keptlog.topics_file.reading import TopicEntry, TopicsFile
 
 if TYPE_CHECKING:
@@ -215,7 +216,9 @@ class Applier:
         """
         names, topics = texts(names, "the topics to export"), self.store.topics()
         require_topics(names, topics)
-        found = side_by_side(self._exported, sorted(set(names)) or topics, self.at_once)
+        found = each_apart(
+            lambda name: declared_topic(self.store.load_table(name)), sorted(set(names)) or topics, self.at_once
+        )
         declared = [each for each in found.values() if isinstance(each, DeclaredTopic)]
         return declared, {name: each for name, each in found.items() if isinstance(each, KeptlogError)}
 
@@ -224,10 +227,7 @@ class Applier:
         return self.store.clock_guard.broker_settings
 
     def _id_to_delete(self, name: str) -> str | KeptlogError:
-        try:
-            return id_to_delete(self.store.committer.catalog, name)
-        except KeptlogError as error:
-            return error
+        return apart(name, lambda: id_to_delete(self.store.committer.catalog, name))
 
     def _planned(self, entry: TopicEntry, topics: set[str], going: set[str]) -> PlannedChange | Refused | KeptlogError:
         name = entry.topic.name
@@ -243,8 +243,8 @@ class Applier:
         except InvalidConfig as error:
             text = f"topic {name}: {str(error).removeprefix(f'topic {name}: ')}"
             return Refused(entry.line, text, error)
-        except KeptlogError as error:
-            return error
+        except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
+            return why_unseen(name, error)
 
     def _altered(self, declared: DeclaredTopic) -> PlannedChange:
         """What a topic that is there lacks; all that its commit would refuse is refused here."""
@@ -271,12 +271,6 @@ class Applier:
         for other in topics | going:
             if other.lower() == name.lower():
                 raise InvalidConfig(f"it differs from topic {other} only in capitals: choose another name")
-
-    def _exported(self, name: str) -> DeclaredTopic | KeptlogError:
-        try:
-            return declared_topic(self.store.load_table(name))
-        except KeptlogError as error:
-            return error
 
 
 @dataclass
@@ -305,8 +299,8 @@ class _Run:
             return
         try:
             do()
-        except KeptlogError as error:
-            self.failed[name] = error
+        except Exception as raised:  # noqa: BLE001  # as above
+            error = self.failed[name] = why_not_landed(name, raised)
             # Others fail meanwhile: what one of them has found out stays.
             if _is_outage(error) and (self._counts() >= _IN_A_ROW or self._are_others_down(name)):
                 self.is_outage = True

@@ -26,7 +26,8 @@ from keptlog.log.given.unknown_topic import unknown_log, unknown_topic
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.catalogs.embedded import unfinished_deletion
-from keptlog.table.waiting.side_by_side import side_by_side
+from keptlog.table.waiting.reaching import apart
+from keptlog.table.waiting.side_by_side import each_apart
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
@@ -63,7 +64,7 @@ def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
     names = texts(names, "the names of topics and logs")
     topics = store.topics()
     may_be_meant = [topic for name in names for topic in (name.rpartition("-")[0], name) if topic in topics]
-    read = side_by_side(lambda topic: _read(store, topic), may_be_meant if names else topics)
+    read = each_apart(store.logs, may_be_meant if names else topics)
 
     def logs_of(topic: str) -> Sequence[Log]:
         if isinstance(found := read[topic], KeptlogError):
@@ -111,10 +112,7 @@ def _in_doubt(name: str, error: KeptlogError, topics: Collection[str]) -> Keptlo
 
 
 def _read(store: Topics, topic: str) -> Sequence[Log] | KeptlogError:
-    try:
-        return store.logs(topic)
-    except KeptlogError as error:
-        return error
+    return apart(topic, lambda: store.logs(topic))
 
 
 def _count(logs: Sequence[Log] | KeptlogError) -> int:

@@ -50,7 +50,8 @@ from keptlog.passes.names import named_logs
 from keptlog.passes.observable import Observable
 from keptlog.table.metadata.metadata_files import MetadataFiles, are_whole
 from keptlog.table.metadata.state import read_open_erasures
-from keptlog.table.waiting.side_by_side import Patience, side_by_side
+from keptlog.table.waiting.reaching import apart
+from keptlog.table.waiting.side_by_side import Patience, each_apart, side_by_side
 
 if TYPE_CHECKING:
     from keptlog.table.metadata.logs import ObservedTopic
@@ -178,10 +179,8 @@ def unread_erasures_of(store: Observable, topic: str, why: KeptlogError) -> Open
     """
     if isinstance(why, StorageUnavailable | UnknownTopic):
         return None
-    try:
-        return read_open_erasures(topic, store.load_table(topic).properties)
-    except KeptlogError:
-        return None
+    known = apart(topic, lambda: read_open_erasures(topic, store.load_table(topic).properties))
+    return None if isinstance(known, KeptlogError) else known
 
 
 def record_count(logs: Iterable[Log]) -> int:
@@ -199,7 +198,7 @@ class _Look:
 
     def begin(self) -> None:
         """Read what is wanted anyhow, side by side."""
-        self.seen = side_by_side(self._observed, self.locations or ())
+        self.seen = each_apart(self._observed, self.locations or ())
 
     def topics(self) -> Collection[str]:
         return self.store.topics() if self.locations is None else sorted(self.locations)
@@ -209,7 +208,7 @@ class _Look:
 
     def logs(self, topic: str) -> Sequence[Log]:
         if topic not in self.seen:
-            self.seen[topic] = self._observed(topic)
+            self.seen[topic] = apart(topic, lambda: self._observed(topic))
         return self.seen_of(topic).logs
 
     def unread_erasures(self) -> dict[str, OpenErasures]:
@@ -225,11 +224,8 @@ class _Look:
             raise seen
         return seen
 
-    def _observed(self, topic: str) -> ObservedTopic | KeptlogError:
-        try:
-            return self.store.observe(topic, None if self.locations is None else self.locations[topic])
-        except KeptlogError as error:
-            return error
+    def _observed(self, topic: str) -> ObservedTopic:
+        return self.store.observe(topic, None if self.locations is None else self.locations[topic])
 
 
 @dataclass
@@ -340,13 +336,13 @@ class Observer:
 
     def _read(self, topic: str, location: str, now_ms: int) -> _Topic:
         began_ms = self.monotonic_ms()
-        try:
-            observed = self.store.observe(topic, location)
-        except KeptlogError as error:
-            rests_until_ms = _rests_until_ms(error, began_ms, self.monotonic_ms())
+        observed = apart(topic, lambda: self.store.observe(topic, location))
+        if isinstance(observed, KeptlogError):
+            rests_until_ms = _rests_until_ms(observed, began_ms, self.monotonic_ms())
             before = self._seen.get(topic)
-            erasures = unread_erasures_of(self.store, topic, error) or (before.erasures if before else OpenErasures())
-            return _Topic(location, unreadable=error, erasures=erasures, rests_until_ms=rests_until_ms)
+            open_then = before.erasures if before else OpenErasures()
+            erasures = unread_erasures_of(self.store, topic, observed) or open_then
+            return _Topic(location, unreadable=observed, erasures=erasures, rests_until_ms=rests_until_ms)
         judged = [assess(log, now_ms) for log in observed.logs]
         return _Topic(
             observed.location,

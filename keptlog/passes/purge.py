@@ -24,8 +24,8 @@ from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_all, require_topics, unknown_topics
 from keptlog.table.chosen import whole
 from keptlog.table.removal.removal import not_deleted_error
-from keptlog.table.waiting.reaching import one_line
-from keptlog.table.waiting.side_by_side import side_by_side
+from keptlog.table.waiting.reaching import why_not_purged
+from keptlog.table.waiting.side_by_side import each_apart, side_by_side
 
 if TYPE_CHECKING:
     from keptlog.table.purge_preview import PurgePreview
@@ -144,7 +144,7 @@ class Purger:
             except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
                 # Without names, a topic that was deleted just now is simply not there.
                 if named or not isinstance(error, UnknownTopic):
-                    outcome.failure = _reason(topic, error)
+                    outcome.failure = why_not_purged(topic, error)
             return outcome
 
         idle = {topic: receipt for topic, receipt in idle.items() if topic not in leaving}
@@ -172,13 +172,10 @@ class Purger:
         known, leaving = self.store.topics(), self.store.being_deleted()
         require_topics(named, {*known, *leaving})
 
-        def look(topic: str) -> PurgePreview | KeptlogError:
-            try:
-                return purge_preview.preview_purge(self.store, topic, now_ms, orphan_grace_ms)
-            except KeptlogError as error:
-                return error
+        def look(topic: str) -> PurgePreview:
+            return purge_preview.preview_purge(self.store, topic, now_ms, orphan_grace_ms)
 
-        found = side_by_side(look, [name for name in named or known if name in known], self.at_once)
+        found = each_apart(look, [name for name in named or known if name in known], self.at_once)
         failed = {topic: each for topic, each in found.items() if isinstance(each, KeptlogError)}
         if not named:
             failed = {topic: each for topic, each in failed.items() if not isinstance(each, UnknownTopic)}
@@ -226,11 +223,3 @@ def _result(done: dict[str, _Outcome], idle: Collection[str]) -> PurgeResult:
         {topic: each.deletion for topic, each in done.items() if each.deletion},
         tuple(topic for topic in done if topic in idle),
     )
-
-
-def _reason(topic: str, error: Exception) -> KeptlogError:
-    """The error as callers know it; one that nobody has thought of says which topic it was."""
-    if isinstance(error, KeptlogError):
-        return error
-    text = f"topic {topic}: its purge stopped at {one_line(error)}; the next one goes on; report it if it stays"
-    return KeptlogError(text)

@@ -37,7 +37,7 @@ from keptlog.table.reading.readers import (
     TopicReaders,
     registration_in,
 )
-from keptlog.table.waiting.side_by_side import side_by_side
+from keptlog.table.waiting.side_by_side import each_apart
 
 if TYPE_CHECKING:
     from keptlog.table.changes.reader_register import ReaderRegister
@@ -324,13 +324,7 @@ def reader_standings(store: LogStore | UnopenedStore, names: Iterable[str], *, n
     names, topics = texts(names, "the topics of readers"), store.topics()
     require_topics(names, topics)
 
-    def look(topic: str) -> Sequence[ReaderStanding] | KeptlogError:
-        try:
-            return _standings(store, topic, now_ms)
-        except KeptlogError as error:
-            return error
-
-    looks = side_by_side(look, names or topics)
+    looks = each_apart(lambda topic: _standings(store, topic, now_ms), names or topics)
     failed = {topic: each for topic, each in looks.items() if isinstance(each, KeptlogError)}
     # One that was deleted just now is simply not there, unless somebody named it.
     told = {topic: error for topic, error in failed.items() if names or not isinstance(error, UnknownTopic)}

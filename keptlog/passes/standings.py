@@ -26,7 +26,8 @@ from keptlog.log.told.topic_standing import TopicStanding, topic_standing
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.observer import Overview, observe, unread_erasures_of
 from keptlog.passes.stored_files import are_on_disk, files_on_disk, still_wrong, wrong_on_disk
-from keptlog.table.waiting.side_by_side import side_by_side
+from keptlog.table.waiting.reaching import apart
+from keptlog.table.waiting.side_by_side import each_apart, side_by_side
 
 if TYPE_CHECKING:
     from keptlog.table.unopened import UnopenedStore
@@ -111,13 +112,10 @@ def look_at_standings(store: UnopenedStore, names: Iterable[str] = (), *, now_ms
     locations = store.metadata_locations()
     known = {topic: store.standings.get(topic, location, now_ms) for topic, location in locations.items()}
 
-    def look(topic: str) -> tuple[TopicStanding, Sequence[Log]] | KeptlogError:
-        try:
-            return _looked_at(store, topic, locations[topic], now_ms)
-        except KeptlogError as error:
-            return error
+    def look(topic: str) -> tuple[TopicStanding, Sequence[Log]]:
+        return _looked_at(store, topic, locations[topic], now_ms)
 
-    looked = side_by_side(look, sorted(topic for topic, standing in known.items() if standing is None))
+    looked = each_apart(look, sorted(topic for topic, standing in known.items() if standing is None))
     topics, unreadable, judged = dict(known), {}, {}
     for topic, found in looked.items():
         if isinstance(found, KeptlogError):
@@ -191,7 +189,5 @@ def _of_named(seen: Overview) -> Standings:
 
 def _logs(store: UnopenedStore, topic: str, location: str | None = None) -> Sequence[Log]:
     """The logs of a topic; none if they can't be had any more."""
-    try:
-        return store.observe(topic, location).logs
-    except KeptlogError:
-        return ()
+    seen = apart(topic, lambda: store.observe(topic, location))
+    return () if isinstance(seen, KeptlogError) else seen.logs

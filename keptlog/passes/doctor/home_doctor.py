@@ -43,7 +43,6 @@ from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.metadata.format import CURRENT
 from keptlog.table.namespaces import CONFIGURED
 from keptlog.table.waiting.reaching import HELD
-from keptlog.table.waiting.side_by_side import side_by_side
 
 _UNREAD_SETTINGS = "its settings can't be read"
 _SPARK_IS_DOWN = "the Spark server or cluster is down, or was never started, or its address or token is an old one"
@@ -294,8 +293,7 @@ def _timestamps(patient: Patient) -> Iterator[Problem]:
 
 def _holders(patient: Patient) -> Iterator[Problem]:
     unseen = []
-    found = side_by_side(patient.holdings, [each.topic for each in patient.seen])
-    for topic, held in found.items():
+    for topic, held in patient.holdings().items():
         if isinstance(held, KeptlogError):
             unseen.append(f"{topic}: {first_line(held)}")
             continue

@@ -22,7 +22,8 @@ from keptlog.table.catalogs.home_folder import is_made, require_home
 from keptlog.table.catalogs.home_location import Elsewhere, elsewhere
 from keptlog.table.doctor.topic_exam import PutBack, TopicExam, examined, put_back
 from keptlog.table.store import LogStore
-from keptlog.table.waiting.side_by_side import side_by_side
+from keptlog.table.waiting.reaching import apart
+from keptlog.table.waiting.side_by_side import each_apart
 
 if TYPE_CHECKING:
     from keptlog.passes.doctor.catalog_doctor import Certificate
@@ -141,7 +142,7 @@ class Patient:
     def exams(self) -> Mapping[str, TopicExam | KeptlogError]:
         """Each topic, or why it can't be looked at."""
         self._require_files()
-        found = side_by_side(self._exam, self.topics)
+        found = each_apart(lambda topic: examined(self.store, topic), self.topics)
         # A topic that was deleted just now is simply not there.
         return {topic: seen for topic, seen in found.items() if not isinstance(seen, UnknownTopic)}
 
@@ -164,12 +165,9 @@ class Patient:
     def logs(self) -> list[Log]:
         return [log for each in self.seen for log in each.logs]
 
-    def holdings(self, topic: str) -> Holdings | KeptlogError:
-        """What holds bytes of a topic that are not live, or why that can't be looked at."""
-        try:
-            return look_for_holders(self.store, topic, self.now_ms)
-        except KeptlogError as error:
-            return error
+    def holdings(self) -> Mapping[str, Holdings | KeptlogError]:
+        """Of each topic what holds bytes that are not live, or why that can't be looked at."""
+        return each_apart(lambda topic: look_for_holders(self.store, topic, self.now_ms), [e.topic for e in self.seen])
 
     def _require_files(self) -> None:
         """Where none of them is there, that is told once, and not of each topic."""
@@ -180,13 +178,4 @@ class Patient:
         error = self.exams[topic]
         if isinstance(error, StorageUnavailable):
             return error  # to wait for it once more, topic after topic, tells nothing
-        try:
-            return put_back(self.store, topic)
-        except KeptlogError as error:
-            return error
-
-    def _exam(self, topic: str) -> TopicExam | KeptlogError:
-        try:
-            return examined(self.store, topic)
-        except KeptlogError as error:
-            return error
+        return apart(topic, lambda: put_back(self.store, topic))

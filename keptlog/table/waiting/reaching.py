@@ -6,10 +6,13 @@ Whoever reads files of a disk needs neither as long as nothing fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from keptlog.errors import KeptlogError
+
+Seen = TypeVar("Seen")
 
 HELD = "another process holds its database: wait until it is done, or end it (fuser names it), then try again"
 """What is said of a catalog that somebody else keeps locked."""
@@ -53,7 +56,39 @@ def why_not_landed(topic: str, error: Exception) -> KeptlogError:
     Whoever commits to many topics catches everything, a mark of what has failed included: what no commit to a topic
     survives is met by each of them.
     """
+    return _of_topic(error, f"topic {topic}: its commit", "the next one tries again; ")
+
+
+def why_not_purged(topic: str, error: Exception) -> KeptlogError:
+    """The same of a purge."""
+    return _of_topic(error, f"topic {topic}: its purge", "the next one goes on; ")
+
+
+def apart(topic: str, look: Callable[[], Seen]) -> Seen | KeptlogError:
+    """What a look at a topic gives, or why it gives nothing: what is wrong with it is nothing to the others.
+
+    Whoever looks at many topics looks so: one strange table of 300 would end the look at all in a traceback.
+    """
+    try:
+        return look()
+    except Exception as error:  # noqa: BLE001  # see above
+        return why_unseen(topic, error)
+
+
+def why_unseen(topic: str, error: Exception) -> KeptlogError:
+    """The error as callers know it, of somebody who only looks."""
     if isinstance(error, KeptlogError):
         return error
-    text = f"topic {topic}: its commit stopped at {one_line(error)}; the next one tries again; report it if it stays"
-    return KeptlogError(text)
+    if is_out_of_reach(error):
+        from keptlog.table.waiting.reach import unavailable  # noqa: PLC0415  # as above
+
+        return unavailable(f"topic {topic} can't be read", error)
+    return _of_topic(error, f"topic {topic}: the look at it")
+
+
+def _of_topic(error: Exception, what: str, then: str = "") -> KeptlogError:
+    if isinstance(error, KeptlogError):
+        return error
+    told = KeptlogError(f"{what} stopped at {one_line(error)}; {then}report it if it stays")
+    told.__cause__ = error
+    return told

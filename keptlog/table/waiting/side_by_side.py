@@ -6,7 +6,11 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
+
+from keptlog.errors import KeptlogError
+from keptlog.table.waiting.reaching import apart
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")
@@ -64,3 +68,10 @@ def side_by_side(
             for each in [pool.submit(work) for _ in range(workers)]:
                 each.result()
     return {item: done[item] for item in waiting if item in done}
+
+
+def each_apart(
+    look: Callable[[str], Done], topics: Iterable[str], at_once: int = AT_ONCE, patience: Patience | None = None
+) -> dict[str, Done | KeptlogError]:
+    """What a look at each of these topics gives, or why it gives nothing; else as ``side_by_side``."""
+    return side_by_side(lambda topic: apart(topic, partial(look, topic)), topics, at_once, patience)
