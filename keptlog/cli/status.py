@@ -62,14 +62,14 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     topic that was not finished, or a home that nothing may be changed through. It may be superseded bytes that are held
     past their deadline, as far as tables tell.
     It may be a file on a disk that is missing, has another size than its table says, or can't be asked for. Or it may
-    be what verify has found broken, and has not seen whole since. A log that is late is none of these. It does not look
-    at files in an object store; explain and verify do.
+    be what verify has found broken, and has not seen whole since. A log that is late is none of these. Of an object
+    store it is asked whether it answers. It does not look at files there; explain and verify do.
     """
     store = unopened_store()
     require_topics_here()
     seen = look_at_standings(store, names, now_ms=clock_ms())
     refuse_unknown(seen.unreadable)
-    failed = {**seen.unreadable, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
+    failed = {**seen.unreadable, **seen.away, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
     wrong_files = {} if store.read_only else wrong_files_on_disk(seen, store, unopened_store())
     seen, damaged = seen.knowing(wrong_files), _damaged(wrong_files)
     broken, unknown = _broken(home_path(), seen)

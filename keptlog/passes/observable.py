@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from keptlog.table.io.files import TableFiles
     from keptlog.table.metadata.logs import Locations, ObservedTopic
     from keptlog.table.waiting.side_by_side import Patience
 
@@ -22,6 +23,10 @@ class Observable(Protocol):
     """Topics that can be looked at: a ``LogStore``, or a home that is not opened yet (``UnopenedStore``)."""
 
     broker_settings: Mapping[str, str]
+
+    @property
+    def files(self) -> TableFiles:
+        """Where the tables lie."""
 
     def topics(self) -> Collection[str]:
         """Names of all topics, sorted."""

@@ -11,7 +11,8 @@ that location, or by the clock, which says so in advance (``Assessment.good_unti
 One thing moves without a commit: how far registered readers have read, for whom tombstones wait. Only topics in which
 such a tombstone waits now are looked at again for it. And the files that say what a table holds may be lost. A disk of
 this machine is asked about them at each look, for ``CHECKING_MS``, and about the others in the next ones. An object
-store is not asked: there it is noticed by whoever reads the table.
+store is asked whether it answers at all, at each look (``stores_asked``). A file that is lost there is noticed by
+whoever reads the table.
 
 Far catalogs and stores are mostly waited for, so topics are read side by side. After a restart, or when very many have
 changed at once, there may still be more to read than a sensor's tick has time for: Dagster kills one after a minute.
@@ -35,7 +36,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keptlog.errors import Action, KeptlogError, StorageUnavailable, UnknownTopic
+from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.declared import About
@@ -48,8 +49,10 @@ from keptlog.log.words.counted import counted
 from keptlog.log.words.named import unnamed
 from keptlog.passes.names import named_logs
 from keptlog.passes.observable import Observable
+from keptlog.passes.stores_asked import StoresAsked, rests_until_ms
 from keptlog.table.metadata.metadata_files import MetadataFiles, are_whole
 from keptlog.table.metadata.state import read_open_erasures
+from keptlog.table.reading.away import stores_away
 from keptlog.table.waiting.reaching import apart
 from keptlog.table.waiting.side_by_side import Patience, each_apart, side_by_side
 
@@ -62,10 +65,6 @@ LOCATING_MS = 3_000
 """Of a look in which nothing may have changed: a tick of a sensor is to end soon."""
 CHECKING_MS = 100
 """The same: time for 20,000 files of a local disk, and for less of one that is far away."""
-TRIED_AGAIN_MS = 30_000
-"""A topic whose storage was waited for in vain is tried again after as long, or once it has changed."""
-_WAITED_MS = 500
-"""Who fails sooner keeps no look waiting."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
     """
     names = list(names)
     look = _Look(store, None if names else store.metadata_locations())
-    look.begin()
+    look.begin(now_ms)
     named = named_logs(look, names)
     topics = {log.topic_partition.topic: look.seen_of(log.topic_partition.topic) for log in named.logs}
     return Overview(
@@ -196,9 +195,12 @@ class _Look:
     locations: Mapping[str, str] | None
     seen: dict[str, ObservedTopic | KeptlogError] = field(default_factory=dict)
 
-    def begin(self) -> None:
-        """Read what is wanted anyhow, side by side."""
+    def begin(self, now_ms: int) -> None:
+        """Read what is wanted anyhow, side by side. For a store that does not answer, memory does not either."""
         self.seen = each_apart(self._observed, self.locations or ())
+        locations = {topic: seen.location for topic, seen in self.seen.items() if not isinstance(seen, KeptlogError)}
+        for each in stores_away(self.store, locations, now_ms // 1000):
+            self.seen |= dict.fromkeys(each.topics, each.why)
 
     def topics(self) -> Collection[str]:
         return self.store.topics() if self.locations is None else sorted(self.locations)
@@ -250,6 +252,10 @@ class _Topic:
     def __post_init__(self) -> None:
         self._again_ms = [_again_ms(each) for each in self.assessments]
 
+    def away(self, why: StorageUnavailable) -> _Topic:
+        """The same where its store does not answer: nothing is known of its logs now."""
+        return replace(self, assessments=[], last_passes={}, unreadable=why)
+
     def judge_again(self, now_ms: int) -> None:
         """Judge the logs anew for which the clock has reached something, or was set back."""
         for number, again_ms in enumerate(self._again_ms):
@@ -281,6 +287,10 @@ class Observer:
     """What the last look saw, for whoever need not look again."""
     _seen: dict[str, _Topic] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _stores: StoresAsked = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stores = StoresAsked(self.store, self.monotonic_ms)
 
     def look(self, now_ms: int) -> Overview:
         """Bring what is known up to date.
@@ -338,11 +348,11 @@ class Observer:
         began_ms = self.monotonic_ms()
         observed = apart(topic, lambda: self.store.observe(topic, location))
         if isinstance(observed, KeptlogError):
-            rests_until_ms = _rests_until_ms(observed, began_ms, self.monotonic_ms())
+            rests_ms = rests_until_ms(observed, began_ms, self.monotonic_ms())
             before = self._seen.get(topic)
             open_then = before.erasures if before else OpenErasures()
             erasures = unread_erasures_of(self.store, topic, observed) or open_then
-            return _Topic(location, unreadable=observed, erasures=erasures, rests_until_ms=rests_until_ms)
+            return _Topic(location, unreadable=observed, erasures=erasures, rests_until_ms=rests_ms)
         judged = [assess(log, now_ms) for log in observed.logs]
         return _Topic(
             observed.location,
@@ -356,7 +366,10 @@ class Observer:
         )
 
     def _overview(self, now_ms: int) -> Overview:
-        seen = dict(sorted(self._seen.items()))
+        locations = {topic: seen.location for topic, seen in self._seen.items() if not seen.unreadable}
+        away = self._stores.away(locations, now_ms)
+        now = {topic: seen.away(away[topic]) if topic in away else seen for topic, seen in self._seen.items()}
+        seen = dict(sorted(now.items()))
         return Overview(
             now_ms,
             tuple(each for topic in seen.values() for each in topic.assessments),
@@ -372,11 +385,6 @@ class Observer:
             },
             broker=BrokerConfig.of(self.store.broker_settings),
         )
-
-
-def _rests_until_ms(error: KeptlogError, began_ms: int, ended_ms: int) -> int | None:
-    is_outage = isinstance(error, StorageUnavailable) and error.action is Action.RETRY
-    return ended_ms + TRIED_AGAIN_MS if is_outage and ended_ms - began_ms >= _WAITED_MS else None
 
 
 def _again_ms(assessment: Assessment) -> float:

@@ -26,6 +26,7 @@ from keptlog.log.told.topic_standing import TopicStanding, topic_standing
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.observer import Overview, observe, unread_erasures_of
 from keptlog.passes.stored_files import are_on_disk, files_on_disk, still_wrong, wrong_on_disk
+from keptlog.table.reading.away import stores_away
 from keptlog.table.waiting.reaching import apart
 from keptlog.table.waiting.side_by_side import each_apart, side_by_side
 
@@ -47,6 +48,8 @@ class Standings:
     """The logs that were asked for, in this order; null if all were."""
     unread_erasures: Mapping[str, OpenErasures] = field(default_factory=dict)
     """Topic to what is open of its erasures, of those that can't be read, as far as their tables tell of them."""
+    away: Mapping[str, StorageUnavailable] = field(default_factory=dict)
+    """Store to why it does not answer, though memory does for its topics: they are shown as they were then."""
 
     @property
     def logs(self) -> int:
@@ -125,12 +128,14 @@ def look_at_standings(store: UnopenedStore, names: Iterable[str] = (), *, now_ms
     # A topic that was deleted just now is simply not there.
     gone = {topic: error for topic, error in unreadable.items() if not isinstance(error, UnknownTopic)}
     erasures = {topic: unread_erasures_of(store, topic, error) for topic, error in gone.items()}
+    shown = {topic: location for topic, location in locations.items() if topics[topic]}
     return Standings(
         now_ms,
         {name: each for name, each in sorted(topics.items()) if each},
         gone,
         judged,
         unread_erasures={topic: each for topic, each in erasures.items() if each},
+        away={each.name: each.why for each in stores_away(store, shown, now_ms // 1000)},
     )
 
 

@@ -19,7 +19,8 @@ from keptlog.log.told.metrics import cleaner_metrics
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.passes.clean import Cleaner
-from keptlog.passes.observer import READING_MS, TRIED_AGAIN_MS, Observer, Overview, observe
+from keptlog.passes.observer import READING_MS, Observer, Overview, observe
+from keptlog.passes.stores_asked import TRIED_AGAIN_MS
 from keptlog.table.changes.mark import Failure
 from keptlog.table.metadata import live_segments
 from keptlog.table.metadata.logs import ObservedTopic, StoredTopic
