@@ -28,8 +28,8 @@ from keptlog.storage.segment_writer import SegmentWriter
 class Skip(Protocol):
     """Takes one line about what was left out.
 
-    Where it is whole, and only no table can hold it, its records come along: ``key``, and ``is_tombstone``. Without
-    them it is broken, and nobody knows what is in there.
+    Where it is whole, and only no table can hold it, its records come along: ``offset``, ``key`` and ``is_tombstone``.
+    Without them it is broken, and nobody knows what is in there.
     """
 
     def __call__(self, line: str, whole: pa.Table | None = None, /) -> None: ...

@@ -151,8 +151,8 @@ class PresentKeysTask:
     def run(self, attempt: Attempt) -> dict[str, Any]:  # noqa: ARG002  # it writes nothing
         """Look: at which places of ``keys`` those are that records have, and how many records there are.
 
-        With what is left out, as above, and which keys those values have of it that are whole. These are alive there,
-        though no table can hold them.
+        With what is left out, as above. Of each key it tells the newest whole record that no table can hold: its place,
+        the offset, and whether it is a tombstone (``alive_among``).
 
         Raises:
             KeptlogError: it can't be read.
@@ -160,7 +160,7 @@ class PresentKeysTask:
         wanted = pa.array(self.keys, pa.binary())
         left_out = LeftOut()
         found: set[int] = set()
-        alive: set[int] = set()
+        unfit: dict[int, tuple[int, bool]] = {}
         records = 0
 
         def skip(line: str, whole: pa.Table | None = None, /) -> None:
@@ -168,14 +168,35 @@ class PresentKeysTask:
             left_out(line, whole)
             if whole is not None:
                 records += whole.num_rows
-                values = whole.filter(pc.invert(whole["is_tombstone"]))
-                alive.update(pc.index_in(values["key"], wanted).drop_null().to_pylist())
+                _keep_newest(unfit, whole, wanted)
 
         for table in self.part.read(skip):
             records += table.num_rows
             found.update(pc.index_in(table["key"], wanted).drop_null().to_pylist())
-        counted = {"found": sorted(found), "alive": sorted(alive), "records": records}
+        newest_unfit = [(place, *newest) for place, newest in unfit.items()]
+        counted = {"found": sorted(found), "newest_unfit": newest_unfit, "records": records}
         return {**counted, **dataclasses.asdict(left_out)}
+
+
+def _keep_newest(newest: dict[int, tuple[int, bool]], whole: pa.Table, wanted: pa.Array) -> None:
+    """Take in records, which are not in the order of those that were taken in before."""
+    found = whole.set_column(whole.schema.get_field_index("key"), "place", pc.index_in(whole["key"], wanted))
+    found = found.filter(pc.is_valid(found["place"]))
+    columns = (found[name].to_pylist() for name in ("place", "offset", "is_tombstone"))
+    for place, offset, is_tombstone in zip(*columns, strict=True):
+        newest[place] = max(newest.get(place, (-1, False)), (offset, is_tombstone))
+
+
+def alive_among(keys: Sequence[bytes], results: Iterable[dict[str, Any]]) -> set[bytes]:
+    """Keys that have a value there which no table can hold, and behind it no tombstone which none can hold either.
+
+    ``results`` are those of all parts of a log: a tombstone may lie in another part than what it deletes.
+    """
+    newest: dict[int, tuple[int, bool]] = {}
+    for result in results:
+        for place, offset, is_tombstone in result["newest_unfit"]:
+            newest[place] = max(newest.get(place, (-1, False)), (offset, is_tombstone))
+    return {keys[place] for place, (_, is_tombstone) in newest.items() if not is_tombstone}
 
 
 @dataclass(frozen=True, slots=True)

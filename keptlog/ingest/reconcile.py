@@ -38,10 +38,10 @@ record of it. So may a segment that a copy lacks, or a part that can't be read a
 the topic-partition lands, unless nothing seems to be gone: what lies before the part has the offsets that tombstones
 may need later.
 
-A record that no table can hold is left out too, and hides nothing: it is whole. If it is a value, its key is alive at
-the source, and is not deleted here. So where there are such records, the whole log is looked through once more for the
-keys that seem to be gone. A tombstone of that kind never came in, and what it deleted is gone there: that is deleted
-here.
+A record that no table can hold is left out too, and hides nothing: it is whole. If the newest one of a key is a value,
+the key is alive at the source, and is not deleted here. So where there are such records, the whole log is looked
+through once more for the keys that seem to be gone. A tombstone of that kind never came in, and what it deleted is gone
+there, or is about to go: that is deleted here.
 
     read the source's old offsets --> which of our latest records are not among them
     ask for its end, read to it   --> without those keys that come again
@@ -68,6 +68,7 @@ from keptlog.engine.reconcile_tasks import (
     PresentKeysTask,
     PresentOffsets,
     PresentTask,
+    alive_among,
     free_offsets,
     hidden_by,
 )
@@ -259,7 +260,7 @@ class Reconciliation:
         return left
 
     def _without_unfit(self, source: Source, intake: Intake, keys: set[bytes]) -> set[bytes]:
-        """Keys that have no value there which only no table can hold, up to where it was read."""
+        """Keys that no value keeps alive there which only no table can hold, up to where it was read."""
         name, end_offset = intake.topic_partition, intake.range.end_offset
         if not keys or not (intake.unfit or name in self.unfit):
             return keys
@@ -270,8 +271,7 @@ class Reconciliation:
         read = OffsetRange(name.partition, start, start, end_offset)
         plan = IngestPlan(name.topic, identity, name.partition + 1, (read,))
         wanted = sorted(keys)
-        outcomes = self._looked_for(source, plan, wanted, "records that no table can hold")
-        return keys - {wanted[index] for outcome in outcomes for index in outcome["alive"]}
+        return keys - alive_among(wanted, self._looked_for(source, plan, wanted, "records that no table can hold"))
 
     def _without_newer(self, source: Source, intake: Intake, keys: set[bytes]) -> set[bytes]:
         """Keys of which nothing lies behind what was read, as far as the source has come by now.
@@ -314,12 +314,13 @@ class Reconciliation:
 
     def _found(self, source: Source, plan: IngestPlan, keys: Sequence[bytes]) -> tuple[set[bytes], int]:
         """Which of these keys are in what a plan reads, and how many records there are."""
-        found: set[bytes] = set()
+        outcomes = list(self._looked_for(source, plan, keys, "what was written meanwhile"))
+        found = alive_among(keys, outcomes)
         records = 0
-        for outcome in self._looked_for(source, plan, keys, "what was written meanwhile"):
+        for outcome in outcomes:
             if broken := without_unfit(outcome["skipped"], outcome["unfit"]):
                 raise hidden_by(broken[0])
-            found.update(keys[index] for index in (*outcome["found"], *outcome["alive"]))
+            found.update(keys[index] for index in outcome["found"])
             records += outcome["records"]
         return found, records
 

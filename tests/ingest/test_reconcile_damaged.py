@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import LogCorrupt
+from keptlog.ingest import kafka_logs
 from keptlog.ingest.result import IngestResult
 from keptlog.log.record import Record
 from keptlog.table.store import LogStore
@@ -169,3 +170,34 @@ def test_a_value_that_no_table_can_hold_keeps_its_key_alive_and_a_tombstone_does
     assert not result.failed
     assert state(store).get("ada") == ("1" if value else None)
     assert [each.reconciled for each in result.committed] == [0 if value else 1]
+
+
+@pytest.mark.parametrize("behind", [0, 1, 2], ids=["before the position", "around the position", "behind the position"])
+@pytest.mark.parametrize("values", [("2", None), (None, "2"), ("2", None, "3"), ("2", None, "3", None)])
+def test_of_several_records_of_a_key_that_no_table_can_hold_the_newest_says_whether_it_is_alive(
+    store: LogStore, there: Path, values: tuple[str | None, ...], behind: int
+) -> None:
+    """A producer that gives nanoseconds gives them for all that it writes, values and tombstones."""
+    odd_ones = [odd(6 + number, "ada", value) for number, value in enumerate(values)]
+    known = odd_ones[: len(odd_ones) * (2 - behind) // 2]
+    write_log(there, "t-0", [*FIRST, put(5, gus="1"), *known])
+    run_import(store, there, "1", skip_corrupt=True)
+    write_log(there, "t-0", [put(1, bob="1"), *FIRST[1:], put(5, gus="1"), *odd_ones, put(12, fay="1")])
+    result = reconciled(store, there)
+    assert not result.failed
+    assert state(store).get("ada") == ("1" if values[-1] else None)
+
+
+@pytest.mark.parametrize("value", ["3", None], ids=["a value", "a tombstone"])
+def test_a_newest_record_that_no_table_can_hold_may_lie_in_another_part_than_those_before_it(
+    store: LogStore, there: Path, value: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_logs, "_MOST_PART_BYTES", 1)
+    write_log(there, "t-0", FIRST)
+    run_import(store, there, "1")
+    older, newest = odd(6, "ada", None if value else "2"), odd(7, "ada", value)
+    write_log(there, "t-0", [put(1, bob="1"), *FIRST[1:], older])
+    write_log(there, "t-0", [newest, put(9, fay="1")], base_offset=7)
+    result = reconciled(store, there)
+    assert not result.failed
+    assert state(store).get("ada") == ("1" if value else None)

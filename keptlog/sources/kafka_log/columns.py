@@ -100,9 +100,9 @@ class Columns:
         )
 
     def keyed(self) -> pa.Table:
-        """The keys alone, and which of the records are tombstones. Any record has these, whatever else it has."""
+        """Offsets and keys, and which of the records are tombstones. Any record has these, whatever else it has."""
         keys, _ = _pairs(self.data, self.keys, self.values)
-        return pa.table({"key": keys, "is_tombstone": pa.array(self.values.is_null)})
+        return pa.table({"offset": self.offset, "key": keys, "is_tombstone": pa.array(self.values.is_null)})
 
     def have_storable_times(self) -> Flags:
         """Which records have a timestamp that microseconds can hold; a producer that gives nanoseconds has none."""

@@ -46,7 +46,7 @@ class Unfit:
     reason: str
     """Of the first one."""
     keyed: pa.Table = field(compare=False, repr=False)
-    """The keys of these, and whether they are tombstones."""
+    """The offsets and keys of these, and whether they are tombstones."""
 
     def __str__(self) -> str:
         if self.count == 1:

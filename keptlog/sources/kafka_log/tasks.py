@@ -89,7 +89,7 @@ class LogPart:
     def read(self, skip: Callable[[str, pa.Table | None], None]) -> Iterator[pa.Table]:
         """The committed records as tables without delete horizons; ``skip`` is told what is left out.
 
-        Of records that no table can hold it gets their keys as well; null if what is left out is corrupt.
+        Of records that no table can hold it gets offsets and keys as well; null if what is left out is corrupt.
 
         Raises:
             LogCorrupt: something is broken, and is not to be skipped.
