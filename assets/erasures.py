@@ -6,29 +6,24 @@ sensor observes it, by what it knows without reading a file: numbers, and a tabl
 hash of one.
 
 The check fails while an erasure is overdue. A topic that can't be read is not looked at: then it warns. What is known
-of its erasures, by its table or an earlier look, counts all the same.
-
-Dagster shows the newest row of the check, whoever made it: a run that was ended in the queue, or failed, or could not
-look for a moment. So an evaluation names all topics at which nobody could look, also those of the evaluation before it
-at which its run has not looked. The sensor goes by what is shown (``shown_deadline``), not by what it remembers to have
-told.
+of its erasures, by its table or an earlier look, counts all the same. What Dagster shows of it, and who has told that,
+is read back in ``shown_deadline``.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Self
 
 import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation, bring_forward
-from keptlog.dagster.assets.last_results import last_evaluations
 from keptlog.dagster.assets.markdown import as_markdown, time_cell, without_folders
-from keptlog.dagster.assets.mount import Mount, MountCall, Run, Tick, place_of
+from keptlog.dagster.assets.mount import Mount, MountCall, Run, Tick
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import telling_outages
+from keptlog.dagster.assets.shown_deadline import DEADLINE_CHECK, HOME, TOLD_BY, UNLOOKED, Teller, shown_deadline
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.erasures.open_erasures import ErasureNeed, OpenErasures
@@ -39,18 +34,12 @@ from keptlog.log.words.named import unnamed
 from keptlog.passes.erasures.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.observer import Overview, observe
 
-DEADLINE_CHECK = "erasure_deadline"
 ROWS = 200
 TOPICS = 50
 """Of topics that a run has nothing else to do with, so many are read for the table: those with the first deadlines."""
 _TOLD = 5
-_UNLOOKED = "topics_not_looked_at"
-_TOLD_BY = "told_by"
 _REASONS = 50
 """Of the topics at which somebody could not look, so many are told with the reason, and the others by name alone."""
-_NO_REASON = "a look at it has failed"
-_SAME = ("erasures-open-count", "erasures-overdue-count", "not_looked_at", "first_deadline")
-"""What is the same in two evaluations that tell the same."""
 _NEVER_MS = 2**63
 _COLUMNS = ("request", "topic", "keys", "state", "deadline (UTC)", "next state (UTC)", "blocked by")
 _TOPIC_COLUMNS = ("topic", "open", "overdue", "deadline (UTC)", "needs")
@@ -79,75 +68,6 @@ class ErasureNews:
     def unlooked(self) -> dict[str, str]:
         """Of these, those of which a look has failed that was to see how far their erasures are, and none has since."""
         return {name: unnamed(name, error) for name, error in self.failed.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class ToldDeadline:
-    """What an evaluation of the check tells. Two are equal if nobody has to be told the second one."""
-
-    passed: bool
-    is_error: bool
-    numbers: tuple[object, ...]
-    unlooked: AbstractSet[str] = frozenset()
-    """The topics of which nobody could look how far their erasures are."""
-    reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """Why, by topic. A store's text may be another one at each look, with the number of its request in it."""
-    is_anothers: bool = False
-    """Whether it is of another home, which has the same page: nothing of it says anything of this one."""
-
-    @classmethod
-    def by(cls, evaluation: dg.AssetCheckEvaluation, ours: Sequence[str]) -> Self:
-        metadata = {name: value.value for name, value in evaluation.metadata.items()}
-        told = metadata.get(_UNLOOKED)
-        reasons = {str(topic): str(why or _NO_REASON) for topic, why in told.items()} if isinstance(told, dict) else {}
-        return cls(
-            evaluation.passed,
-            evaluation.severity is dg.AssetCheckSeverity.ERROR,
-            tuple(metadata.get(name) for name in _SAME),
-            frozenset(reasons),
-            reasons,
-            metadata.get(_TOLD_BY, ours[0]) not in ours,
-        )
-
-    def still_failed(self, seen: Overview, looked: AbstractSet[str]) -> dict[str, KeptlogError]:
-        """Of these topics those at which nobody has looked since, with erasures that may be open; and why."""
-        if self.is_anothers:
-            return {}
-        # One that can't be read for a while is not looked at by that.
-        meant = (seen.open_erasures.keys() | seen.unreadable.keys()) - looked
-        return {topic: KeptlogError(why) for topic, why in self.reasons.items() if topic in meant}
-
-
-_NOTHING = ToldDeadline(passed=False, is_error=False, numbers=())
-"""What a run tells that has not evaluated the check: it waits, has failed, or was ended."""
-
-
-def tellers(call: Tick | Run) -> Sequence[str]:
-    """What a home calls itself there: by its code location, or by its path, as a run in a terminal does.
-
-    Homes without a ``key_prefix`` that share a Dagster share the page of erasures too.
-    """
-    path = str(call.log_store.path)
-    return [call.place_label, path] if call.place_label else [path]
-
-
-def shown_deadline(call: Tick | Run) -> ToldDeadline | None:
-    """What Dagster shows of the check; null if it shows nothing at all. One query, and two more past a plan."""
-    instance, ours = call.context.instance, tellers(call)
-    check = dg.AssetCheckKey(call.keys.erasures, DEADLINE_CHECK)
-    for record in instance.event_log_storage.get_asset_check_execution_history(check, limit=1):
-        # Dagster says that this is an evaluation; it is a plan where nobody has evaluated.
-        told: object = record.evaluation
-        if isinstance(told, dg.AssetCheckEvaluation):
-            return ToldDeadline.by(told, ours)
-        run = instance.get_run_by_id(record.run_id) if call.place else None
-        if run and place_of(run) not in (None, *ours):
-            return replace(_NOTHING, is_anothers=True)
-        # A plan hides what was told, and has not looked.
-        last = [ToldDeadline.by(evaluation, ours) for evaluation, _ in last_evaluations(instance, check)[:1]]
-        is_ours = bool(last) and not last[0].is_anothers
-        return replace(_NOTHING, unlooked=last[0].unlooked, reasons=last[0].reasons) if is_ours else _NOTHING
-    return None
 
 
 def erasures_asset(mount: Mount) -> dg.AssetsDefinition:
@@ -265,6 +185,7 @@ def deadline_result(call: Tick | Run, news: ErasureNews) -> dg.AssetCheckResult:
     unseen = [f"{name}: {why}" for name, why in news.unseen.items()]
     if news.seen.behind:
         unseen.append(f"{counted(news.seen.behind, 'topic')} still to be read")
+    teller = Teller.of(call)
     told = [*first_lines(overdue, _TOLD), *first_lines([f"not looked at: {line}" for line in unseen], _TOLD)]
     deadlines = [
         each.earliest_deadline_ms for each in news.seen.open_erasures.values() if each.earliest_deadline_ms is not None
@@ -278,8 +199,9 @@ def deadline_result(call: Tick | Run, news: ErasureNews) -> dg.AssetCheckResult:
         metadata={
             **_metrics(news),
             "not_looked_at": len(unseen),
-            _TOLD_BY: tellers(call)[0],
-            **({_UNLOOKED: _with_reasons(news.unlooked)} if news.failed else {}),
+            TOLD_BY: teller.names[0],
+            HOME: teller.home,
+            **({UNLOOKED: _with_reasons(news.unlooked)} if news.failed else {}),
             **({"first_deadline": iso_time(min(deadlines))} if deadlines else {}),
         },
     )

@@ -127,10 +127,10 @@ def told_topic_id(evaluations: Evaluations) -> str | None:
     return next((str(each.value) for each in told if each), None)
 
 
-def last_evaluations(instance: dg.DagsterInstance, check: dg.AssetCheckKey) -> Evaluations:
+def last_evaluations(instance: dg.DagsterInstance, check: dg.AssetCheckKey, most: int = _READ_BACK) -> Evaluations:
     """Those of a check that count."""
     # One that is only planned tells nothing, and there may be any number: of the run that asks, of those that wait.
-    records = instance.event_log_storage.get_asset_check_execution_history(check, limit=_READ_BACK, status=_EVALUATED)
+    records = instance.event_log_storage.get_asset_check_execution_history(check, limit=most, status=_EVALUATED)
     return [
         (record.event.dagster_event.asset_check_evaluation_data, round(record.create_timestamp * 1000))
         for record in records

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keptlog.dagster.assets.erasures import ToldDeadline
+from keptlog.dagster.assets.shown_deadline import ToldDeadline
 from keptlog.dagster.orchestration.erasure_needs import KnownNeeds, PassLengths
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError

@@ -28,15 +28,13 @@ import dagster as dg
 from keptlog.dagster.assets.checks import as_evaluation
 from keptlog.dagster.assets.erasures import (
     ErasureNews,
-    ToldDeadline,
     deadline_result,
     erasures_observation,
     overdue_lines,
-    shown_deadline,
-    tellers,
 )
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
+from keptlog.dagster.assets.shown_deadline import Teller, ToldDeadline, shown_deadline
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, QuietTick, erasure_memory_of
@@ -99,7 +97,7 @@ class _Tick:
 
     def has_failed(self, topic: str) -> bool:
         """Whether it is one of these, if it can be read."""
-        is_told = self.shown is not None and topic in self.shown.unlooked and not self.shown.is_anothers
+        is_told = self.shown is not None and topic in self.shown.unlooked
         return topic in self.memory.failed or (is_told and topic not in self.looked)
 
     @cached_property
@@ -186,8 +184,7 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
 
 def _is_shown(told: ToldDeadline | None, tick: Tick) -> bool:
     """Whether Dagster shows what was told, or what another home has told since on the same page."""
-    shown = shown_deadline(tick) if told else None
-    return shown == told or (shown is not None and shown.is_anothers)
+    return told is None or told.need_not_be_told(shown_deadline(tick))
 
 
 def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
@@ -373,9 +370,8 @@ def _telling(tick: _Tick, news: ErasureNews) -> _Telling:
     if news.seen.behind:
         return _Telling(cursor)
     evaluation = as_evaluation(deadline_result(tick.mounted, news))
-    deadline = ToldDeadline.by(evaluation, tellers(tick.mounted))
-    # Two homes that answered each other would go on for ever: of another one's word only what is new here is told.
-    is_shown = tick.shown is not None and (tick.shown == deadline or tick.shown.is_anothers)
+    deadline = ToldDeadline.by(evaluation, Teller.of(tick.mounted))
+    is_shown = deadline.need_not_be_told(tick.shown)
     if not news.seen.open_erasures and not cursor and (is_shown or tick.shown is None):
         return _Telling(cursor)
     digest = _digest(news, tick.memory)

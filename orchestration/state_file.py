@@ -18,14 +18,13 @@ import os
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from keptlog.dagster.orchestration.seen import Seen
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig
 from keptlog.log.words.iso_time import iso_time
 from keptlog.regular_file import read_file
-from keptlog.table.catalogs.configuration import catalog_settings, kind_of
+from keptlog.table.catalogs.configuration import catalog_told
 from keptlog.whole_file import replace_file
 
 _logger = logging.getLogger(__name__)
@@ -60,7 +59,7 @@ class StateFile:
     def of(cls, log_store: LogStoreResource) -> StateFile | None:
         """Where a home's is; null where the catalog's configuration can't be read, which loading will tell."""
         try:
-            whose = f"{log_store.identity} {_catalog()}"
+            whose = f"{log_store.identity} {catalog_told()}"
         except InvalidConfig:
             return None
         digest = hashlib.sha256(whose.encode()).hexdigest()[:16]
@@ -104,17 +103,3 @@ class StateFile:
     def told(self, stored: Stored) -> str:
         """Of when it is, for people."""
         return f"as they were at {iso_time(stored.kept_ms)}"
-
-
-def _catalog() -> str:
-    """Which catalog is configured, without what is secret of it.
-
-    Raises:
-        InvalidConfig: its configuration can't be read.
-    """
-    settings = catalog_settings()
-    if not settings:
-        return "embedded"
-    address = urlsplit(str(settings.get("uri", "")))
-    place = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
-    return f"{kind_of(settings) or settings.get('py-catalog-impl')} {place} {settings.get('warehouse', '')}".strip()

@@ -12,6 +12,7 @@ that was known of them would be taken for gone.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -81,6 +82,13 @@ class _Opened:
     """Where it was opened."""
     memories: dict[tuple[type, str], object] = field(default_factory=dict)
     """By what they are, and whose."""
+
+
+@dataclass
+class _Which:
+    """What tells topics of a home from all others; null if that is not known yet."""
+
+    digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,21 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     def identity(self) -> str:
         """The same for the same topics of the same home."""
         return f"{self.path} {' '.join(self.topics)}".rstrip()
+
+    def which(self) -> str:
+        """The same for the same topics of the same home, as a digest, and another one for those of any other home.
+
+        The path alone does not say that: on two machines, or in two containers, homes may have the same. A catalog that
+        is configured has no id of a home. Raises what ``store`` does.
+        """
+        known = self.remembered(_Which, lambda _: _Which())
+        if known.digest is not None:
+            return known.digest
+        home, is_known = _which_home(self.path)
+        digest = hashlib.sha256(f"{home} {' '.join(self.topics)}".rstrip().encode()).hexdigest()[:16]
+        if is_known:
+            known.digest = digest
+        return digest
 
     @property
     def told(self) -> str:
@@ -291,3 +314,20 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         # Where another catalog is configured, nobody misses the file.
         if self.why_unbegun():
             raise StorageUnavailable(lost_since(self.path))
+
+
+def _which_home(path: Path) -> tuple[str, bool]:
+    """What tells a home from others; and whether that is so, or its catalog could not be read just now."""
+    import sqlite3  # noqa: PLC0415  # a tick needs it, loading does not
+
+    from keptlog.table.catalogs.configuration import catalog_told  # noqa: PLC0415  # the same
+    from keptlog.table.catalogs.embedded import DATABASE  # noqa: PLC0415  # the same
+    from keptlog.table.catalogs.home_location import which_home  # noqa: PLC0415  # the same
+
+    catalog = catalog_told()
+    if catalog != "embedded":
+        return f"{path} {catalog}", True
+    try:
+        return which_home(path), (path / DATABASE).exists()
+    except (sqlite3.Error, StorageUnavailable):
+        return str(path), False

@@ -7,10 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.passes.erasures.erase import Eraser
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import ask, topic_with_the_key
 from tests.orchestration.instance import fresh_instance
-from tests.orchestration.test_shown_deadlines import shown, ticks
+from tests.orchestration.test_shown_deadlines import (
+    OUTAGE,
+    by_hand,
+    fails_at,
+    noted_looks,
+    said,
+    shown,
+    ticks,
+    with_many,
+)
 
 
 @pytest.fixture
@@ -41,3 +52,27 @@ def test_each_tells_what_is_new_of_its_own_and_then_is_quiet(homes: tuple[World,
     assert told == [(1, 1), *[(0, 0)] * 9]
     ask(first, by_ms=HOUR_MS, request_id="r2")
     assert (ticks(first, 1), ticks(other, 1), ticks(first, 3)) == (1, 0, 0)
+
+
+def test_a_topic_that_a_run_could_not_look_at_is_looked_at_though_the_other_home_has_told_since(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its warning went with the other home's word, and nobody looked any more."""
+    many = with_many(world)
+    other = World(tmp_path / "other", many.instance, now_ms=many.now_ms)
+    topic_with_the_key(other)
+    with monkeypatch.context() as outage:
+        outage.setattr(Eraser, "list", fails_at("c"))
+        assert by_hand(many)
+    ask(other, by_ms=90 * DAY_MS)
+    assert (ticks(other, 1), said(other)) == (1, "")
+    with monkeypatch.context() as outage:
+        looked = noted_looks(outage, fails="c")
+        told = [(ticks(many, 1), ticks(other, 1)) for _ in range(10)]
+    assert (told, looked, said(many)) == ([(1, 0), *[(0, 0)] * 9], ["c"], f"not looked at: c: {OUTAGE}")
+
+    ask(other, by_ms=90 * DAY_MS, request_id="r2")
+    ticks(other, 1)
+    told = [(ticks(many, 1, LOOK_AGAIN_MS), ticks(other, 1)) for _ in range(10)]
+
+    assert (told, shown(many), said(many)) == ([(1, 0), *[(0, 0)] * 9], "SUCCEEDED", "")

@@ -54,6 +54,10 @@ def in_time(users: World) -> World:
 
 @pytest.fixture
 def many(world: World) -> World:
+    return with_many(world)
+
+
+def with_many(world: World) -> World:
     """Three topics with an erasure each, long before its deadline, of which Dagster was told."""
     world.now_ms = time.time_ns() // 1_000_000  # as runs of Dagster have it
     for topic in "abc":
@@ -237,9 +241,9 @@ def test_every_topic_that_a_run_could_not_look_at_warns_until_a_tick_has_looked_
 ) -> None:
     monkeypatch.setattr(erasures, "_REASONS", 1)
     with monkeypatch.context() as outage:
-        outage.setattr(Eraser, "list", _fails_at("abc"))
+        outage.setattr(Eraser, "list", fails_at("abc"))
         assert by_hand(many)
-    looked = _noted_looks(monkeypatch, fails="bc")
+    looked = noted_looks(monkeypatch, fails="bc")
 
     ticks(many, 1, LOOK_AGAIN_MS)
 
@@ -254,7 +258,7 @@ def test_a_topic_that_could_not_be_looked_at_warns_though_another_run_has_not_lo
 ) -> None:
     monkeypatch.setattr(erasures, "TOPICS", 1)
     with monkeypatch.context() as outage:
-        outage.setattr(Eraser, "list", _fails_at("c"))
+        outage.setattr(Eraser, "list", fails_at("c"))
         evaluated_after(many, "c")
     assert said(many) == f"not looked at: c: {OUTAGE}"
 
@@ -266,7 +270,7 @@ def test_a_topic_that_could_not_be_looked_at_warns_though_another_run_has_not_lo
         many.instance.report_run_canceled(queued(many))
     if other != "is cancelled":
         assert said(many) == f"not looked at: c: {OUTAGE}"
-    looked = _noted_looks(monkeypatch)
+    looked = noted_looks(monkeypatch)
     ticks(many, 2, LOOK_AGAIN_MS)
     assert looked == ["c"]
     assert (shown(many), said(many)) == ("SUCCEEDED", "")
@@ -276,9 +280,9 @@ def test_a_topic_that_could_not_be_looked_at_is_looked_at_though_it_could_not_be
     many: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as outage:
-        outage.setattr(Eraser, "list", _fails_at("c"))
+        outage.setattr(Eraser, "list", fails_at("c"))
         evaluated_after(many, "c")
-    looked = _noted_looks(monkeypatch)
+    looked = noted_looks(monkeypatch)
     table = many.store.load_table("c")
     end = table.properties["log.p0.log-end-offset"]
     table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
@@ -293,7 +297,7 @@ def test_a_topic_that_could_not_be_looked_at_is_looked_at_though_it_could_not_be
 
 def test_a_run_that_looks_at_a_topic_ends_the_warning_of_it(many: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as outage:
-        outage.setattr(Eraser, "list", _fails_at("c"))
+        outage.setattr(Eraser, "list", fails_at("c"))
         evaluated_after(many, "c")
 
     evaluated_after(many, "c")
@@ -305,7 +309,7 @@ def test_an_outage_that_has_other_words_at_each_look_is_told_once(many: World, m
     clock, requests = itertools.count(0, 2_000), itertools.count()
     monkeypatch.setattr(module, "monotonic_ms", lambda: next(clock))  # there is time for two looks a tick
     for look in ("list", "advance"):
-        monkeypatch.setattr(Eraser, look, _fails_at("abc", requests))
+        monkeypatch.setattr(Eraser, look, fails_at("abc", requests))
     assert by_hand(many)
 
     assert ticks(many, 20, LOOK_AGAIN_MS // 2) <= 1
@@ -337,7 +341,7 @@ def names(world: World) -> set[str]:
     return set(told)
 
 
-def _fails_at(failing: str, numbers: Iterable[int] | None = None) -> Callable[..., ErasureList]:
+def fails_at(failing: str, numbers: Iterable[int] | None = None) -> Callable[..., ErasureList]:
     """Looks of an eraser that fail at some topics, with a number in their text if there are any."""
     really = Eraser.list
 
@@ -356,7 +360,7 @@ def _fails_at(failing: str, numbers: Iterable[int] | None = None) -> Callable[..
     return look
 
 
-def _noted_looks(monkeypatch: pytest.MonkeyPatch, fails: str = "") -> list[str]:
+def noted_looks(monkeypatch: pytest.MonkeyPatch, fails: str = "") -> list[str]:
     """The topics at which ticks look from now on."""
     looked: list[str] = []
     really = Eraser.advance

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from keptlog.errors import InvalidConfig
 from keptlog.table.io.aws_profile import endpoint_of_profile
@@ -107,6 +108,20 @@ def catalog_settings() -> dict[str, Any] | None:
         _require_whole_warehouse(configured)
         return _with_endpoint(configured)
     return configured
+
+
+def catalog_told() -> str:
+    """Which catalog is configured, without what is secret of it; ``embedded`` if none is.
+
+    Raises:
+        InvalidConfig: its configuration can't be read.
+    """
+    settings = catalog_settings()
+    if not settings:
+        return "embedded"
+    address = urlsplit(str(settings.get("uri", "")))
+    place = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
+    return f"{kind_of(settings) or settings.get('py-catalog-impl')} {place} {settings.get('warehouse', '')}".strip()
 
 
 def kind_of(properties: Mapping[str, Any]) -> str:

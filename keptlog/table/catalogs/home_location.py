@@ -108,6 +108,22 @@ def elsewhere(home: Path) -> Elsewhere | None:
     return None
 
 
+def which_home(home: Path) -> str:
+    """What tells a home from all others, also from one at this path on another machine, and from a copy beside it.
+
+    It stays where a link leads to the home from elsewhere. One without an id is told by its path.
+
+    Raises:
+        StorageUnavailable: another process holds its catalog for longer than a commit takes.
+        sqlite3.Error: its catalog can't be read.
+    """
+    origin = _origin(home / DATABASE)
+    if origin is None or origin.home_id is None:
+        return str(home)
+    is_here = any(_is_same(made_at, home) for made_at in origin.locations)
+    return origin.home_id if is_here else f"{origin.home_id} {home}"
+
+
 def remembered(home: Path) -> tuple[str, ...]:
     """What goes into ``REMEMBER``."""
     return CATALOG_NAME, NAMESPACE, HOME_ID, CATALOG_NAME, NAMESPACE, HOME_LOCATION, str(home)

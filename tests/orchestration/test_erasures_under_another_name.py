@@ -1,0 +1,110 @@
+"""A code location that gets another name goes on telling its home's deadlines: what it told before is its own word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import dagster as dg
+import pytest
+
+from keptlog.dagster.assets.mount import MountCall
+from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.passes.erasures.erase import Eraser
+from tests.orchestration.conftest import HOUR_MS, World
+from tests.orchestration.erasing import ask, topic_with_the_key
+from tests.orchestration.shipped import DEADLINE_CHECK
+from tests.orchestration.test_shown_deadlines import (
+    by_hand,
+    fails_at,
+    noted_looks,
+    queued,
+    said,
+    shown,
+    ticks,
+    with_many,
+)
+
+Rename = Callable[[World, str], None]
+
+
+@pytest.fixture
+def rename(monkeypatch: pytest.MonkeyPatch) -> Rename:
+    """Gives the code location another name: its sensors begin without a cursor, in a new process."""
+
+    def renamed(world: World, name: str) -> None:
+        monkeypatch.setattr(MountCall, "place", ("__repository__", name))
+        world.cursors.clear()
+        world.reopen()
+
+    return renamed
+
+
+@pytest.fixture
+def overdue(world: World, rename: Rename) -> World:
+    """An erasure behind its deadline, of which the code location ``old`` has told."""
+    rename(world, "old")
+    topic_with_the_key(world)
+    ask(world, by_ms=HOUR_MS)
+    world.now_ms += 2 * HOUR_MS
+    assert (ticks(world, 1), shown(world)) == (1, "FAILED")
+    return world
+
+
+def test_an_erasure_that_is_open_no_more_is_told_by_the_new_name(overdue: World, rename: Rename) -> None:
+    """The alarm never ended, with the name of a topic that was gone."""
+    rename(overdue, "new")
+    overdue.store.delete_topic("users", overdue.now_ms)
+    overdue.topic("other")
+    assert (ticks(overdue, 10), shown(overdue)) == (1, "SUCCEEDED")
+
+
+def test_what_is_still_overdue_is_told_once_by_the_new_name(overdue: World, rename: Rename) -> None:
+    rename(overdue, "new")
+    assert (ticks(overdue, 10), shown(overdue)) == (1, "FAILED")
+
+
+def test_what_a_run_could_not_look_at_is_looked_at_under_the_new_name(
+    world: World, rename: Rename, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename(world, "old")
+    many = with_many(world)
+    with monkeypatch.context() as outage:
+        outage.setattr(Eraser, "list", fails_at("c"))
+        assert by_hand(many)
+    rename(many, "new")
+    looked = noted_looks(monkeypatch)
+
+    ticks(many, 2, LOOK_AGAIN_MS)
+
+    assert ("c" in looked, shown(many), said(many)) == (True, "SUCCEEDED", "")
+
+
+def test_a_run_that_was_cancelled_under_the_old_name_does_not_hide_it_for_good(overdue: World, rename: Rename) -> None:
+    overdue.instance.report_run_canceled(queued(overdue))
+    assert shown(overdue) == "SKIPPED"
+    rename(overdue, "new")
+    overdue.store.delete_topic("users", overdue.now_ms)
+    overdue.topic("other")
+    assert (ticks(overdue, 3), shown(overdue)) == (1, "SUCCEEDED")
+
+
+def test_what_an_earlier_keptlog_has_told_of_the_home_is_told_once_more_with_the_home(
+    overdue: World, rename: Rename
+) -> None:
+    [newest] = overdue.instance.event_log_storage.get_asset_check_execution_history(DEADLINE_CHECK, limit=1)
+    assert newest.evaluation
+    metadata = {name: value for name, value in newest.evaluation.metadata.items() if name != "home"}
+    overdue.instance.report_runless_asset_event(
+        dg.AssetCheckEvaluation(
+            asset_key=DEADLINE_CHECK.asset_key,
+            check_name=DEADLINE_CHECK.name,
+            passed=False,
+            metadata=metadata,
+        )
+    )
+
+    assert (ticks(overdue, 10), shown(overdue)) == (1, "FAILED")
+
+    rename(overdue, "new")
+    overdue.store.delete_topic("users", overdue.now_ms)
+    assert (ticks(overdue, 3), shown(overdue)) == (1, "SUCCEEDED")
