@@ -1,4 +1,4 @@
-"""Shows again what was failed before a run that somebody has ended, or deleted.
+"""Shows again what was failed before a run that somebody has ended, or deleted, or that only planned.
 
 Dagster shows what it has heard last. A run by hand is planned when it is made: its topic-partitions, and its checks. So
 is what a clean is about to do. If such a run is ended, Dagster goes back to the materialization before, and shows the
@@ -32,6 +32,11 @@ from keptlog.passes.observer import Overview
 _SHARED_MS = 60_000
 """What another sensor has seen in this time needs no look of its own."""
 _TOLD = 5
+_BROUGHT_NOTHING = [dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.SUCCESS]
+"""How a run has ended that had planned a log, told nothing of it since, and has not failed: of both alike.
+
+The op ``plan`` can be run alone, and succeeds.
+"""
 
 
 @dataclass
@@ -54,7 +59,7 @@ def show_in_turn(tick: Tick) -> list[str]:
 
 
 def show_failed_again(tick: Tick, sections: Collection[dg.AssetKey], seen: Overview) -> list[str]:
-    """Let the logs be failed again whose last attempt was ended, and that are not as they should be; so with checks.
+    """Let the logs be failed again whose last attempt brought nothing, and that are not as they should be; so checks.
 
     Gives which logs of these clean sections that were, for people. Told twice it changes nothing.
     """
@@ -64,12 +69,12 @@ def show_failed_again(tick: Tick, sections: Collection[dg.AssetKey], seen: Overv
     shown = []
     for key in sections:
         bring_back(instance, key, logs[key][0].log.topic_id if logs[key] else None)
-        ended = last_attempts(instance, key, [dg.DagsterRunStatus.CANCELED])
+        ended = last_attempts(instance, key, _BROUGHT_NOTHING)
         wrong = _wrong(tick, [each for each in logs[key] if str(each.log.topic_partition) in ended])
         for plan in failed_before(instance, key, wrong):
             fail_again(instance, key, plan)
             shown.append(plan.name)
-    told = f"{some_of(shown, _TOLD)} had failed before a run that was ended, and is shown as failed again"
+    told = f"{some_of(shown, _TOLD)} had failed before a run that brought nothing, and is shown as failed again"
     return [told] if shown else []
 
 

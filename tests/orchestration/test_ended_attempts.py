@@ -91,12 +91,18 @@ def turn_comes(world: World) -> None:
 
 def end_job(world: World) -> None:
     """Somebody ends a clean when it has planned."""
+    run = world.instance.get_run_by_id(plan_alone(world))
+    assert run
+    world.instance.report_run_canceled(run)
+
+
+def plan_alone(world: World) -> str:
+    """Somebody runs the op ``plan`` alone, as Dagster's launchpad lets one choose; gives its run."""
     config = {"ops": {"plan": {"config": {"logs": ["users-0"], "requested": True}}}}
     planning = world.defs.get_job_def(clean_logs.name).get_subset(op_selection=["plan"])
     result = planning.execute_in_process(run_config=config, instance=world.instance)
-    run = world.instance.get_run_by_id(result.run_id)
-    assert run
-    world.instance.report_run_canceled(run)
+    assert result.success
+    return result.run_id
 
 
 def statuses(world: World) -> dict[str, str]:
@@ -242,6 +248,32 @@ def test_a_log_is_failed_again_though_the_run_that_hid_it_was_deleted_after_anot
 
     assert failed_by(users) == {"users-0": failed}
     assert tab(users) == [RED, GREEN, GREEN]
+
+
+def test_a_log_is_failed_again_though_a_run_that_only_planned_has_succeeded_once_it_is_the_sections_turn(
+    users: World,
+) -> None:
+    """It was green while it could not be cleaned, for as long as its back-off lasts."""
+    failed = fail(users)
+    plan_alone(users)
+    assert failed_by(users) == {}
+
+    turn_comes(users)
+
+    assert failed_by(users) == {"users-0": failed}
+    assert tab(users) == [RED, GREEN, GREEN]
+
+
+def test_a_log_that_a_run_only_planned_and_that_is_as_it_should_be_is_not_failed_again(users: World) -> None:
+    dirty(users, 0)
+    mend = users.break_segment("users")
+    assert not users.clean("users-0", requested=True).success
+    mend()
+    assert users.clean("users-0", requested=True).success
+    dirty(users, 0)
+    plan_alone(users)
+    turn_comes(users)
+    assert tab(users) == [GREEN] * 3
 
 
 def test_of_a_failed_run_that_was_deleted_the_check_still_tells_and_the_tab_does_not(users: World) -> None:
