@@ -7,13 +7,14 @@ Dagster would hear of that clean when the topic changes next. What is downstream
 What an attempt had failed at before a run that was ended is shown as failed again (``still_failed``), at once: that a
 run was deleted, no tag says, so sections are also looked at in turn.
 
-A tag says of which runs that was looked at; it waits for topics that can't be read. A run of such topics alone is
-looked at later. One that ended a day ago tells nothing: Dagster keeps runs for ever.
+A tag says of which runs that was looked at, one for each mount: a run may be of the assets of several. It waits for
+topics that can't be read. A run of such topics alone is looked at later. One that ended a day ago tells nothing:
+Dagster keeps runs for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 import dagster as dg
@@ -22,7 +23,7 @@ from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
 from keptlog.dagster.orchestration.in_flight import configured_logs
-from keptlog.dagster.orchestration.own_runs import MARKED_TAG, VERIFY_JOB_NAME, OwnRuns
+from keptlog.dagster.orchestration.own_runs import VERIFY_JOB_NAME, OwnRuns, marked_tag
 from keptlog.dagster.orchestration.still_failed import show_failed_again
 from keptlog.dagster.orchestration.untold_cleans import (
     ended_ms,
@@ -50,12 +51,13 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
     Raises:
         StorageUnavailable: the catalog can't be reached; the next tick goes on.
     """
-    own, now_ms = OwnRuns.of_tick(tick), tick.now_ms()
+    own, now_ms, looked_tag = OwnRuns.of_tick(tick), tick.now_ms(), marked_tag(tick.mount)
     statuses = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
     silent = [
         each
         for each in own.records(*statuses, limit=_RUNS, since_ms=now_ms - _REMEMBERED_MS)
-        if now_ms - ended_ms(each) < _REMEMBERED_MS and not {MARKED_TAG, FAILED_TAG} & each.dagster_run.tags.keys()
+        if now_ms - ended_ms(each) < _REMEMBERED_MS and looked_tag not in each.dagster_run.tags
+        if _may_be_meant(own, each.dagster_run)
     ]
     if not silent:
         return []
@@ -74,7 +76,7 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
         if run.status is dg.DagsterRunStatus.CANCELED:
             hidden |= sections & planned_by(tick.context.instance, run_id)
         if left and not is_unread(tick, record):
-            tell_in_tags(tick.context.instance, run_id, {MARKED_TAG: _NO_MARK})
+            tell_in_tags(tick.context.instance, run_id, {looked_tag: _NO_MARK})
     return [*told, *show_failed_again(tick, hidden, seen)]
 
 
@@ -99,11 +101,22 @@ def _sections(tick: Tick, topics: Iterable[str]) -> AbstractSet[dg.AssetKey]:
     return {tick.keys.clean(topic) for topic in topics}
 
 
-def _is_meant(own: OwnRuns, run: dg.DagsterRun, sections: Collection[dg.AssetKey]) -> bool:
-    """Whether it may have cleaned something, or hides what had failed before.
+def _may_be_meant(own: OwnRuns, run: dg.DagsterRun) -> bool:
+    """Whether it may have cleaned something here, or hides what had failed before, as far as it says that itself.
 
-    Those of the job that died are looked at by who marks their logs.
+    Those of the job that died are looked at by who marks their logs. Who has named what failed has said all that it
+    knows, but of the sections of one mount alone.
     """
-    if own.is_of(run, CLEAN_JOB) or own.is_of(run, VERIFY_JOB_NAME):
-        return run.status is dg.DagsterRunStatus.CANCELED
-    return any(key in sections for key in own.materialized_by(run))
+    if _is_of_own_job(own, run):
+        return run.status is dg.DagsterRunStatus.CANCELED and FAILED_TAG not in run.tags
+    asked, prefix = own.materialized_by(run), [*own.mount.keys.prefix]
+    here = [key for key in asked if [*key.path[: len(prefix)]] == prefix]
+    return bool(here) and (FAILED_TAG not in run.tags or len(here) < len(asked))
+
+
+def _is_meant(own: OwnRuns, run: dg.DagsterRun, sections: AbstractSet[dg.AssetKey]) -> bool:
+    return _is_of_own_job(own, run) or not sections.isdisjoint(own.materialized_by(run))
+
+
+def _is_of_own_job(own: OwnRuns, run: dg.DagsterRun) -> bool:
+    return own.is_of(run, CLEAN_JOB) or own.is_of(run, VERIFY_JOB_NAME)

@@ -39,7 +39,8 @@ OWN_JOBS = (
 )
 """Their runs say in their configuration what they work on."""
 MARKED_TAG = "keptlog/marked"
-"""On a run that failed: that its logs need no more marks, in words."""
+"""On a run that failed: that its logs need no more marks, in words. A run of assets may have been of several mounts'
+logs, and each of them says it for itself (``marked_tag``)."""
 UNMARKED_TAG = "keptlog/unmarked"
 """On a run that died: those of its logs that could not be marked yet."""
 _TOLD_TAGS = (FAILED_TAG, OUTAGE_TAG, FAILED_AT_TAG, MARKED_TAG, UNMARKED_TAG)
@@ -49,6 +50,11 @@ _FEW = 200
 _MOST_REMEMBERED = 1_000
 _planned: dict[str, frozenset[dg.AssetKey]] = {}
 """By plan, the assets that its runs are made for: that does not change."""
+
+
+def marked_tag(mount: Mount) -> str:
+    """By which a mount says of a run that ended that it has looked at it."""
+    return f"{MARKED_TAG}-{mount.name_prefix}" if mount.name_prefix else MARKED_TAG
 
 
 def happened_ms(record: dg.RunRecord, told_ms: int, now_ms: int) -> int:

@@ -1,0 +1,85 @@
+"""What a run over the assets of two mounts had cleaned is told by the sensor of each, whichever ticks first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.partitions.definition import StaticPartitionsDefinition
+
+from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
+from tests.erasure.world import World as Cleaning
+from tests.orchestration.conftest import DAY_MS, World
+from tests.orchestration.instance import fresh_instance
+from tests.orchestration.test_mounts import HOMES, Project
+from tests.orchestration.test_siblings import HERE
+
+KEYS = {home: dg.AssetKey([home, "users", "clean"]) for home in HOMES}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """Of a topic of the same name in two homes there is something to clean."""
+    monkeypatch.setenv("KEPTLOG_BROKER_KEPTLOG_PURGE_INTERVAL_MS", str(365 * DAY_MS))
+    with fresh_instance() as instance:
+        made = Project({name: World(tmp_path / name, instance) for name in HOMES})
+        for world in made.worlds.values():
+            # Dagster dates the run.
+            world.now_ms = time.time_ns() // 1_000_000
+            world.topic("users")
+            world.append("users", ("a", "1"), ("a", "2"))
+        yield made
+
+
+def cleaned_and_died(project: Project, instance: dg.DagsterInstance) -> dg.DagsterRun:
+    """A run that somebody has begun for both sections, and that dies once both were cleaned."""
+    everything = project.defs.resolve_implicit_global_asset_job_def()
+    run = instance.create_run_for_job(
+        everything.get_subset(asset_selection={*KEYS.values()}),
+        tags={"dagster/partition": "users-0"},
+        asset_selection=frozenset(KEYS.values()),
+        status=dg.DagsterRunStatus.STARTED,
+        remote_job_origin=HERE,
+    )
+    for world in project.worlds.values():
+        world.now_ms += 20_000
+        Cleaning(world.path, world.now_ms).clean()
+        world.reopen()
+        world.now_ms += 30_000
+    instance.report_run_failed(run)
+    return run
+
+
+def tab(instance: dg.DagsterInstance) -> dict[str, str]:
+    """How Dagster shows the log of each home."""
+    logs = StaticPartitionsDefinition(["users-0"])
+    found = {home: instance.get_status_by_partition(key, ["users-0"], logs) or {} for home, key in KEYS.items()}
+    return {home: status.value for home, by_name in found.items() if (status := by_name["users-0"])}
+
+
+@pytest.mark.parametrize("first", HOMES)
+def test_each_mount_tells_its_own(project: Project, first: str) -> None:
+    """The tag of the one that ticked first was taken for all: the other's log stayed red, and what is downstream."""
+    instance = project.worlds["crm"].instance
+    run = cleaned_and_died(project, instance)
+    homes = sorted(HOMES, key=lambda home: home != first)
+
+    told = [str(project.tick(f"{home}_failed_run_sensor").skip_reason) for home in homes]
+
+    assert ["it had cleaned users-0" in each for each in told] == [True, True]
+    assert tab(instance) == dict.fromkeys(HOMES, "MATERIALIZED")
+    told = [str(project.tick(f"{home}_failed_run_sensor").skip_reason) for home in homes]
+    assert [run.run_id in each for each in told] == [False, False]
+
+
+def test_so_it_does_where_the_step_of_the_other_mount_has_named_what_failed(project: Project) -> None:
+    instance = project.worlds["crm"].instance
+    run = cleaned_and_died(project, instance)
+    tell_in_tags(instance, run.run_id, {FAILED_TAG: "orders-0"})
+
+    assert "it had cleaned users-0" in str(project.tick("sales_failed_run_sensor").skip_reason)
+
+    assert tab(instance)["sales"] == "MATERIALIZED"
