@@ -13,7 +13,7 @@ Of a failed run that was deleted Dagster keeps no plan. Then there is none that 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -53,9 +53,21 @@ def show_in_turn(tick: Tick) -> list[str]:
     with suppress(KeptlogError):
         seen = seen_since(tick, now_ms - _SHARED_MS)
         at_ms = tick.log_store.remembered(_Asked, lambda _: _Asked(), tick.mount.name_prefix).at_ms
-        for key in in_turn(at_ms, map(tick.keys.clean, seen.locations), now_ms):
+        for key in _in_turn(tick, at_ms, seen, now_ms):
             shown += show_failed_again(tick, [key], seen)
     return shown
+
+
+def _in_turn(tick: Tick, at_ms: dict[dg.AssetKey, int], seen: Overview, now_ms: int) -> Iterator[dg.AssetKey]:
+    """The sections whose turn it is. Those that are known to be wrong have places of their own.
+
+    Of a thousand topics few are, and a turn of all of them takes more than an hour.
+    """
+    topics = {each.log.topic_partition.topic for each in seen.assessments if each.log.uncleanable}
+    wrong = {tick.keys.clean(topic) for topic in topics}
+    others = [key for key in map(tick.keys.clean, seen.locations) if key not in wrong]
+    yield from in_turn(at_ms, sorted(wrong), now_ms)
+    yield from in_turn(at_ms, others, now_ms)
 
 
 def show_failed_again(tick: Tick, sections: Collection[dg.AssetKey], seen: Overview) -> list[str]:

@@ -14,7 +14,7 @@ from dagster._core.loader import LoadingContextForTest
 
 from keptlog.dagster.assets.attempts import last_attempts
 from keptlog.dagster.assets.checks import TopicFindings, check_specs, look_at
-from keptlog.dagster.orchestration import still_failed
+from keptlog.dagster.orchestration import still_failed, still_told
 from keptlog.dagster.orchestration.still_told import AGAIN_MS, ASKED_AGAIN_PER_TICK
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.errors import StorageUnavailable
@@ -306,6 +306,39 @@ def test_a_tick_asks_of_few_sections_and_of_none_twice_in_ten_minutes(
     world.now_ms += AGAIN_MS
     world.tick(failed_run_sensor)
     assert len(asked) == 2 * ASKED_AGAIN_PER_TICK + 1
+
+
+def test_a_section_with_an_uncleanable_log_does_not_wait_until_all_others_had_their_turn(
+    users: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a thousand topics a round takes more than an hour."""
+    monkeypatch.setattr(still_told, "ASKED_AGAIN_PER_TICK", 1)
+    failed = fail(users)
+    for number in range(5):
+        users.topic(f"topic{number}")
+    users.tick(failed_run_sensor)
+    plan_alone(users)
+
+    turn_comes(users)
+
+    assert failed_by(users) == {"users-0": failed}
+
+
+def test_the_turn_of_the_last_section_comes_though_the_code_server_is_started_again_and_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(still_told, "ASKED_AGAIN_PER_TICK", 1)
+    for number in range(5):
+        world.topic(f"topic{number}")
+    asked = set[dg.AssetKey]()
+    monkeypatch.setattr(still_failed, "bring_back", lambda _instance, key, _topic_id: asked.add(key))
+
+    for _ in range(5):
+        world.reopen()
+        world.tick(failed_run_sensor)
+        world.now_ms += 30_000
+
+    assert len(asked) == 5
 
 
 def test_a_tick_of_a_home_that_cannot_be_looked_at_fails_of_nothing(
