@@ -35,6 +35,7 @@ from keptlog.log.topic_partition import MAX_PARTITIONS
 from keptlog.storage.schema import SCHEMA, US_PER_MS
 from keptlog.table.changes.partition_writers import PartitionWriters, SegmentPaths
 from keptlog.table.commits.staged import discarded_if_refused
+from keptlog.table.metadata.lineage import require_own
 
 if TYPE_CHECKING:
     from keptlog.sources.files import FileSet
@@ -137,7 +138,7 @@ class FileIngest:
             InvalidRecord: what is wrong with the row at the files' place; nothing was ingested.
             StalePlan, CommitStateUnknown, StorageUnavailable: the commit did not land, or nobody knows.
         """
-        self.store.require_own(self.topic)
+        require_own(self.store.load_table(self.topic))
         topic = self.store.describe_topic(self.topic)
         paths = SegmentPaths(topic.data_location, self.run_id, self.new_id)
         writers = PartitionWriters(self.store.files, paths, topic.config.segment_bytes)

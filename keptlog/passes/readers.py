@@ -88,6 +88,8 @@ class Readers:
 
     store: LogStore
     new_id: Callable[[], str]
+    topic_id: str | None = None
+    """Of the one topic that is meant, for whoever has looked at it before; null for whichever has the name."""
 
     def add(
         self, topic: str, name: str, hold_max_ms: int | None = None, *, now_ms: int, start_over: bool = False
@@ -136,7 +138,7 @@ class Readers:
             InvalidConfig: there is no such reader.
         """
         valid_reader_name(name)
-        is_registered = READER_PREFIX + name in self.store.load_table(topic).properties
+        is_registered = READER_PREFIX + name in self.store.load_table(topic, self.topic_id).properties
         if is_registered:
             self._register.remove(topic, name, self.new_id())
         if not self._forget(topic, name) and not is_registered:
@@ -153,7 +155,7 @@ class Readers:
         """
         whose = f"reader {name} of topic {topic}"
         positions = _whole_numbers(positions, whose)
-        require_own(table := self.store.load_table(topic))
+        require_own(table := self.store.load_table(topic, self.topic_id))
         seen = TopicReaders.of(self.store.files, table)
         registration, stored = _standing_in(seen, name)
         reached: dict[int, ReaderPosition] = {}
@@ -203,8 +205,9 @@ class Readers:
         """
         from keptlog.storage.schema import from_arrow  # noqa: PLC0415  # who lists readers needs no Arrow
 
-        reader = self.store.reader(topic, partition, own=True)
-        seen = self._look(topic)
+        reader = self.store.reader(topic, partition, own=True, topic_id=self.topic_id)
+        # Of the same topic: the ends of its logs become positions.
+        seen = self._look(topic, reader.topic_id)
         registration, stored = _standing_in(seen, name)
         logs = {log.topic_partition.partition: log for log in reader.logs}
         # Who has neither begun nor committed anything has no state that could be wrong.
@@ -242,15 +245,17 @@ class Readers:
     def _register(self) -> ReaderRegister:
         from keptlog.table.changes.reader_register import ReaderRegister  # noqa: PLC0415  # who only looks commits nothing
 
-        return ReaderRegister(self.store.committer)
+        return ReaderRegister(self.store.committer, self.topic_id)
 
     def _forget(self, topic: str, name: str) -> int:
         """Delete what is stored of a reader's earlier registrations, also where what is stored of others is damaged."""
 
         def standing() -> Registration | None:
-            return registration_in(topic, self.store.load_table(topic).properties, name)
+            return registration_in(topic, self.store.load_table(topic, self.topic_id).properties, name)
 
-        return PositionFiles(self.store.files, self.store.load_table(topic).location()).forget(name, standing)
+        return PositionFiles(self.store.files, self.store.load_table(topic, self.topic_id).location()).forget(
+            name, standing
+        )
 
     def _write(
         self, seen: TopicReaders, name: str, registration: Registration, positions: Mapping[int, ReaderPosition]
@@ -264,8 +269,8 @@ class Readers:
 
         write_unless_gone(self.store.committer.catalog, self.store.files, seen.table, write)
 
-    def _look(self, topic: str) -> TopicReaders:
-        return _readers_of(self.store, topic)
+    def _look(self, topic: str, topic_id: str | None = None) -> TopicReaders:
+        return TopicReaders.of(self.store.files, self.store.load_table(topic, topic_id or self.topic_id))
 
     def _require_same_log(self, topic: str, name: str, stands: Mapping[int, tuple[LogState, ReaderPosition]]) -> None:
         """Refuse to go on with a state that has other records than the log.
@@ -333,7 +338,7 @@ def reader_standings(store: LogStore | UnopenedStore, names: Iterable[str], *, n
 
 
 def _standings(store: LogStore | UnopenedStore, topic: str, now_ms: int) -> Sequence[ReaderStanding]:
-    seen = _readers_of(store, topic)
+    seen = TopicReaders.of(store.files, store.load_table(topic))
     logs = store.logs(topic) if seen.registrations else []
     positions = seen.positions(seen.registrations) if logs else {}
     return [
@@ -341,10 +346,6 @@ def _standings(store: LogStore | UnopenedStore, topic: str, now_ms: int) -> Sequ
         for name, registration in seen.registrations.items()
         for log in logs
     ]
-
-
-def _readers_of(store: LogStore | UnopenedStore, topic: str) -> TopicReaders:
-    return TopicReaders.of(store.files, store.load_table(topic))
 
 
 def _standing_in(seen: TopicReaders, name: str) -> tuple[Registration, ReaderPositions]:

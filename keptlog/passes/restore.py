@@ -119,7 +119,7 @@ class Restore:
         Raises:
             InvalidConfig: the topic there can't take the log as it is; or a setting, or a permission, is wrong.
             InvalidRecord: it does not take a record.
-            StalePlan: another restore of the same pair has begun.
+            StalePlan: another restore of the same pair has begun, or the topic here is another one of its name by now.
             StorageUnavailable: storage or broker can't be reached. All that raise leave a restore that goes on from
                 where it was when it is run again.
         """
@@ -148,11 +148,12 @@ class Restore:
         seen_ms = self.clock()
         target, is_created = self._target(topic, name, reader)
         done.is_created |= is_created
-        pair = Pair(topic, self.store.describe_topic(topic).id, target)
+        # By now the name may be another topic's, whose offsets are others: the position is that of what was looked at.
+        pair = Pair(topic, self.store.describe_topic(topic, reader.topic_id).id, target)
         with open_writer(self.settings, pair, done.trail) as writer:
             stored = writer.positions()
             if is_outdated(reader.logs, stored):
-                reader, seen_ms = self.store.reader(topic, own=True), self.clock()
+                reader, seen_ms = self.store.reader(topic, own=True, topic_id=pair.topic_id), self.clock()
                 _require_as_many(topic, len(reader.logs), target)
             new = [partition for partition, position in stored.items() if position is None]
             if not append_to_existing:
@@ -162,7 +163,7 @@ class Restore:
                 for partition, (log, position) in enumerate(zip(reader.logs, stored.values(), strict=True))
             }
             # After the look at the log: a clean that took a tombstone out of it has written that down by then.
-            standing = Readers(self.store, self.new_id).standing(topic, reader_name_of(target))
+            standing = self._readers(pair).standing(topic, reader_name_of(target))
             # It says where it begins before anything is sent, and moves on only once all is there.
             self._require_not_forgotten(topic, target, [n for n in new if standing and standing[1].may_have_begun(n)])
             for log, position in zip(reader.logs, positions.values(), strict=True):
@@ -170,34 +171,37 @@ class Restore:
                 if not skip_lost:
                     require_not_lost(log, position, seen_ms, standing)
             if not (is_created or done.commits):
-                self._require_taken(reader, {number: each.offset for number, each in positions.items()}, target)
+                offsets = {number: each.offset for number, each in positions.items()}
+                self._require_taken(topic, reader, offsets, target)
             ahead = any(is_ahead(standing, number, position) for number, position in positions.items())
             # To start over is to speak for the target: only a commit with an offset in it tells whether one still may.
             writer.commit(positions if ahead else {partition: positions[partition] for partition in new})
             done.begin(reader.logs, positions)
-            move = self._registered(topic, target, start_over=ahead)
+            move = self._registered(pair, start_over=ahead)
             move({number: ReaderPosition(each.offset, each.truncations) for number, each in positions.items()})
             self._copy(reader, writer, positions, done, started_ms)
             logs = {log.topic_partition.partition: log for log in reader.logs}
             move({number: ReaderPosition(log.log_end_offset, log.truncations.count) for number, log in logs.items()})
 
-    def _registered(
-        self, topic: str, target: Target, *, start_over: bool
-    ) -> Callable[[Mapping[int, ReaderPosition]], None]:
+    def _readers(self, pair: Pair) -> Readers:
+        """Those of the topic that is restored, and of no later one of its name."""
+        return Readers(self.store, self.new_id, pair.topic_id)
+
+    def _registered(self, pair: Pair, *, start_over: bool) -> Callable[[Mapping[int, ReaderPosition]], None]:
         """Register the restore as a reader; gives what says how far it has come."""
         if self.store.read_only:
             return lambda _: None
-        readers = Readers(self.store, self.new_id)
-        name = reader_name_of(target)
+        readers, topic, name = self._readers(pair), pair.topic, reader_name_of(pair.target)
         # The time of now: what went between the look at the log and this was held by nobody.
         registration = readers.add(topic, name, now_ms=self.clock(), start_over=start_over)
         return lambda positions: readers.move(topic, name, registration, positions)
 
-    def _require_taken(self, reader: Reader, from_offsets: Mapping[int, int], target: Target) -> None:
+    def _require_taken(self, topic: str, reader: Reader, from_offsets: Mapping[int, int], target: Target) -> None:
         """Refuse what the target does not take, before anything is sent.
 
         Raises:
             InvalidRecord: the first record that it does not take, as far as its settings tell.
+            StalePlan: the topic became another one of its name meanwhile.
         """
         acceptance = Acceptance(target, self.clock(), self.settings.compresses)
         starts = [(log, from_offsets.get(log.topic_partition.partition, 0)) for log in reader.logs]
@@ -211,14 +215,16 @@ class Restore:
                 if before // _LOOKED_AT_EVERY < looked_at // _LOOKED_AT_EVERY:
                     told = f"looked at {counted(looked_at, 'record')} of at most {most} ({looked_at / most:.0%})"
                     self.progress(f"{told}, whether {target.name} takes them; nothing is sent yet")
+        # A long log takes minutes. For another topic there is no target to be made from this one, and no position.
+        self.store.load_table(topic, reader.topic_id)
 
     def _target(self, topic: str, name: str, reader: Reader) -> tuple[Target, bool]:
         """The topic to restore to, and whether it was created for that; it is not, if it would not take all records."""
-        targets, described = Targets(self.settings), self.store.describe_topic(topic)
+        targets, described = Targets(self.settings), self.store.describe_topic(topic, reader.topic_id)
         found = targets.find(name)
         if found is None:
             planned = targets.as_created(name, described.partitions, described.config.of_the_topic)
-            self._require_taken(reader, {}, planned)
+            self._require_taken(topic, reader, {}, planned)
             with open_writer(self.settings, Pair(topic, described.id, planned)):
                 pass  # whoever may not write in transactions leaves no empty topic there
             targets.create(name, described.partitions, described.config.of_the_topic)

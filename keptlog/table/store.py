@@ -36,7 +36,7 @@ from keptlog.table.changes.repair import Repair, RepairPlan
 from keptlog.table.changes.retain import DeleteRecords, DeletionResult, SegmentRemoval
 from keptlog.table.changes.swap import Swap
 from keptlog.table.commits.commit import Committer
-from keptlog.table.commits.loading import all_topics, id_to_delete, load_topic_table
+from keptlog.table.commits.loading import all_topics, id_to_delete, load_same_topic
 from keptlog.table.commits.locations import LocationLook
 from keptlog.table.commits.topics import Topic, TopicCreation, require_partition, snapshot_of, topic_of
 from keptlog.table.io.file_io import metadata_read_once
@@ -70,7 +70,8 @@ class LogStore:
     ``new_id`` returns a text that was never returned before, anywhere; ``cache`` puts aside what ``observe`` has read.
 
     Every method raises StorageUnavailable if catalog or storage can't be reached, and those that name a topic raise
-    UnknownTopic if there is none, UnsupportedFormat if a newer keptlog has written it.
+    UnknownTopic if there is none, UnsupportedFormat if a newer keptlog has written it. ``topic_id`` is that of the
+    topic which is meant, for whoever has looked at it before: a later one of its name is StalePlan. By default any is.
     """
 
     def __init__(
@@ -128,9 +129,9 @@ class LogStore:
             table = TopicCreation(name, partitions, config, stored).carry_out(self._catalog, self.files, self._new_id)
             return topic_of(table, self.broker_settings)
 
-    def describe_topic(self, name: str) -> Topic:
+    def describe_topic(self, name: str, topic_id: str | None = None) -> Topic:
         """A topic with its configuration resolved."""
-        return topic_of(self.load_table(name), self.broker_settings)
+        return topic_of(self.load_table(name, topic_id), self.broker_settings)
 
     def alter_topic(self, name: str, to_set: Mapping[str, str], unset: Sequence[str] = ()) -> Topic:
         """Change a topic's settings; all of them or, if one is refused, none.
@@ -144,8 +145,7 @@ class LogStore:
     def delete_topic(self, name: str, now_ms: int, topic_id: str | None = None) -> TopicDeletion:
         """Delete a topic and all its records for good: it leaves the catalog first, then its files the storage.
 
-        Runs at work on it lose their commit. Killed on its way, the same call again finishes it. The topic of
-        ``topic_id`` is meant, or else the one that is there now; a later one stays: StalePlan.
+        Runs at work on it lose their commit. Killed on its way, the same call again finishes it.
         """
         there = id_to_delete(self._catalog, name)
         return replace(self.deletion(name, now_ms), topic_id=topic_id or there).delete()
@@ -197,10 +197,6 @@ class LogStore:
             if self._cache:
                 self._cache.put(stored)
         return observed_with_holds(self.files, stored, stored.observed(self.broker_settings), self.load_table)
-
-    def require_own(self, topic: str) -> None:
-        """Refuse with LogCorrupt a topic whose snapshot somebody else has moved away from its state."""
-        require_own(self.load_table(topic))
 
     def data_location(self, topic: str) -> str:
         """The folder in which a topic's segments lie, without a slash at its end."""
@@ -290,8 +286,7 @@ class LogStore:
         """Delete the records of a log below an offset, -1 for all: Kafka's ``DeleteRecords``.
 
         No reader sees them from now on. Segments that lie below it go at once; what is left of one goes with it. A
-        ``run_id`` that has deleted before deletes no more (``is_repeated``); with null it is a new run. With
-        ``topic_id`` a later topic of the name keeps its records: StalePlan.
+        ``run_id`` that has deleted before deletes no more (``is_repeated``); with null it is a new run.
 
         Raises:
             InvalidConfig: the offset lies outside of the log.
@@ -357,7 +352,13 @@ class LogStore:
         return self.reader(topic, partition, snapshot_id=snapshot_id).records(from_offset, latest=latest)
 
     def reader(
-        self, topic: str, partition: int | None = None, *, snapshot_id: int | None = None, own: bool = False
+        self,
+        topic: str,
+        partition: int | None = None,
+        *,
+        snapshot_id: int | None = None,
+        own: bool = False,
+        topic_id: str | None = None,
     ) -> Reader:
         """The logs of one snapshot (default: the current one), and a way to read them; ``own``: as ``require_own``.
 
@@ -365,17 +366,16 @@ class LogStore:
             UnknownTopic, InvalidConfig: no such topic or partition; no such snapshot, or no longer.
         """
 
-        def look(table: Table) -> tuple[list[Log], int | None]:
+        def look(table: Table) -> Reader:
             if own:
                 require_own(table)
             require_partition(described := topic_of(table, self.broker_settings), partition)
             logs = self._memory.live_files.logs(table, described.config, snapshot_of(table, snapshot_id))
-            return logs, snapshot_id or table.metadata.current_snapshot_id
+            read = [log for log in logs if partition in {None, log.topic_partition.partition}]
+            return Reader(self.files, read, lambda: self.logs(topic), snapshot_id or table.metadata.current_snapshot_id)
 
         with reaching(f"topic {topic} can't be read"):
-            logs, read_id = looked_at(lambda: self.load_table(topic), look)
-        read = [log for log in logs if partition in {None, log.topic_partition.partition}]
-        return Reader(self.files, read, lambda: self.logs(topic), read_id)
+            return looked_at(lambda: self.load_table(topic, topic_id), look)
 
     def purge(self, topic: str, now_ms: int, orphan_grace_ms: int = ORPHAN_GRACE_MS) -> PurgeReceipt:
         """Delete what was replaced ``file.delete.delay.ms`` ago, orphans older than a grace time, old watermarks.
@@ -394,7 +394,7 @@ class LogStore:
             table, times = old.expire(table, times)
             return Purge(described, table, self.committer, self.files, self._new_id, times, self.seal).purge()
 
-    def load_table(self, topic: str) -> Table:
+    def load_table(self, topic: str, topic_id: str | None = None) -> Table:
         """The table of a topic, as it is now."""
         with reaching(f"topic {topic} can't be loaded"):
-            return load_topic_table(self._catalog, topic)
+            return load_same_topic(self._catalog, topic, topic_id)

@@ -191,8 +191,8 @@ def test_what_is_read_between_two_cleans_is_of_one_snapshot_and_of_what_is_known
     """The tombstone went between the look at the positions and the look at the records: it is noticed."""
     really = scene.store.reader
 
-    def reader(*where: object, own: bool) -> object:
-        found = really(*where, own=own)  # type: ignore[arg-type]
+    def reader(*where: object, **how: object) -> object:
+        found = really(*where, **how)  # type: ignore[arg-type]
         scene.after(7 * 24)
         scene.store.reader = really  # type: ignore[method-assign]
         scene.clean()

@@ -73,10 +73,10 @@ def test_a_rollback_between_the_looks_gives_what_was_there(scene: Scene, monkeyp
     """What is read and what is stored are of one snapshot, and that one was keptlog's."""
     look = Readers._look  # the second look
 
-    def late(readers: Readers, topic: str) -> object:
+    def late(readers: Readers, *what: str) -> object:
         monkeypatch.setattr(Readers, "_look", look)
         roll_back(scene.home, scene.first, T)
-        return look(readers, topic)
+        return look(readers, *what)
 
     monkeypatch.setattr(Readers, "_look", late)
     assert scene.read() == [0, 1, 2]

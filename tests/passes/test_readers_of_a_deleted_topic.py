@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from keptlog.errors import StalePlan, StorageUnavailable, UnknownTopic
+from keptlog.home import new_id
+from keptlog.log.record import NewRecord
 from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.namespaces import NAMESPACE
+from keptlog.table.reading.read import Reader
 from keptlog.table.reading.readers import PositionFiles
+from keptlog.table.store import LogStore
 from tests.logs import open_store
 from tests.passes.test_readers import SETTINGS, TOPIC, Scene
 
@@ -114,3 +119,27 @@ def test_so_it_does_where_the_catalog_can_not_say_whether_the_topic_is_there(
         with pytest.raises(StorageUnavailable):
             scene.store.load_table(TOPIC)
     assert scene.read() == []
+
+
+def test_who_looks_at_one_topic_and_then_at_another_of_its_name_gets_all_of_that(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of the log that he had read became his position in the other one, whose first records he never got."""
+    scene.store.create_topic("new", 2, SETTINGS)
+    scene.readers.add("new", "search", now_ms=scene.now_ms)
+    records = [NewRecord(b"k", str(number).encode(), scene.now_ms, 0) for number in range(3)]
+    scene.store.append("new", records, new_id(), scene.now_ms)
+
+    def reader(store: LogStore, *what: Any, **how: Any) -> Reader:
+        monkeypatch.setattr(LogStore, "reader", real)
+        found = real(store, *what, **how)
+        catalog = open_catalog(scene.home)
+        catalog.rename_table((NAMESPACE, TOPIC), (NAMESPACE, "old"))
+        catalog.rename_table((NAMESPACE, "new"), (NAMESPACE, TOPIC))
+        return found
+
+    real = LogStore.reader
+    monkeypatch.setattr(LogStore, "reader", reader)
+    with pytest.raises(StalePlan, match="was deleted and created again meanwhile"):
+        scene.read()
+    assert scene.read() == [(0, b"0"), (1, b"1"), (2, b"2")]

@@ -24,6 +24,8 @@ class ReaderRegister:
     """Registers readers, and removes them: each in one commit that makes a snapshot (ADR 10)."""
 
     committer: Committer
+    topic_id: str | None = None
+    """Of the topic that is meant; null for the one that has the name."""
 
     def change(
         self, topic: str, name: str, changed: Callable[[Registration | None], Registration], run_id: str
@@ -48,7 +50,7 @@ class ReaderRegister:
                 return None
             return FileChange(_summary(run_id), {READER_PREFIX + name: to_json(found)}).written(table)
 
-        self.committer.commit(Change(topic, commit_id=run_id, remedy=SAME_AGAIN), prepare)
+        self.committer.commit(Change(topic, self.topic_id, run_id, remedy=SAME_AGAIN), prepare)
         return found
 
     def remove(self, topic: str, name: str, run_id: str) -> None:
@@ -64,7 +66,7 @@ class ReaderRegister:
                 return None
             return FileChange(_summary(run_id), {}, removed_properties=[key]).written(table)
 
-        self.committer.commit(Change(topic, commit_id=run_id, remedy=_REMOVED_AGAIN), prepare)
+        self.committer.commit(Change(topic, self.topic_id, run_id, remedy=_REMOVED_AGAIN), prepare)
 
 
 def _summary(run_id: str) -> dict[str, str]:

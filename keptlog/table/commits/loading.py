@@ -70,15 +70,15 @@ def load_topic_table(catalog: Catalog, name: str, namespace: str = NAMESPACE) ->
     return table
 
 
-def load_same_topic(catalog: Catalog, name: str, topic_id: str) -> Table:
-    """The table of a topic that was looked at before, as it is now.
+def load_same_topic(catalog: Catalog, name: str, topic_id: str | None) -> Table:
+    """The table of a topic that was looked at before, as it is now; with null it was not, and any of the name will do.
 
     Raises:
         StalePlan: it was deleted meanwhile, and there is another one of its name.
         UnknownTopic, UnsupportedFormat, LogCorrupt, StorageUnavailable: as for ``load_topic_table``.
     """
     table = load_topic_table(catalog, name)
-    if str(table.metadata.table_uuid) != topic_id:
+    if topic_id not in {None, str(table.metadata.table_uuid)}:
         what = f"topic {name} was deleted and created again meanwhile"
         raise StalePlan(f"{what}; nothing was done to the new one, run it again if it is meant for that")
     return table

@@ -41,6 +41,14 @@ class Reader:
     snapshot_id: int | None = None
     """The snapshot's; null for a topic that has none yet."""
 
+    @property
+    def topic_id(self) -> str | None:
+        """Tells the topic that is read from a later one of its name (``Log.topic_id``).
+
+        Whoever writes down how far he has read does it for the topic of this id, and for no other.
+        """
+        return next((log.topic_id for log in self.logs), None)
+
     def records(self, from_offset: int, *, latest: bool) -> Iterator[tuple[int, Record]]:
         """Partition and record, by partition and offset, from an offset on and never below the log start.
 
