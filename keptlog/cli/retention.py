@@ -81,7 +81,7 @@ def delete_records(  # noqa: PLR0913
 
     Nobody reads them from now on. Segments that lie wholly before OFFSET go at once. The segment that holds OFFSET goes
     later, as a whole: until then it holds them, and the answer says so. On a terminal it says what it would delete, and
-    asks.
+    asks. What is appended while it asks stays.
 
     \b
     keptlog delete-records users-0 42
@@ -93,7 +93,8 @@ def delete_records(  # noqa: PLR0913
     store = home_with(log.topic).store
     topic_id: str | None = None
     if dry_run or is_asked(yes=yes):
-        topic_id, preview = _preview(store, log, offset, run_id)
+        # -1 is Kafka's "all there are". Whoever is asked agrees to what he is shown, and not to what comes after that.
+        topic_id, offset, preview = _preview(store, log, offset, run_id)
         if dry_run:
             _tell_preview(preview, as_json=as_json)
             return
@@ -145,8 +146,8 @@ def log_named(place: Sequence[str]) -> TopicPartition:
 
 def _preview(
     store: LogStore, name: TopicPartition, offset: int, run_id: str | None
-) -> tuple[str, Mapping[str, object]]:
-    """Of which topic, by its id, what would go; it is refused where the deletion would be."""
+) -> tuple[str, int, Mapping[str, object]]:
+    """Of which topic, by its id, before which offset, and what would go; it is refused where the deletion would be."""
     from keptlog.table.changes.retain import DeleteRecords, what_goes  # noqa: PLC0415  # only who asks for a preview needs them
     from keptlog.table.commits.topics import require_partition  # noqa: PLC0415
 
@@ -163,7 +164,7 @@ def _preview(
         "bytes": total_bytes(gone),
         "log_start_offset_before": log.log_start_offset,
     }
-    return topic.id, preview
+    return topic.id, start, preview
 
 
 def _tell_preview(preview: Mapping[str, object], *, as_json: bool) -> None:

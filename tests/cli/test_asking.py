@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from keptlog.cli import retention
 from keptlog.errors import StorageUnavailable
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
@@ -231,6 +232,26 @@ def test_on_a_terminal_records_are_deleted_once_somebody_says_so(keptlog: Run, r
     assert keptlog("status", "users-0", "--json").json["logs"][0]["log_start_offset"] == 2
     assert keptlog("delete-records", "users-0", "3", "--yes").err == ""
     assert keptlog("status", "users-0", "--json").json["logs"][0]["log_start_offset"] == 3
+
+
+@pytest.mark.parametrize("run", [(), ("--run-id", "run")])
+def test_what_is_appended_while_it_is_asked_about_all_records_stays(
+    keptlog: Run, replaced: Path, monkeypatch: pytest.MonkeyPatch, run: tuple[str, ...]
+) -> None:
+    """It went with them, and was neither shown nor meant."""
+
+    def slowly(_: str) -> None:
+        open_home().store.append("users", [NewRecord(b"b", b"2", 0, 0)], "meanwhile", 0)
+
+    monkeypatch.setattr(retention, "is_asked", lambda **_: True)
+    monkeypatch.setattr(retention, "confirm", slowly)
+    done = keptlog("delete-records", "users-0", *run, "--", "-1")
+    assert "users-0 would begin at offset 3 instead of 2; 1 segment (" in done.err
+    assert "users-0 begins at offset 3 now; 1 segment (" in done.out
+    assert [record.offset for _, record in open_home().store.read("users")] == [3]
+    monkeypatch.setattr(retention, "is_asked", lambda **_: False)
+    assert keptlog("delete-records", "users-0", "--", "-1").code == 0
+    assert list(open_home().store.read("users")) == []
 
 
 def test_a_script_is_not_asked(keptlog: Run, replaced: Path, monkeypatch: pytest.MonkeyPatch) -> None:
