@@ -42,6 +42,9 @@ _SETTINGS = {
     f'user_{SASL_USER}="{SASL_PASSWORD}";',
     "log.cleaner.backoff.ms": "100",
     "log.cleaner.dedupe.buffer.size": str(2**21 + 1),
+    # Who has used up a quota gets nothing for so long at once, and not for eleven seconds.
+    "quota.window.num": "2",
+    "quota.window.size.seconds": "1",
 }
 
 

@@ -6,6 +6,11 @@ not an offset that must come. It is reached with the first record at or behind i
     range [120, 200)      120 .. 151   153 .. 197  [200        200 belongs to another part
                           120 .. 151   153 .. 197  | end       198 and 199 are markers; the log ends at 200
 
+Of what it leaves out librdkafka tells nobody, and a transaction that was aborted may have gigabytes of it. Only its
+statistics say that it goes on; so they are looked at where no record comes:
+
+    range [200, 400)      200 .. 213   aborted: 214 .. 90,000       fetched up to 31,000: alive, and this range is over
+
 If the log ends before the range does, or does not begin before it, it is another log than the one that was planned
 from, and the part fails. So it does if the broker says that the log was cut off below the range since: librdkafka asks
 for the end of the leader epoch that a position is given with (KIP-320). Memory is bounded: by what librdkafka may fetch
@@ -16,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -53,6 +59,9 @@ _TABLE_ROWS = 4_096
 _TABLE_BYTES = 8 * 2**20
 """Of keys and values; whichever comes first."""
 
+_TOLD_IN_A_STALL = 12
+"""So often librdkafka's statistics come in the longest wait: each 5 s of 60."""
+
 _BROKER_END = re.compile(r"broker end offset is (\d+)")
 """Where a log was cut off: librdkafka tells it in words alone."""
 
@@ -80,7 +89,7 @@ class BrokerPart:
     leader_epoch: int | None = None
     """That under which the records before the range were read, if the log must not have been cut off below it since."""
     stall_seconds: float = 60
-    """So long nothing may come from the broker; a restart takes less."""
+    """So long nothing may come from the broker, not even what is left out; a restart takes less."""
 
     @property
     def weight(self) -> int:
@@ -115,12 +124,34 @@ class BrokerPart:
         The last two come behind all records that are there before.
         """
         with broker_errors(self.settings, f"{self.there} can't be read") as trouble, _no_search_for_cycles():
-            consumer = Consumer(self.settings.for_consumer(error_cb=trouble))
+            fetched = _Fetched(self.topic, str(self.topic_partition.partition))
+            interval_ms = max(1, int(self.stall_seconds * 1000 / _TOLD_IN_A_STALL))
+            statistics = {"stats_cb": fetched, "statistics.interval.ms": interval_ms}
+            consumer = Consumer({**self.settings.for_consumer(error_cb=trouble), **statistics})
             with contextlib.closing(consumer):
                 consumer.assign([self._position])
-                reading = _Reading(self, consumer, trouble)
+                reading = _Reading(self, consumer, trouble, fetched)
                 while not reading.is_done:
                     yield from reading.next_table()
+
+
+@dataclass
+class _Fetched:
+    """Up to where a client has fetched a topic-partition, as its statistics say (``stats_cb``).
+
+    It has queued the records below before it says so (``rd_kafka_msgset_reader_run``).
+    """
+
+    topic: str
+    partition: str
+    offset: int = -1
+    times: int = 0
+    """So often it was told."""
+
+    def __call__(self, statistics: str) -> None:
+        of_topic = json.loads(statistics).get("topics", {}).get(self.topic, {})
+        self.offset = of_topic.get("partitions", {}).get(self.partition, {}).get("next_offset", -1)
+        self.times += 1
 
 
 @dataclass
@@ -130,6 +161,7 @@ class _Reading:
     part: BrokerPart
     consumer: Consumer
     trouble: Trouble
+    fetched: _Fetched
     position: int = field(init=False)
     """The least offset that the next record can have."""
     is_done: bool = False
@@ -139,8 +171,8 @@ class _Reading:
     """Where the log ended when it was last seen to."""
     _broken: LogCorrupt | None = None
     """Why the next records can't be read."""
-    _is_outage: bool = False
-    """Whether the broker can't be reached, and that was logged."""
+    _outage_from: int | None = None
+    """If the broker can't be reached, and that was logged: how often ``fetched`` had been told by then."""
 
     def __post_init__(self) -> None:
         self.position = self.part.from_offset
@@ -174,7 +206,7 @@ class _Reading:
 
     def _poll(self) -> list[Message]:
         """The records that came, none of them outside of the part; notices when it is done."""
-        end = self.part.end_offset
+        end, fetched, told_times = self.part.end_offset, self.fetched.offset, self.fetched.times
         polled = self.consumer.consume(min(self._at_once, end - self.position), timeout=_POLL_SECONDS)
         has_events = any(map(Message.error, polled))
         # The client goes on behind a batch that it can't read.
@@ -182,12 +214,14 @@ class _Reading:
         polled, unreadable = polled[:broken], polled[broken] if broken is not None else None
         messages = [message for message in polled if message.error() is None] if has_events else polled
         if messages:
-            self.position = _offset(messages[-1]) + 1
-            self._idle_polls, self._log_end = 0, None
-            self.trouble.forget()
-            if self._is_outage:
-                self._is_outage = False
-                _logger.info("%s answers again; reading on at offset %d", self.part.there, self.position)
+            self._go_on_at(_offset(messages[-1]) + 1)
+            self._answers()
+        elif not polled and fetched > self.position:
+            # Nothing is queued: so what was fetched until then was all left out.
+            self._go_on_at(fetched)
+            # What is told for the first time after an outage has begun may have been fetched before.
+            if self._outage_from is not None and told_times > self._outage_from + 1:
+                self._answers()
         if has_events:
             for event in polled:
                 self._heed(event.error(), _offset(event))
@@ -199,6 +233,19 @@ class _Reading:
         if not messages and not self.is_done:
             self._wait_on()
         return messages
+
+    def _go_on_at(self, position: int) -> None:
+        """Something came, and was given to the caller or left out."""
+        self.position, self._idle_polls = position, 0
+        if self._log_end is not None and self._log_end < position:
+            self._log_end = None
+
+    def _answers(self) -> None:
+        """The broker is there, whatever was wrong before."""
+        self.trouble.forget()
+        if self._outage_from is not None:
+            self._outage_from = None
+            _logger.info("%s answers again; reading on at offset %d", self.part.there, self.position)
 
     def _heed(self, error: KafkaError | None, offset: int) -> None:
         """What came between the records."""
@@ -235,8 +282,8 @@ class _Reading:
         """Nothing came; give up if that has lasted too long."""
         if self.trouble.is_final:
             raise no_answer()
-        if self.trouble.errors and not self._is_outage:
-            self._is_outage = True
+        if self.trouble.errors and self._outage_from is None:
+            self._outage_from = self.fetched.times
             why = translated(no_answer().args[0], self.part.settings, self.part.there, self.trouble)
             _logger.warning("%s; waiting for it for up to %g s", why, self.part.stall_seconds)
         self._idle_polls += 1
