@@ -157,7 +157,8 @@ def _lines(planned: PlannedChange) -> Iterator[str]:
     """The differences of a topic, for people."""
     for each in planned.differences:
         after = planned.defaults.get(each.what, _in_one_line(each.after))
-        was = "" if planned.is_creation else f"{_in_one_line(each.before)} -> "
+        before = planned.defaults_before.get(each.what, _in_one_line(each.before))
+        was = "" if planned.is_creation else f"{before} -> "
         yield f"{each.what}: {was}{after}"
     for note in planned.notes:
         yield f"({note})"

@@ -29,9 +29,10 @@ from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE, BrokerConfig
-from keptlog.log.config import NOT_APPLICABLE, parse_setting, settled
+from keptlog.log.config import NOT_APPLICABLE, TopicConfig, parse_setting, settled
 from keptlog.log.sections import GIVEN_UP
 from keptlog.log.setting import Resolved, as_text
+from keptlog.log.told.altered import fallen_back, what_altering_does
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.log.words.counted import counted
 from keptlog.log.words.units import in_words
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from keptlog.log.declared import About
     from keptlog.log.segment import Log
     from keptlog.log.source import SourceIdentity
+    from keptlog.table.store import LogStore
     from keptlog.table.unopened import UnopenedStore
 
 
@@ -215,12 +217,27 @@ def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json:
         raise InvalidConfig("nothing to alter: give --config NAME=VALUE or --delete-config NAME")
     for setting, value in settings.items():
         parse_setting(setting, value)
-    altered = home_with(name).store.alter_topic(name, settings, deleted)
+    store = home_with(name).store
+    before = _config_there(store, name)
+    altered = store.alter_topic(name, settings, deleted)
+    notes = what_altering_does(before, altered.config)
     if as_json:
-        print_json({"topic": name, "config": dict(altered.raw_config)})
-    else:
-        shown = ", ".join([f"{key}={value}" for key, value in settings.items()] + [f"{key} deleted" for key in deleted])
-        click.echo(f"altered {name}: {shown}")
+        print_json({"topic": name, "config": dict(altered.raw_config), "notes": list(notes)})
+        return
+    back = fallen_back(deleted, store.broker_settings)
+    shown = [f"{key}={value}" for key, value in settings.items()]
+    shown += [f"{key}={back[key][0]} ({back[key][1]})" if key in back else f"{key} deleted" for key in deleted]
+    click.echo(f"altered {name}: {', '.join(shown)}")
+    for note in notes:
+        click.echo(note, err=True)
+
+
+def _config_there(store: LogStore, name: str) -> TopicConfig | None:
+    """What is in force; null if it can't be resolved, for then the alteration may be what mends it."""
+    try:
+        return store.describe_topic(name).config
+    except (InvalidConfig, LogCorrupt):
+        return None
 
 
 @topic.command()

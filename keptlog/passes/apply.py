@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -26,13 +26,14 @@ from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, Unkn
 from keptlog.log.config import TopicConfig
 from keptlog.log.declared import DeclaredTopic, Difference, TopicChange, change_to
 from keptlog.log.given.given import texts, whole_number
-from keptlog.log.setting import Origin, as_text
+from keptlog.log.told.altered import fallen_back, in_force, what_altering_does
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.changes.declaration import Declaration, DeclaredCreation, declared_topic
 from keptlog.table.commits.loading import id_to_delete
 from keptlog.table.metadata.lineage import require_own
+from keptlog.table.metadata.logs import config_of
 from keptlog.table.metadata.state import read_source
 from keptlog.table.waiting.reaching import apart, why_not_landed, why_unseen
 from keptlog.table.waiting.side_by_side import each_apart, side_by_side
@@ -68,6 +69,8 @@ class PlannedChange:
     """Null if it is to be created."""
     defaults: Mapping[str, str] = field(default_factory=dict)
     """Of the settings that go back to their defaults: what is in force then, and where it comes from."""
+    defaults_before: Mapping[str, str] = field(default_factory=dict)
+    """Of the settings that it did not set: what was in force, and where it came from."""
     notes: tuple[str, ...] = ()
     """What is easily overlooked, for people."""
 
@@ -251,21 +254,28 @@ class Applier:
         table = self.store.load_table(declared.name)
         before = declared_topic(table)
         change = change_to(before, declared, read_source(declared.name, table.properties).positions)
+        planned = PlannedChange(change, str(table.metadata.table_uuid))
+        if not planned.differences:
+            return planned
+        require_own(table)
+        declaration = Declaration(change, planned.topic_id or "", "")
+        after = declaration.config_after(table.properties, self._broker_settings)
+        there = self._config_there(declared.name, table.properties)
         notes = () if before.partitions == change.after.partitions else (OTHER_PARTITIONS,)
-        planned = PlannedChange(change, str(table.metadata.table_uuid), self._defaults(change), notes)
-        if planned.differences:
-            require_own(table)
-            Declaration(change, planned.topic_id or "", "").properties(table.properties, self._broker_settings)
-        return planned
+        were = in_force(there, change.to_set.keys() - before.config.keys()) if there else {}
+        return replace(
+            planned,
+            defaults=_values(fallen_back(change.unset, self._broker_settings)),
+            defaults_before=_values(were),
+            notes=(*notes, *what_altering_does(there, after)),
+        )
 
-    def _defaults(self, change: TopicChange) -> dict[str, str]:
-        config = TopicConfig.of(change.after.config, self._broker_settings)
-        return {
-            each.setting.name: f"{as_text(each.value) or 'empty'}, "
-            + ("the default" if each.origin is Origin.DEFAULT else f"of the broker setting {each.origin_name}")
-            for each in config.resolved
-            if each.setting.name in change.unset
-        }
+    def _config_there(self, name: str, properties: Mapping[str, str]) -> TopicConfig | None:
+        """Null if it can't be resolved; then the change may be what mends it."""
+        try:
+            return config_of(name, properties, self._broker_settings)
+        except InvalidConfig:
+            return None
 
     def _require_free_name(self, name: str, topics: set[str], going: set[str]) -> None:
         for other in topics | going:
@@ -332,6 +342,10 @@ class _Run:
         deletion = self.deletions[name] = self.store.delete_topic(name, self.now_ms, topic_ids[name])
         if deletion.unfinished:
             self.failed[name] = deletion.unfinished
+
+
+def _values(in_force: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    return {name: f"{value}, {whence}" for name, (value, whence) in in_force.items()}
 
 
 def _are_down(store: LogStore, others: Collection[str]) -> bool:

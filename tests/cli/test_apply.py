@@ -209,6 +209,7 @@ def test_an_empty_policy_is_shown_and_carried_out(keptlog: Run, home: Path, tmp_
         "~ kept\n    cleanup.policy: delete -> empty\n"
         "+ new\n    partitions: 1\n    cleanup.policy: empty\n    (cleanup.policy is empty: it will not be compacted)\n"
         "~ old\n    cleanup.policy: empty -> delete, the default\n"
+        "    (segments with nothing younger than retention.ms=604800000 (7 d) will be deleted)\n"
     )
     policies = [open_home().describe_topic(name).config.cleanup_policy for name in ("kept", "new", "old")]
     assert policies == [(), (), ("delete",)]

@@ -82,6 +82,23 @@ def test_altering_takes_effect_and_can_be_taken_back(keptlog: Run) -> None:
     assert altered.json["config"] == {"cleanup.policy": "compact"}
 
 
+def test_who_alters_a_topic_so_that_its_latest_records_go_is_told_so(keptlog: Run) -> None:
+    """It said "cleanup.policy deleted", and retention took all that was older than a week."""
+    keptlog("topic", "create", "t", "--config", "cleanup.policy=compact")
+    altered = keptlog("topic", "alter", "t", "--delete-config", "cleanup.policy")
+    assert altered.out == "altered t: cleanup.policy=delete (the default)\n"
+    notes = [
+        "cleanup.policy is delete from now on: it is not compacted any more",
+        "segments with nothing younger than retention.ms=604800000 (7 d) will be deleted, "
+        "the latest records of their keys too",
+    ]
+    assert altered.err.splitlines() == notes
+    back = keptlog("topic", "alter", "t", "--config", "cleanup.policy=compact")
+    assert (back.out, back.err) == ("altered t: cleanup.policy=compact\n", "")
+    told = keptlog("topic", "alter", "t", "--config", "cleanup.policy=delete", "--json")
+    assert (told.json["notes"], told.err) == (notes, "")
+
+
 def test_a_deleted_topic_is_gone_with_its_files_and_its_name_is_free_again(
     keptlog: Run, home: Path, lines: Callable[..., str]
 ) -> None:

@@ -90,6 +90,28 @@ def test_what_goes_back_to_its_default_is_told_with_the_value_that_is_in_force_t
     assert store.describe_topic("a").config.retention_ms == 604_800_000
 
 
+def test_a_file_that_forgets_the_policy_tells_that_the_latest_records_will_go(store: LogStore) -> None:
+    """A new topic of that policy was noted, and one that was full of the latest records of its keys was not."""
+    [planned] = applier(store).plan(file("  a: {owners: [team:crm]}\n")).changes
+    assert planned.notes == (
+        "cleanup.policy is delete from now on: it is not compacted any more",
+        "segments with nothing younger than retention.ms=604800000 (7 d) will be deleted, "
+        "the latest records of their keys too",
+    )
+    applied(store, "  a: {owners: [team:crm]}\n")
+    [planned] = applier(store).plan(file(A)).changes
+    assert planned.notes == ()
+    assert planned.defaults_before == {"cleanup.policy": "delete, stored with the topic"}
+
+
+def test_a_topic_whose_setting_another_program_has_broken_is_mended_by_the_file(store: LogStore) -> None:
+    store.load_table("a").transaction().set_properties({"kafka.segment.ms": "soon"}).commit_transaction()
+    with pytest.raises(InvalidConfig):
+        store.describe_topic("a")
+    assert applied(store, A).done == ("a",)
+    assert store.describe_topic("a").config.is_compacted
+
+
 def test_only_what_is_named_is_deleted(store: LogStore) -> None:
     done = applied(store, A, delete=("b", "nowhere"))
     assert (store.topics(), list(done.deletions), done.plan.gone) == (["a", "c"], ["b"], ("nowhere",))

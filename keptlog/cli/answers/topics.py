@@ -79,6 +79,8 @@ class AlteredTopicForm(TypedDict):
     topic: str
     config: dict[str, str]
     """The settings that are the topic's own now."""
+    notes: list[str]
+    """What is easily overlooked: which records will be deleted that stayed before."""
 
 
 class NotDeletedForm(TypedDict):

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig, StalePlan
-from keptlog.log.config import settled
+from keptlog.log.config import TopicConfig, settled
 from keptlog.log.declared import DeclaredTopic, TopicChange, change_to, source_after
 from keptlog.table.changes.alteration import Alteration, alteration_of
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.commits.topics import TopicCreation
 from keptlog.table.metadata.change import Change
 from keptlog.table.metadata.loaded import loaded_if_there
-from keptlog.table.metadata.logs import known_config
+from keptlog.table.metadata.logs import config_of, known_config
 from keptlog.table.metadata.partitions import PARTITIONS, partition_count
 from keptlog.table.metadata.state import (
     COMMENT,
@@ -67,6 +67,16 @@ class Declaration:
 
         remedy = "apply again, which finds out"
         committer.commit(Change(self.change.name, self.topic_id, self.run_id, remedy=remedy), prepare)
+
+    def config_after(self, there: Mapping[str, str], broker_settings: Mapping[str, str]) -> TopicConfig:
+        """The configuration of a topic with the properties ``there``, once this has landed.
+
+        Raises:
+            InvalidConfig: as ``properties`` does.
+        """
+        wanted = {**there, **self.properties(there, broker_settings)}
+        left = {name: value for name, value in wanted.items() if value is not None}
+        return config_of(self.change.name, left, broker_settings)
 
     def properties(self, there: Mapping[str, str], broker_settings: Mapping[str, str]) -> dict[str, str | None]:
         """The properties that it gives to a table with those that are ``there``; null for those that go.
