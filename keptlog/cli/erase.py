@@ -257,8 +257,13 @@ def _deadline(proposed: TopicProposal) -> str:
 
 
 def _earliest(proposed: TopicProposal) -> str:
-    is_ever = has_date(proposed.earliest_ms)
-    return f"{iso_time(proposed.earliest_ms)} at the earliest" if is_ever else "never, as the topic is set"
+    if not has_date(proposed.earliest_ms):
+        return "never, as the topic is set"
+    earliest = f"{iso_time(proposed.earliest_ms)} at the earliest"
+    if proposed.latest_ms == proposed.earliest_ms:
+        return earliest
+    when = iso_time(proposed.latest_ms) if has_date(proposed.latest_ms) else "never"
+    return f"{earliest}, {when} if a key is in the slowest of its logs"
 
 
 def _is_too_late(proposed: TopicProposal) -> bool:
@@ -275,6 +280,7 @@ def _proposal_row(proposal: ErasureProposal) -> dict[str, object]:
                 "deadline_ms": each.deadline_ms,
                 "no_promise": each.no_promise,
                 "earliest_ms": each.earliest_ms,
+                "latest_ms": each.latest_ms,
                 "is_impossible": _is_too_late(each),
                 "hindrances": [
                     {

@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 
 from keptlog.log.erasures.erasure import ErasureWay
+from keptlog.log.given.partitioner import partition_for_key
+from keptlog.log.record import NewRecord
 from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal
+from keptlog.table.metadata.state import read_open_erasures
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, VALUE, World
 from tests.table.foreign import table_of
 
@@ -144,6 +147,70 @@ def test_the_active_segment_that_is_there_is_what_has_to_close(world: World) -> 
     made_ms = world.now_ms
     world.later(HOUR_MS // 2)
     assert proposed(world).earliest_ms == made_ms + 2 * HOUR_MS + 1
+
+
+def test_a_log_that_never_had_a_record_makes_no_deadline_impossible(world: World) -> None:
+    """A new active segment and a tombstone were reckoned for each partition, also for one that the key is not in."""
+    world.create(partitions=2)
+    home = partition_for_key(KEY, 2)
+    world.append((KEY, VALUE), partition=home)
+    made_ms = world.now_ms
+    world.later(HOUR_MS // 2)
+    found = proposed(world, deadline_ms=made_ms + 2 * HOUR_MS + 1)
+    assert (found.earliest_ms, found.latest_ms) == (made_ms + 2 * HOUR_MS + 1,) * 2
+    assert found.hindrances == ()
+
+
+def test_what_only_the_slower_log_would_do_is_unsure_and_not_impossible(world: World) -> None:
+    world.create(partitions=2)
+    made_ms = world.now_ms
+    world.append((KEY, VALUE), partition=0)
+    world.later(HOUR_MS // 2)
+    world.append((KEY, VALUE), partition=1)
+    slow_ms = world.now_ms + 2 * HOUR_MS + 1
+    found = proposed(world, deadline_ms=made_ms + 2 * HOUR_MS + 1)
+    assert (found.earliest_ms, found.latest_ms) == (made_ms + 2 * HOUR_MS + 1, slow_ms)
+    what = [each.what for each in found.hindrances]
+    assert what[0].startswith("the active segment of users-1 is closed at")
+    assert what[1].startswith("users-1 keeps the tombstone")
+    assert what[2].startswith("a key that is in users-1 can be done at")
+    assert len(what) == 3
+
+
+def test_a_hundred_logs_that_are_all_too_slow_are_told_in_one_line_for_each_setting(world: World) -> None:
+    world.create(partitions=100)
+    world.append_records([NewRecord(KEY, VALUE, world.now_ms, number) for number in range(100)])
+    found = proposed(world, deadline_ms=world.now_ms + 1)
+    what = [each.what for each in found.hindrances]
+    assert what[0].startswith("the active segments of users-0, users-1, users-2 and 97 more are closed, the last at")
+    assert what[1].startswith("users-0, users-1, users-2 and 97 more keep the tombstone")
+    assert what[2].startswith("it can be done at")
+    assert len(what) == 3
+
+
+def test_a_key_that_is_known_by_its_hash_gets_no_tombstone_where_it_is_not(world: World) -> None:
+    world.create(partitions=2)
+    key_hash = str(world.hasher.told(KEY))
+    request = ErasureRequest("r1", ("users",), key_hashes=(key_hash,))
+    found = world.eraser.propose(request, now_ms=world.now_ms).topics["users"]
+    assert (found.earliest_ms, found.latest_ms) == (world.now_ms, world.now_ms)
+
+
+def test_an_empty_log_has_nothing_that_waits_for_retention(world: World) -> None:
+    world.create(settings={"cleanup.policy": "delete", "retention.ms": str(DAY_MS)}, partitions=2)
+    found = proposed(world, deadline_ms=world.now_ms + 1)
+    assert (found.earliest_ms, found.hindrances) == (world.now_ms, ())
+
+
+def test_what_is_stored_of_the_next_step_is_of_the_logs_that_got_tombstones(world: World) -> None:
+    world.create(partitions=2)
+    world.append((KEY, VALUE), partition=1)
+    made_ms = world.now_ms
+    world.later(HOUR_MS // 2)
+    world.append((b"other", VALUE), partition=0)
+    world.ask()
+    open_ones = read_open_erasures("users", world.store.load_table("users").properties)
+    assert open_ones.next_ms == made_ms + HOUR_MS + 1
 
 
 def test_a_tag_is_told_before_anything_is_asked_for(world: World) -> None:

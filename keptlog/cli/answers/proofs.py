@@ -21,6 +21,8 @@ class ProposedErasureForm(TypedDict):
     no_promise: str | None
     """Why there is no deadline."""
     earliest_ms: int
+    latest_ms: int
+    """The same if the keys are in the slowest of the logs that they may be in."""
     is_impossible: bool
     hindrances: list[HindranceForm]
     is_repeated: bool

@@ -3,6 +3,7 @@
 what is asked for         ``erasure``
 by when                   ``erasure_deadline`` (what stands in the way, and until when), ``erasure_schedule`` (from when
 on a pass is asked for)
+where keys may be         ``key_logs``
 what is not done yet      ``open_erasures``; when it can be further: ``next_time``
 who waits no more         ``dropped_here``: a later request has dropped what it waits for
 """

@@ -21,13 +21,17 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.broker import SWITCH_CLEANER_ON, BrokerConfig
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure import ErasureWay
+from keptlog.log.erasures.key_logs import KeyLogs
 from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.holder import ORPHAN_GRACE_MS, PURGE_INTERVAL_MS
 from keptlog.log.plan import why_off
 from keptlog.log.retention import TIME_SETTINGS, how_to_settle, never_old
 from keptlog.log.segment import Log
+from keptlog.log.words.counted import some_of
 from keptlog.log.words.iso_time import has_date, iso_time, next_time
 from keptlog.log.words.units import LONG_MAX
+
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +71,45 @@ def holds_end_ms(config: TopicConfig, deadline_ms: int, purge_interval_ms: int) 
     )
 
 
-def earliest_ms(logs: Iterable[Log], way: ErasureWay, now_ms: int) -> int:
+def earliest_ms(found: KeyLogs, way: ErasureWay, now_ms: int) -> int:
     """When a request of now can be done at the earliest, if nothing more is appended, over these logs."""
-    moments = [now_ms]
-    for log in logs:
-        config = log.config
-        match way:
-            case ErasureWay.HERE:
-                done_ms = now_ms
-            case ErasureWay.RETENTION if never_taken(log, way, log.log_end_offset):
-                done_ms = LONG_MAX
-            case ErasureWay.RETENTION:
-                largest_ms = max((each.largest_timestamp_ms for each in log.segments), default=now_ms)
-                done_ms = max(now_ms, largest_ms + max(config.retention_ms, 0))
-            case ErasureWay.TOMBSTONE | ErasureWay.SOURCE:
-                done_ms = _cleaned_ms(log, now_ms) + config.delete_retention_ms + watermarks_ms(config)
-        moments.append(done_ms + config.file_delete_delay_ms)
-    return max(moments)
+    return found.earliest(lambda log: _done_ms(log, way, now_ms), now_ms)
 
 
-def impossible(logs: Iterable[Log], way: ErasureWay, now_ms: int, deadline_ms: int | None) -> list[Hindrance]:
-    """Why a deadline can't be kept as things are; each with what could be done. Empty if nothing is in its way."""
-    logs = list(logs)
-    found = [
+def latest_ms(found: KeyLogs, way: ErasureWay, now_ms: int) -> int:
+    """The same where the keys are in the slowest of the logs, which nobody knows before they are looked for."""
+    return found.latest(lambda log: _done_ms(log, way, now_ms), now_ms)
+
+
+def cleaned_ms(log: Log, now_ms: int) -> int:
+    """When a tombstone that is appended now can be cleaned."""
+    return max(now_ms + log.config.min_compaction_lag_ms, _closes_ms(log, now_ms))
+
+
+def _done_ms(log: Log, way: ErasureWay, now_ms: int) -> int:
+    config = log.config
+    match way:
+        case ErasureWay.HERE:
+            done_ms = now_ms
+        case ErasureWay.RETENTION if not log.segments:
+            return now_ms
+        case ErasureWay.RETENTION if never_taken(log, way, log.log_end_offset):
+            done_ms = LONG_MAX
+        case ErasureWay.RETENTION:
+            largest_ms = max(each.largest_timestamp_ms for each in log.segments)
+            done_ms = max(now_ms, largest_ms + max(config.retention_ms, 0))
+        case ErasureWay.TOMBSTONE | ErasureWay.SOURCE:
+            done_ms = cleaned_ms(log, now_ms) + config.delete_retention_ms + watermarks_ms(config)
+    return done_ms + config.file_delete_delay_ms
+
+
+def impossible(found: KeyLogs, way: ErasureWay, now_ms: int, deadline_ms: int | None) -> list[Hindrance]:
+    """Why a deadline can't be kept as things are; each with what could be done. Empty if nothing is in its way.
+
+    What only one of several logs would do, that a key may be in, is told too: then it is unsure, and not impossible.
+    """
+    logs = found.logs
+    told = [
         Hindrance(
             f"{log.topic_partition} is uncleanable since {iso_time(log.uncleanable.since_ms)}",
             None,
@@ -98,22 +118,24 @@ def impossible(logs: Iterable[Log], way: ErasureWay, now_ms: int, deadline_ms: i
         for log in logs
         if log.uncleanable and way not in {ErasureWay.HERE, ErasureWay.RETENTION}
     ]
-    never = [never_taken(log, way, log.log_end_offset) for log in logs]
-    found += [each for each in dict.fromkeys(never) if each]
-    found += [each for log in logs for each in _may_be_swept_later(log, way, now_ms, deadline_ms)]
-    earliest = earliest_ms(logs, way, now_ms)
-    if deadline_ms is None or earliest <= deadline_ms:
-        return found
-    found += [each for log, why in zip(logs, never, strict=True) if not why for each in _steps(log, way, now_ms)]
-    if has_date(earliest):
-        found.append(
-            Hindrance(
-                f"it can be done {next_time(earliest)} at the earliest, behind the deadline {iso_time(deadline_ms)}",
-                earliest,
-                "lower what stands above with keptlog topic alter, or give a later --by",
-            )
-        )
-    return found
+    never = {log.topic_partition: never_taken(log, way, log.log_end_offset) for log in logs}
+    told += [each for each in dict.fromkeys(never.values()) if each]
+    told += [each for log in logs for each in _may_be_swept_later(log, way, now_ms, deadline_ms)]
+    if deadline_ms is None:
+        return told
+    late = [log for log in logs if _done_ms(log, way, now_ms) > deadline_ms]
+    # One without a segment matters only for a key that is in no other.
+    late = [log for log in late if log.segments] or late
+    told += _steps([log for log in late if not never[log.topic_partition]], way, now_ms)
+    earliest = earliest_ms(found, way, now_ms)
+    is_sure = earliest > deadline_ms
+    done_ms = earliest if is_sure else max((_done_ms(log, way, now_ms) for log in late), default=now_ms)
+    if late and has_date(done_ms):
+        which = "it" if is_sure else f"a key that is in {_names(late)}"
+        what = f"{which} can be done {next_time(done_ms)} at the earliest, behind the deadline {iso_time(deadline_ms)}"
+        remedy = "lower what stands above with keptlog topic alter, or give a later --by"
+        told.append(Hindrance(what, done_ms, remedy))
+    return told
 
 
 def refuse_endless(topic: str, config: TopicConfig) -> None:
@@ -212,11 +234,6 @@ def _may_be_swept_later(log: Log, way: ErasureWay, now_ms: int, deadline_ms: int
     )
 
 
-def _cleaned_ms(log: Log, now_ms: int) -> int:
-    """When a tombstone that is appended now can be cleaned."""
-    return max(now_ms + log.config.min_compaction_lag_ms, _closes_ms(log, now_ms))
-
-
 def _closes_ms(log: Log, now_ms: int) -> int:
     """When the segment is closed that an append of now becomes part of, if nothing more comes."""
     times = CleanTimes.of(log, now_ms)
@@ -225,27 +242,48 @@ def _closes_ms(log: Log, now_ms: int) -> int:
     return now_ms + log.config.max_segment_ms + 1
 
 
-def _steps(log: Log, way: ErasureWay, now_ms: int) -> Sequence[Hindrance]:
-    """What takes time on the way, as far as it takes any."""
-    config, name = log.config, log.topic_partition
-    if way is ErasureWay.HERE:
+def _steps(logs: Sequence[Log], way: ErasureWay, now_ms: int) -> Sequence[Hindrance]:
+    """What takes time on the way, as far as it takes any; alike for logs of one topic, so each is told once of all."""
+    if way is ErasureWay.HERE or not logs:
         return ()
+    config, names = logs[0].config, _names(logs)
     if way is ErasureWay.RETENTION:
-        text = f"what {name} has stays for retention.ms={config.retention_ms}"
-        return (Hindrance(text, earliest_ms([log], way, now_ms), "lower it, or delete records (delete-records)"),)
-    closes_ms, cleaned_ms = _closes_ms(log, now_ms), _cleaned_ms(log, now_ms)
+        text = f"what {names} {'has' if len(logs) == 1 else 'have'} stays for retention.ms={config.retention_ms}"
+        until_ms = max(_done_ms(log, way, now_ms) for log in logs)
+        return (Hindrance(text, until_ms, "lower it, or delete records (delete-records)"),)
     found = []
     if config.min_compaction_lag_ms:
-        text = f"{name} touches no record before min.compaction.lag.ms={config.min_compaction_lag_ms}"
+        touch = "touches" if len(logs) == 1 else "touch"
+        text = f"{names} {touch} no record before min.compaction.lag.ms={config.min_compaction_lag_ms}"
         found.append(Hindrance(text, now_ms + config.min_compaction_lag_ms, "lower it"))
-    if closes_ms > now_ms:
-        which = "segment.ms" if config.segment_ms <= config.max_compaction_lag_ms else "max.compaction.lag.ms"
-        text = f"the active segment of {name} is closed {next_time(closes_ms)} ({which}={config.max_segment_ms})"
-        found.append(Hindrance(text, closes_ms, f"lower {which}; it is closed sooner if it gets full"))
+    found += _closings(logs, now_ms)
+    cleaned = max(cleaned_ms(log, now_ms) for log in logs)
     if config.delete_retention_ms:
-        text = f"{name} keeps the tombstone, which holds the key, for delete.retention.ms={config.delete_retention_ms}"
-        found.append(Hindrance(text, cleaned_ms + config.delete_retention_ms, "lower it"))
+        keeps = "keeps" if len(logs) == 1 else "keep"
+        text = f"{names} {keeps} the tombstone, which holds the key, for delete.retention.ms"
+        until_ms = cleaned + config.delete_retention_ms
+        found.append(Hindrance(f"{text}={config.delete_retention_ms}", until_ms, "lower it"))
     if watermarks_ms(config):
-        text = f"{name} remembers deleted keys for keptlog.watermark.retention.ms={watermarks_ms(config)} besides"
-        found.append(Hindrance(text, cleaned_ms + config.delete_retention_ms + watermarks_ms(config), "lower it"))
+        limit = f"keptlog.watermark.retention.ms={watermarks_ms(config)}"
+        text = f"deleted keys of {names} are remembered for {limit} besides"
+        found.append(Hindrance(text, cleaned + config.delete_retention_ms + watermarks_ms(config), "lower it"))
     return found
+
+
+def _closings(logs: Sequence[Log], now_ms: int) -> Sequence[Hindrance]:
+    """That active segments have to be closed first, of the logs where they are not at once."""
+    closing = [(log, closes_ms) for log in logs if (closes_ms := _closes_ms(log, now_ms)) > now_ms]
+    if not closing:
+        return ()
+    config, last_ms = logs[0].config, max(closes_ms for _, closes_ms in closing)
+    which = "segment.ms" if config.segment_ms <= config.max_compaction_lag_ms else "max.compaction.lag.ms"
+    names = _names([log for log, _ in closing])
+    text = f"the active segment of {names} is closed {next_time(last_ms)}"
+    if len(closing) > 1:
+        text = f"the active segments of {names} are closed, the last {next_time(last_ms)}"
+    remedy = f"lower {which}; it is closed sooner if it gets full"
+    return (Hindrance(f"{text} ({which}={config.max_segment_ms})", last_ms, remedy),)
+
+
+def _names(logs: Sequence[Log]) -> str:
+    return some_of([str(log.topic_partition) for log in logs], _NAMED)

@@ -33,13 +33,16 @@ from keptlog.log.erasures.erasure import (
 )
 from keptlog.log.erasures.erasure_deadline import (
     Hindrance,
+    cleaned_ms,
     default_deadline_ms,
     earliest_ms,
     impossible,
+    latest_ms,
     refuse_endless,
     switched_off,
     why_no_promise,
 )
+from keptlog.log.erasures.key_logs import KeyLogs, all_of, key_logs
 from keptlog.log.given.partitioner import partition_for_key
 from keptlog.log.record import NewRecord
 from keptlog.log.search import SearchedFile
@@ -103,19 +106,27 @@ class TopicErasure:
             no_promise = why_no_promise(config, way) if deadline_ms is None else None
         if repeated:
             deadline_ms = repeated.deadline_ms
+        found = self._key_logs(logs, way)
         return TopicProposal(
             topic=self.topic.name,
             way=way,
             deadline_ms=deadline_ms,
             no_promise=no_promise,
-            earliest_ms=earliest_ms(logs, way, self.now_ms),
+            earliest_ms=earliest_ms(found, way, self.now_ms),
+            latest_ms=latest_ms(found, way, self.now_ms),
             hindrances=(
                 *switched_off(logs, way, BrokerConfig.of(self.store.broker_settings)),
-                *impossible(logs, way, self.now_ms, deadline_ms),
+                *impossible(found, way, self.now_ms, deadline_ms),
                 *self._kept(),
             ),
             is_repeated=repeated is not None,
         )
+
+    def _key_logs(self, logs: Sequence[Log], way: ErasureWay) -> KeyLogs:
+        if way in {ErasureWay.HERE, ErasureWay.RETENTION}:
+            return all_of(logs)
+        put_in = (partition_for_key(key, len(logs)) for key in self.request.keys)
+        return key_logs(logs, put_in, has_hashes=bool(self.request.key_hashes))
 
     def ask(self, proposal: TopicProposal) -> Erasure:
         """Ask for it, in one commit; the same again gives what is known of it.
@@ -138,7 +149,7 @@ class TopicErasure:
         )
         match proposal.way:
             case ErasureWay.TOMBSTONE:
-                landed = self._with_tombstones(erasure, proposal)
+                landed = self._with_tombstones(erasure)
             case ErasureWay.SOURCE:
                 landed = self._seen_at_source(erasure)
             case ErasureWay.HERE | ErasureWay.RETENTION:
@@ -222,13 +233,11 @@ class TopicErasure:
         findings = self.engine.search(KeySearch(files, wanted, self.hasher), self.request.id)
         return frozenset(each.file.path for each in findings if not each.is_clear)
 
-    def _with_tombstones(self, erasure: Erasure, proposal: TopicProposal) -> Erasure:
-        next_ms = proposal.earliest_ms - self.topic.config.delete_retention_ms - self.topic.config.file_delete_delay_ms
-
+    def _with_tombstones(self, erasure: Erasure) -> Erasure:
         def land(logs: Sequence[Log], places: Sequence[KeyPlace], require: Require) -> Erasure:
             # It may have more partitions by now than when it was described.
             topic = replace(self.topic, partitions=len(logs))
-            return replace(self, topic=topic).land(erasure, places, next_ms, require)
+            return replace(self, topic=topic).land(erasure, logs, places, require)
 
         return self._read_and_landed(land, self._is_told_by_key)
 
@@ -279,9 +288,12 @@ class TopicErasure:
             "landed, ask again with the same id"
         )
 
-    def land(self, erasure: Erasure, places: Sequence[KeyPlace], next_ms: int, require: Require) -> Erasure:
+    def land(self, erasure: Erasure, logs: Sequence[Log], places: Sequence[KeyPlace], require: Require) -> Erasure:
         """Commit a request with the tombstones of its keys, wherever these are."""
         tombstones = self._tombstones(places)
+        numbers = {each.partition for each in tombstones}
+        cleaned = [cleaned_ms(log, self.now_ms) for log in logs if log.topic_partition.partition in numbers]
+        next_ms = max(cleaned, default=self.now_ms)
         if not tombstones:
             return self._change.request(erasure, next_ms, require)
         return self._change.append(erasure, tombstones, next_ms, require)

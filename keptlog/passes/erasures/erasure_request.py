@@ -88,6 +88,8 @@ class TopicProposal:
     no_promise: str | None
     earliest_ms: int
     """When it can be done at the earliest, if nothing more is appended."""
+    latest_ms: int
+    """The same if the keys are in the slowest of the logs that they may be in; they are not looked for before."""
     hindrances: tuple[Hindrance, ...]
     """What makes the deadline impossible, or unsure."""
     is_repeated: bool = False

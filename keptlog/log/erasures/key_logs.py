@@ -1,0 +1,50 @@
+"""In which logs of a topic the keys of a request may be, before anybody has looked for them.
+
+    logs         users-0   users-1   users-2 (never had a record)
+    a key        may be in either, for who appends chooses the partition; if it is in neither, its tombstone goes to
+                 where the default partitioner puts it
+    a key hash   may be in either; if it is in neither, it gets no tombstone
+
+So a log without a segment needs a clean only for a key that is put there. How long the fastest of a key's logs takes is
+the earliest; how long the slowest of all takes is what can be relied on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from keptlog.log.segment import Log
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLogs:
+    """Logs that may have some keys, and which of them one key may be in."""
+
+    logs: tuple[Log, ...]
+    choices: frozenset[frozenset[int]]
+    """Of each key the partitions that it may be in; keys of the same partitions are one."""
+
+    def earliest(self, done_ms: Callable[[Log], int], now_ms: int) -> int:
+        """When all keys can be done, each in the fastest of its logs."""
+        times = {log.topic_partition.partition: done_ms(log) for log in self.logs}
+        return max((min(times[number] for number in each) for each in self.choices), default=now_ms)
+
+    def latest(self, done_ms: Callable[[Log], int], now_ms: int) -> int:
+        """When all keys can be done, wherever they are."""
+        return max(map(done_ms, self.logs), default=now_ms)
+
+
+def all_of(logs: Iterable[Log]) -> KeyLogs:
+    """Where each log has to be done, whatever is in it."""
+    logs = tuple(logs)
+    return KeyLogs(logs, frozenset(frozenset([log.topic_partition.partition]) for log in logs))
+
+
+def key_logs(logs: Sequence[Log], put_in: Iterable[int], *, has_hashes: bool) -> KeyLogs:
+    """The logs of keys that the default partitioner puts into these partitions; besides them keys known by hashes."""
+    homes, filled = set(put_in), {log.topic_partition.partition for log in logs if log.segments}
+    choices = {frozenset(filled | {home}) for home in homes}
+    if has_hashes and filled:
+        choices.add(frozenset(filled))
+    return KeyLogs(tuple(log for log in logs if log.topic_partition.partition in filled | homes), frozenset(choices))
