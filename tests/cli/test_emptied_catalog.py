@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.table.catalogs.catalog import open_catalog
 from tests.cli.conftest import Run
@@ -95,3 +98,22 @@ def test_a_catalog_without_a_topic_above_a_warehouse_without_files_is_new(
     (tmp_path / "lake" / "keptlog").mkdir(parents=True)
     assert keptlog("status").code == 0
     assert open_catalog(tmp_path).list_namespaces() == []
+
+
+def test_a_topic_that_could_not_be_made_hides_nothing(
+    keptlog: Run, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The namespace is made before the first table, and one without a topic says that its topics were deleted."""
+    shared.rename(shared.with_suffix(".lost"))
+
+    def full(*_arguments: object, **_more: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlCatalog, "create_table", full)
+        assert keptlog("topic", "create", "orders").code == 1
+    told = keptlog("status")
+    assert told.code != 0
+    assert EMPTIED in " ".join((told.out + told.err).split())
+    assert keptlog("topic", "create", "orders").code == 0
+    assert keptlog("status").code == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -146,16 +146,14 @@ class TopicCreation:
         self._require_free_name(catalog)
         if why := why_emptied(catalog):
             _logger.warning("%s: see that this is the catalog you mean. It gets its first topic now", why)
-        with contextlib.suppress(NamespaceAlreadyExistsError):
-            if not catalog.namespace_exists((NAMESPACE,)):
-                catalog.create_namespace((NAMESPACE,))
         properties = TABLE_PROPERTIES | {CONFIG_PREFIX + key: value for key, value in self.config.items()}
         properties |= stored_properties(self.stored) | about_properties(self.about)
         properties |= {SOURCE: source_to_json(self.source, None)} if self.source else {}
         properties |= {PARTITIONS: str(partitions), FORMAT_VERSION: str(CURRENT)}
-        table = self._created(catalog, self._location(catalog, files, new_id), properties)
-        if name != name.lower() and not isinstance(catalog, SqlCatalog):
-            self._require_name_kept(catalog, files, table)
+        with _namespace(catalog, is_to_stay=why is None):
+            table = self._created(catalog, self._location(catalog, files, new_id), properties)
+            if name != name.lower() and not isinstance(catalog, SqlCatalog):
+                self._require_name_kept(catalog, files, table)
         if table.schema() != TABLE_SCHEMA or table.spec() != PARTITION_SPEC:
             raise LogCorrupt(f"topic {name}: the catalog changed its schema to {table.schema()}; use another catalog")
         return table
@@ -267,3 +265,25 @@ _WHOSE_FILES = (
 def stored_properties(stored: Mapping[str, str]) -> dict[str, str]:
     """The properties of what a topic keeps of the broker settings; an older keptlog takes them for the topic's own."""
     return {prefix + name: value for name, value in stored.items() for prefix in (CONFIG_PREFIX, DEFAULT_PREFIX)}
+
+
+@contextlib.contextmanager
+def _namespace(catalog: Catalog, *, is_to_stay: bool) -> Iterator[None]:
+    """The namespace in which a topic is made.
+
+    A namespace without a topic says that its topics were deleted (``why_emptied``). Where that is not true of a catalog
+    it goes again if none is made.
+    """
+    is_made = False
+    with contextlib.suppress(NamespaceAlreadyExistsError):
+        if not catalog.namespace_exists((NAMESPACE,)):
+            catalog.create_namespace((NAMESPACE,))
+            is_made = True
+    try:
+        yield
+    except BaseException:
+        if is_made and not is_to_stay:
+            # Whoever has made a topic in it meanwhile keeps it: a namespace with a table is not dropped.
+            with contextlib.suppress(Exception):
+                catalog.drop_namespace((NAMESPACE,))
+        raise
