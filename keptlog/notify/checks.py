@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
@@ -42,8 +43,9 @@ def broken_checks(home: Path) -> Broken:
     """
     path = checks_file(home)
     try:
-        stored = json.loads(read_file(path))
-        return {str(name): {str(check): str(what) for check, what in found.items()} for name, found in stored.items()}
+        # It is replaced whole, by a file of another number: who leaves results log by log reads it once.
+        stat = path.stat()
+        return _read(path, (stat.st_ino, stat.st_size, stat.st_mtime_ns))
     except FileNotFoundError:
         told = NotifyMemory(home).broken_checks()
         return {name: dict.fromkeys(checks, _LOST) for name, checks in told.items() if checks}
@@ -56,6 +58,12 @@ def broken_checks(home: Path) -> Broken:
         raise LogCorrupt(
             f"{path}: it is damaged; delete it, and run keptlog verify to know again what is broken"
         ) from None
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, _version: tuple[int, int, int]) -> Broken:
+    stored = json.loads(read_file(path))
+    return {str(name): {str(check): str(what) for check, what in found.items()} for name, found in stored.items()}
 
 
 def leave_checks(

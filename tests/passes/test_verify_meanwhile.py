@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from keptlog.home import Home, open_home
+from keptlog.log.segment import Log
 from keptlog.notify.checks import broken_checks, leave_checks
 from keptlog.passes import verify_pass
 from keptlog.passes.check import CheckResult
 from keptlog.passes.holders import check_gone
 from keptlog.passes.verify import verify_log
+from keptlog.table.store import LogStore
 
 
 def test_a_break_that_another_found_in_a_log_that_was_read_before_is_remembered(
@@ -92,3 +94,27 @@ def test_what_was_found_of_a_topic_that_was_deleted_meanwhile_is_not_told_of_its
     monkeypatch.setattr(verify_pass, "check_gone", late_and_deleted)
     two.verify()
     assert broken_checks(two.path) == {}
+
+
+def test_each_broken_log_of_a_topic_is_left_without_a_look_at_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic that has lost its volume has a thousand of them."""
+    home = open_home(tmp_path, {})
+    home.store.create_topic("users", 5, {"cleanup.policy": "compact"})
+
+    def broken(*given: Any) -> list[CheckResult]:
+        return [replace(each, passed=False, description="gone") for each in verify_log(*given)]
+
+    looks: list[str] = []
+    really = LogStore.logs
+
+    def logs(store: LogStore, topic: str) -> list[Log]:
+        looks.append(topic)
+        return really(store, topic)
+
+    monkeypatch.setattr(verify_pass, "verify_log", broken)
+    monkeypatch.setattr(LogStore, "logs", logs)
+    home.verify()
+    assert sorted(broken_checks(tmp_path)) == [f"users-{number}" for number in range(5)]
+    assert len(looks) <= 2
