@@ -24,7 +24,6 @@ from keptlog.table.metadata.references import (
     named_references,
     references_of,
 )
-from keptlog.table.removal.ahead import spared_references
 from keptlog.table.removal.expiry import expiry_of, replaced_before
 from keptlog.table.removal.hidden import hidden_below
 from keptlog.table.removal.journal import DELETION, read_journals
@@ -32,6 +31,7 @@ from keptlog.table.removal.own_folder import require_own_folder
 from keptlog.table.removal.ref_retention import EndedRef, ended_refs
 from keptlog.table.removal.refusal import require_live_files
 from keptlog.table.removal.removal import Removal
+from keptlog.table.removal.spared import spared_references
 from keptlog.table.removal.topic_storage import Storage
 from keptlog.table.waiting.reaching import reaching
 
@@ -132,10 +132,10 @@ def _preview(
     needed = references_of([each for each in table.metadata.snapshots if each.snapshot_id not in ids], manifests)
     needed.add(live_references(table, manifests))
     needed.add(named_references(table))
-    needed.add(spared_references(table, listed, manifests, store.files, lambda: store.load_table(table.name()[-1])))
+    spared = spared_references(table, listed, manifests, store.files, lambda: store.load_table(table.name()[-1]))
     of_expired = expiry_of(table, expired, manifests).files if expired else References()
     # The metadata file names the manifest lists of expired snapshots too.
-    kept = needed.keys() - of_expired.keys()
+    kept = (needed.keys() - of_expired.keys()) | spared.keys()
     found, _ = read_journals(store.files, storage.location, listed)
     journals = {path: each for path, each in found.items() if each.kind != DELETION}  # nothing goes by those
     left = [file.path for journal in journals.values() for file in journal.segments]

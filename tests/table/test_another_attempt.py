@@ -14,15 +14,15 @@ from tests.table.purges import DAY_MS, clock_ms
 from tests.table.stores import COMPACTED, TOPIC, append_each, store_at
 
 
-@pytest.fixture
-def attempt(tmp_path: Path) -> Path:
+@pytest.fixture(params=["", ".gz"])
+def attempt(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """The answer of the last commit was lost, and it was sent again, with the same snapshot."""
     store = store_at(tmp_path)
     store.create_topic(TOPIC, 1, COMPACTED)
     append_each(store, [("a", "1")], [("a", "2")])
     table = store.load_table(TOPIC)
     folder, _, name = table.metadata_location.rpartition("/")
-    path = f"{folder}/{name[:5]}-{uuid.uuid4()}.metadata.json"
+    path = f"{folder}/{name[:5]}-{uuid.uuid4()}{request.param}.metadata.json"
     # Through what the catalog writes with: a file bears a checksum of its name.
     ToOutputFile.table_metadata(table.metadata, table.io.new_output(path))
     return Path(path.removeprefix("file://"))

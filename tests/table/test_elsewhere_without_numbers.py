@@ -131,6 +131,25 @@ def test_who_registered_a_copy_leaves_the_file_that_was_copied(
     assert values(store_at(tmp_path / "original")) == [(0, 0, b"1"), (0, 1, b"2")]
 
 
+@pytest.mark.parametrize("start", ["users", "00009-copy", None])
+def test_who_goes_on_behind_a_registered_copy_leaves_what_the_file_that_was_copied_shows(
+    tmp_path: Path, original: LogStore, start: str | None
+) -> None:
+    """Also when its own snapshots of then have expired, and by later purges, which don't know them any more."""
+    head = head_of(tmp_path / "original")
+    name = f"{start}.metadata.json" if start else head.name
+    other = registered(tmp_path / "other", copied_beside(head, tmp_path / "safe" / name))
+    append_each(other, [("a", "2")])
+    clean(other)
+    for number in range(1, 4):
+        other.purge(TOPIC, clock_ms() + number * LATER_MS)
+        assert values(store_at(tmp_path / "original")) == [(0, 0, b"1")]
+    assert len(table_of(tmp_path / "other", TOPIC).metadata.snapshots) == 1
+    with pytest.raises(LogCorrupt, match=f"{head.name} has what a metadata file in the history of this catalog has"):
+        other.delete_topic(TOPIC, clock_ms())
+    assert values(store_at(tmp_path / "original")) == [(0, 0, b"1")]
+
+
 def test_who_goes_on_with_numbers_below_that_of_a_registered_copy_loses_nothing(
     tmp_path: Path, original: LogStore
 ) -> None:

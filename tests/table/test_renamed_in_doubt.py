@@ -93,9 +93,9 @@ def ingest(store: LogStore) -> None:
         store.ingest(SOURCED, [arrival], SourceIdentity("users"), 1, "run")
 
 
-def erase(store: LogStore) -> None:
+def erase(store: LogStore, request_id: str = "r1") -> None:
     eraser = Eraser(store, in_process_engine(store.files), lambda **_: KeyHasher(bytes(32)), new_id)
-    proposal = eraser.propose(ErasureRequest("r1", (TOPIC,), (b"a",)), now_ms=NOW_MS)
+    proposal = eraser.propose(ErasureRequest(request_id, (TOPIC,), (b"a",)), now_ms=NOW_MS)
     for error in eraser.request(proposal, now_ms=NOW_MS).failed.values():
         raise error
 

@@ -22,7 +22,7 @@ from keptlog.table.io.files import local_path
 from keptlog.table.metadata.format import FormatVersion, format_of
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.newest_change import newest_change_ms
-from keptlog.table.metadata.references import Manifests, comparable_forms
+from keptlog.table.metadata.references import comparable_forms
 from keptlog.table.metadata.runs import damaged as damaged_runs
 from keptlog.table.metadata.state import damaged_notes, remembers_erasures
 from keptlog.table.metadata.usable_properties import require_usable_for_snapshots, require_usable_properties
@@ -151,8 +151,7 @@ def put_back(store: LogStore, topic: str) -> PutBack | None:
 
 
 def _told_apart(store: LogStore, table: Table, paths: Sequence[str]) -> ToldApart:
-    topic = table.name()[-1]
-    return told_apart(table, paths, Manifests(topic, table.io), store.files, lambda: store.load_table(topic))
+    return told_apart(table, paths, store.files, lambda: store.load_table(table.name()[-1]))
 
 
 def _drafts(location: str, stored: Sequence[StoredFile]) -> tuple[StoredFile, ...]:

@@ -61,7 +61,6 @@ from keptlog.table.purging import expired
 from keptlog.table.purging.purge_receipt import Account, PurgeReceipt, tell_dropped
 from keptlog.table.purging.quiet import PurgeTimes
 from keptlog.table.purging.sweep import PURGE_AGAIN, Fence, left_registers, may_still_land, newest_list_of
-from keptlog.table.removal.ahead import spared_references
 from keptlog.table.removal.drafts import (
     PURGE,
     Seal,
@@ -91,6 +90,7 @@ from keptlog.table.removal.own_journals import for_purge, read_own_journals, set
 from keptlog.table.removal.ref_retention import EndedRef, ended_refs
 from keptlog.table.removal.refusal import require_live_files
 from keptlog.table.removal.removal import Removal
+from keptlog.table.removal.spared import spared_references
 from keptlog.table.removal.topic_storage import Storage, drafts_among
 
 _logger = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class Purge:
     _hidden: HiddenFiles = field(default_factory=HiddenFiles)
     """What is there besides, and not listed."""
     _spared: References = field(default_factory=References)
-    """What may have landed in another catalog."""
+    """What another catalog may need."""
     _receipts: dict[str, str] = field(default_factory=dict)
     """Id to path of the drafts that were written."""
     _unreadable: dict[str, None] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Purge:
             pass
         table = self._table()
         self._delete(expired.outdated(self.files, table, self.times))
-        discard(self.files, left_registers(table, self._stored))
+        discard(self.files, left_registers(table, self._stored, self._spared.keys()))
         needed = self._needed(table, left_behind)
         doomed = self._removal.own(lambda journal: not is_sweep(journal), needed)
         self._removal.delete(each for each in doomed.values() if each.kind != DELETION)

@@ -25,7 +25,7 @@ backup may need one until a purge comes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pyiceberg.table import Table
@@ -114,8 +114,11 @@ def may_still_land(file: StoredFile, location: str, newest_list: StoredFile | No
     return not is_metadata or newest_list is None or file.modified_ms >= newest_list.modified_ms
 
 
-def left_registers(table: Table, stored: Mapping[str, StoredFile]) -> list[str]:
-    """The files of a topic's erasures that its table does not name, and that no commit can bring in any more."""
+def left_registers(table: Table, stored: Mapping[str, StoredFile], spared: Collection[str] = ()) -> list[str]:
+    """The files of a topic's erasures that its table does not name, and that no commit can bring in any more.
+
+    ``spared`` is in comparable form what another catalog may need.
+    """
     try:
         named = named_file(table)
     except LogCorrupt:  # Any of them may be the one.
@@ -125,8 +128,9 @@ def left_registers(table: Table, stored: Mapping[str, StoredFile]) -> list[str]:
     folder, newest_list = register_folder(table), newest_list_of(table, stored)
     return [
         file.path
-        for file in stored.values()
+        for form, file in stored.items()
         if file.path.startswith(folder)
+        and form not in spared
         and file.path.endswith(".json")
         and not (named and _name(file.path) == named.file)
         and not may_still_land(file, table.location(), newest_list)

@@ -12,6 +12,7 @@ built on one of the catalog's. Anything else has landed in another catalog, and 
     a snapshot under a number that another of this catalog has, built on a file with such a one       refused, too
     one ahead, built on the catalog's own      an attempt whose process died, or a commit that landed elsewhere: nobody
                                                can tell, so all that it refers to is spared until the next commit
+    what a state of the catalog's own has      a copy, or what was copied: so what it shows is spared, too
 
 Of what is older than the catalog's list of its files, mostly 20 commits, only the snapshots tell: no table gives two of
 them one sequence number. An attempt has no successor, so two such files in a row have landed; a file of the catalog's
@@ -25,7 +26,8 @@ is refused too, if all that it refers to is there. Who knows that a process died
 
 Another program may have named the catalog's file without a number, or with one of its own, as who registers a copy of
 one does. Then what is in the files tells (``known_states``). The file that was copied may be what the original's
-catalog names, so it is spared while the copy is in the history, and no deletion takes it.
+catalog names, so it is spared with all that it shows (``spared``) while the copy is in the history, and no deletion
+takes it. Snapshots of this catalog expire all the same: what is spared are files.
 
 Files of a topic of the same name that was deleted before this one was created bear another table's id, and don't count.
 Neither does a copy that ``rewrite_table_path`` has made ready: ``own_folder`` tells of that.
@@ -43,14 +45,13 @@ from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import (
     Manifests,
-    References,
     below,
     comparable,
     comparable_forms,
     references_of,
 )
 from keptlog.table.namespaces import NAMESPACE
-from keptlog.table.removal.known_states import KnownStates, base_of, number
+from keptlog.table.removal.known_states import KnownStates, MetadataStanding, base_of, number
 from keptlog.table.removal.metadata_elsewhere import places_of_metadata
 from keptlog.table.removal.own_folder import staged_copy
 
@@ -68,20 +69,6 @@ _uuids: dict[str, str] = {}
 _logger = logging.getLogger(__name__)
 
 
-def spared_references(
-    table: Table, stored: Iterable[str], manifests: Manifests, files: TableFiles, load: Callable[[], Table | None]
-) -> References:
-    """What an attempt refers to that may have landed elsewhere; the arguments are those of ``told_apart``.
-
-    Raises:
-        LogCorrupt: the storage knows more than the catalog.
-    """
-    found = told_apart(table, stored, manifests, files, load)
-    if found.elsewhere:
-        raise LogCorrupt(why_refused(table, found.elsewhere))
-    return found.spared
-
-
 def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table | None], files: TableFiles) -> None:
     """Refuse to delete a topic with which another home goes on, or may; ``load`` gives its table as it is now.
 
@@ -95,13 +82,12 @@ def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table
     alone = f"catalog.drop_table(({NAMESPACE!r}, NAME))"
     forget = f"take the topic out of this catalog and leave the files, as PyIceberg's {alone} does"
     for _ in range(_LOOKS):
-        manifests = Manifests(table.name()[-1], table.io)
-        found = told_apart(table, paths, manifests, files, load)
+        found = told_apart(table, paths, files, load)
         if found.elsewhere:
             raise LogCorrupt(why_refused(table, found.elsewhere, forget))
-        if found.named_twice:
-            raise LogCorrupt(_why_named_twice(table, found.named_twice, forget))
-        ahead = _whole_attempts(table, found.spared, paths, manifests)
+        if found.copied:
+            raise LogCorrupt(_why_named_twice(table, list(found.copied), forget))
+        ahead = _whole_attempts(table, found.one_ahead, paths)
         if not ahead:
             return
         now = load()
@@ -112,13 +98,13 @@ def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table
         table = now  # it landed here meanwhile, or another commit did
 
 
-def _whole_attempts(table: Table, spared: References, stored: Collection[str], manifests: Manifests) -> list[str]:
+def _whole_attempts(table: Table, attempts: Iterable[str], stored: Collection[str]) -> list[str]:
     """The metadata files one ahead of the catalog that may have landed elsewhere, for all that they refer to is there.
 
     What it refers to outside of the folder nobody has listed.
     """
     there, is_below = set(comparable_forms(stored).values()), below(table.location())
-    attempts = [path for path in spared.metadata_bytes if path.endswith(METADATA_ENDINGS)]
+    manifests = Manifests(table.name()[-1], table.io)
     return sorted(
         path
         for path in attempts
@@ -140,19 +126,17 @@ def _needed(table: Table, attempt: str, manifests: Manifests) -> set[str]:
 
 
 class ToldApart(NamedTuple):
-    """Metadata files of a table that its catalog does not know, with what is needed of what they refer to."""
+    """Metadata files of a table that its catalog does not know; by path, sorted."""
 
-    spared: References
-    """What an attempt refers to that may have landed elsewhere, and these files and those of ``named_twice``."""
     elsewhere: list[str]
-    """What has landed in another catalog, sorted."""
-    named_twice: list[str]
-    """Other names of states that this catalog knows, sorted: another one may have the topic under such a name."""
+    """What has landed in another catalog."""
+    one_ahead: dict[str, TableMetadata]
+    """Attempts that may have landed elsewhere."""
+    copied: dict[str, TableMetadata]
+    """Other names of states that this catalog knows: another one may have the topic under such a name."""
 
 
-def told_apart(
-    table: Table, stored: Iterable[str], manifests: Manifests, files: TableFiles, load: Callable[[], Table | None]
-) -> ToldApart:
+def told_apart(table: Table, stored: Iterable[str], files: TableFiles, load: Callable[[], Table | None]) -> ToldApart:
     """What the catalog does not know of a table's metadata files, and what that means.
 
     ``stored`` are the paths below the table's location; metadata that is put elsewhere is looked for there. ``load``
@@ -162,7 +146,9 @@ def told_apart(
         # Listed when the table was loaded already: what was committed meanwhile is no sign of another catalog.
         table = load() or table
     history = KnownStates.of(table)
-    found = ToldApart(References(), [], [])
+    elsewhere: set[str] = set()
+    one_ahead: dict[str, TableMetadata] = {}
+    copied: dict[str, TableMetadata] = {}
     contradicting: dict[str, tuple[str, str]] = {}
     ancestors: set[str] = set()
     for path, form in _newest_first([*stored, *outside]):
@@ -173,20 +159,19 @@ def told_apart(
         if metadata and str(metadata.table_uuid) != str(table.metadata.table_uuid):
             continue
         contradicts = metadata is not None and _contradicts(table, metadata)
-        if metadata and not contradicts and history.has_state_of(path, metadata):
-            found.spared.metadata_bytes[path] = 0
-            found.named_twice.append(path)
-        elif history.is_of_another(number(path), metadata):
-            found.elsewhere.append(path)
-        elif metadata and history.is_next(number(path), metadata):
-            found.spared.metadata_bytes[path] = 0
-            found.spared.add(_new_references(table, metadata, manifests))
+        standing = history.standing_of(path, metadata, contradicts=contradicts)
+        if standing is MetadataStanding.ELSEWHERE:
+            elsewhere.add(path)
+        elif metadata and standing is MetadataStanding.NEXT:
+            one_ahead[path] = metadata
+        elif metadata and standing is MetadataStanding.COPIED:
+            copied[path] = metadata
         if metadata and contradicts:
             contradicting[form] = path, comparable(base_of(metadata))
         elif metadata:
             ancestors.update(comparable_forms(each.metadata_file for each in metadata.metadata_log).values())
-    contradicted = {path for path, base in contradicting.values() if base in contradicting}
-    return ToldApart(found.spared, sorted({*found.elsewhere, *contradicted}), sorted(found.named_twice))
+    elsewhere.update(path for path, base in contradicting.values() if base in contradicting)
+    return ToldApart(sorted(elsewhere), dict(sorted(one_ahead.items())), dict(sorted(copied.items())))
 
 
 def _metadata_outside(table: Table, files: TableFiles) -> list[str]:
@@ -230,8 +215,7 @@ def unknown_metadata(found: ToldApart) -> list[str]:
 
     What is one ahead belongs to them, for others were built behind it; so does what others were built on.
     """
-    spared = [path for path in found.spared.metadata_bytes if path.endswith(METADATA_ENDINGS)]
-    return sorted({*found.elsewhere, *spared}) if found.elsewhere else []
+    return sorted({*found.elsewhere, *found.one_ahead, *found.copied}) if found.elsewhere else []
 
 
 def why_refused(table: Table, elsewhere: Sequence[str], leave: str = "purge with that one") -> str:
@@ -305,17 +289,3 @@ def _contradicts(table: Table, metadata: TableMetadata) -> bool:
     own = {each.sequence_number or 0: each.snapshot_id for each in table.metadata.snapshots}
     theirs = {each.sequence_number or 0: each.snapshot_id for each in metadata.snapshots}
     return any(theirs[number] != own[number] for number in (own.keys() & theirs.keys()) - {0})
-
-
-def _new_references(table: Table, attempt: TableMetadata, manifests: Manifests) -> References:
-    """The files of snapshots that the table does not have, as far as they can be read."""
-    found = References()
-    known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
-    for snapshot in attempt.snapshots:
-        if snapshot.snapshot_id not in known:
-            found.metadata_bytes[snapshot.manifest_list] = 0
-            try:
-                found.add(references_of([snapshot], manifests))
-            except LogCorrupt:  # What landed is whole, so this did not.
-                continue
-    return found

@@ -9,6 +9,7 @@ Both move in commits that produce a snapshot.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,15 @@ def named_file(table: Table) -> NamedFile | None:
         # Taken for none, requests would be proved without this topic, and the next purge would delete the file.
         raise LogCorrupt(f"{where} is gone, though {OPEN_ERASURES} counts erasures; {SET_IT_BACK}").of_property()
     return None
+
+
+def register_path(location: str, properties: Mapping[str, str]) -> str | None:
+    """The file that a state of a table names; null if it names none, or nobody can tell which."""
+    try:
+        named = from_property(NamedFile, properties[ERASURES], ERASURES, "name of a file", "")
+    except (KeyError, LogCorrupt):
+        return None
+    return erasures_folder(location) + named.file
 
 
 def register_folder(table: Table) -> str:

@@ -3,8 +3,14 @@
     number of the file     counted    one higher with each commit: that of a file and of its base tell all
     what is in the file    else       another program has given a name without a number, and the count begins anew
 
-A file without a number is mostly the copy of one, which somebody has registered. The file that was copied bears another
-name then, and has the same base and the same time: it is a state that the catalog knows, and is nobody's attempt.
+A file that has the base and the time of a known one is one of two:
+
+    its name is as whoever commits gives it, of that number, and is another one     another attempt at the same commit
+    any other: the same name in another folder, one without a number, ...           a copy, or what was copied
+
+Each attempt gets a name of its own. Whoever registers a copy mostly leaves it its name, or gives one without a number.
+The file that was copied is a state that the catalog knows, then, and is nobody's attempt. That does not depend on
+whether the table still has its snapshot: who has registered the copy goes on, and expires it.
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,8 +29,21 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 _METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
-_WRITTEN = re.compile(r"\d+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.metadata\.json")
+_WRITTEN = re.compile(r"\d+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.gz)?\.metadata\.json")
 """As whoever commits names a file."""
+
+
+class MetadataStanding(Enum):
+    """What a metadata file is that the catalog does not name."""
+
+    COPIED = auto()
+    """It has the state of one that the catalog names: either of the two may be a copy that somebody has registered."""
+    ELSEWHERE = auto()
+    """It has landed in another catalog."""
+    NEXT = auto()
+    """One ahead, and built on the catalog's own: nobody can tell whether it has landed anywhere."""
+    LEFT = auto()
+    """None of these: of an attempt of before, or older than all that the catalog names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +60,6 @@ class KnownStates:
     """By what each was built on, and when it was made, where it is."""
     oldest_ms: int
     age: tuple[int, int]
-    snapshots: frozenset[int | None]
-    """Those that the table has, and null for a table without any."""
 
     @classmethod
     def of(cls, table: Table) -> KnownStates:
@@ -58,33 +76,39 @@ class KnownStates:
             dict(zip(zip(built_on, made_ms, strict=True), paths, strict=True)),
             made_ms[0],
             _age(table.metadata),
-            frozenset((None, *(each.snapshot_id for each in table.metadata.snapshots))),
         )
 
-    def has_state_of(self, path: str, metadata: TableMetadata) -> bool:
-        """Whether a file that is not known has what a known one has, and is not an attempt at the same commit.
+    def standing_of(self, path: str, metadata: TableMetadata | None, *, contradicts: bool) -> MetadataStanding:
+        """How a file that is not known stands to those that are; ``metadata`` is null if it can't be read.
 
-        A commit that is tried again has the base and the time of before, mostly with another snapshot. One that the
-        table does not have any more tells nothing; then it counts as such an attempt. So does another name that
-        whoever commits gives, if both have one and count alike. A copy in another folder mostly bears the same one.
+        One that ``contradicts`` has another snapshot under a number that the table has given.
         """
+        if metadata and not contradicts and self._is_copied(path, metadata):
+            return MetadataStanding.COPIED
+        if self._is_of_another(number(path), metadata):
+            return MetadataStanding.ELSEWHERE
+        if metadata and self._is_next(number(path), metadata):
+            return MetadataStanding.NEXT
+        return MetadataStanding.LEFT
+
+    def _is_copied(self, path: str, metadata: TableMetadata) -> bool:
         known = self.bases.get((comparable(base_of(metadata)), metadata.last_updated_ms))
-        if known is None or metadata.current_snapshot_id not in self.snapshots:
+        if known is None:
             return False
         names = {each.rpartition("/")[2] for each in (known, path)}
-        is_tried_again = len(names) == 2 and all(map(_WRITTEN.fullmatch, names)) and number(known) == number(path)
+        is_tried_again = len(names) > 1 and all(map(_WRITTEN.fullmatch, names)) and number(known) == number(path)
         return not is_tried_again
 
     def is_before_all(self, found: int | None) -> bool:
         """Whether a file of this number is older than all that are known; never where numbers tell nothing."""
         return self.numbers is not None and found is not None and found < self.numbers[0]
 
-    def is_next(self, found: int | None, metadata: TableMetadata) -> bool:
+    def _is_next(self, found: int | None, metadata: TableMetadata) -> bool:
         """Whether it may be what was to come next."""
         follows = self.numbers is not None and found == self.numbers[-1] + 1
         return follows or comparable(base_of(metadata)) == self.current
 
-    def is_of_another(self, found: int | None, metadata: TableMetadata | None) -> bool:
+    def _is_of_another(self, found: int | None, metadata: TableMetadata | None) -> bool:
         """Whether a file that is not known has landed in another catalog; if it can't be read, its number tells."""
         is_far_ahead = self.numbers is not None and found is not None and found > self.numbers[-1] + 1
         if metadata is None:

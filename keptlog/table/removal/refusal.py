@@ -37,7 +37,7 @@ def purge_refusal(
     if other:
         return f"its folder {table.location()} {other.why}, and no purge deletes anything: {other.todo}"
     try:
-        elsewhere = told_apart(table, paths, manifests, files, load).elsewhere
+        elsewhere = told_apart(table, paths, files, load).elsewhere
         if elsewhere:
             return why_refused_here(table, elsewhere)
         found = _live_and_gone(table, storage, manifests, files, load)
