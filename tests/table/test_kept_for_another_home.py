@@ -57,6 +57,11 @@ def test_a_purge_promises_and_tells_what_it_does(other: LogStore) -> None:
     assert (len(receipt.expired_snapshots), len(receipt.deleted_files)) == (2, 1)
 
 
+def test_expired_snapshots_are_told_though_all_of_their_files_are_left(other: LogStore) -> None:
+    append_each(other, [("b", "2")])
+    assert len(other.purge(TOPIC, clock_ms() + LATER_MS).expired_snapshots) == 1
+
+
 def test_watermarks_that_the_copied_file_names_are_left(original: LogStore, tmp_path: Path) -> None:
     marks = f"{original.describe_topic(TOPIC).location}/data/watermarks/partition=0/marks.arrow"
     original.files.write_bytes(marks, b"keys")

@@ -107,7 +107,8 @@ class Removal:
     def own(self, is_meant: Callable[[Journal], bool], needed: Collection[str]) -> dict[str, Journal]:
         """What is to go of each of these journals: nothing refers to it, and no later journal names it.
 
-        ``needed`` is in comparable form. Of a journal whose commit did not land that is nothing.
+        ``needed`` is in comparable form. Of a journal whose commit did not land that is nothing. Its snapshots stay
+        named: they may have expired though another catalog needs all their files.
         """
         found: dict[str, Journal] = {}
         taken = set(needed)
@@ -115,7 +116,7 @@ class Removal:
             journal = self.journals[path]
             forms = comparable_forms(journal.paths)
             if is_meant(journal):
-                found[path] = journal.only(_not_among(forms, taken))
+                found[path] = replace(journal.only(_not_among(forms, taken)), snapshots=journal.snapshots)
             taken.update(forms.values())
         return found
 
@@ -217,7 +218,7 @@ class Removal:
         dropped = ""  # the folder of a journal that a power loss may bring back
         for path in self._in_order(own):
             left = own[path].only(lambda file: file.path in self._left)
-            gone[path] = own[path].only(lambda file: file.path not in self._left)
+            gone[path] = own[path].only(lambda file: file.path not in self._left) if own[path].paths else own[path]
             if left.paths and not gone[path].paths:
                 continue
             if left.paths:
