@@ -12,6 +12,8 @@ them, for longer because something keeps them. G8 promises an end. What keeps by
 - A tag or a branch keeps what it shows until somebody drops it; a purge does so only once a retention that it has of
   its own is over. Its deadline is that of all others, because nobody who was promised that a value goes has agreed to a
   tag. So it names who must act, and how.
+- What another catalog may need is kept for a metadata file that this one does not name: a **copied state**, or a
+  **commit ahead**. No purge deletes it, and only a person knows whether another home has the topic.
 - What a clock that was ahead has dated is **post-dated**: nobody can tell since when it is held, nor its deadline.
 - What holds no keys and no values, such as old metadata, is told, but promises nothing: it has no deadline.
 - Deleted records that still lie in a live segment, because the log start is inside of it, go with that segment, as in
@@ -59,6 +61,10 @@ class HolderKind(StrEnum):
     """Of a purge that was killed, or one that could not be read."""
     ELSEWHERE = "elsewhere"
     """Replaced, and outside of the topic's folder: another program has put it there, and no purge deletes it."""
+    COPIED_STATE = "copied state"
+    """Another catalog may have the topic as a metadata file says it, and no purge deletes what that shows."""
+    COMMIT_AHEAD = "commit ahead"
+    """A metadata file may have landed in another catalog, and no purge deletes what it refers to."""
     STATISTICS = "statistics"
     """Bounds of keys or values in a manifest, or a file of statistics: keptlog writes neither, other programs may."""
     METADATA = "metadata"
@@ -251,6 +257,8 @@ _NOUNS = {
     HolderKind.WATERMARKS: "retired watermark file",
     HolderKind.JOURNAL: "journal",
     HolderKind.ELSEWHERE: "replaced file outside of its folder",
+    HolderKind.COPIED_STATE: "replaced file",
+    HolderKind.COMMIT_AHEAD: "staged file",
     HolderKind.STATISTICS: "file with statistics",
     HolderKind.METADATA: "old metadata file",
     HolderKind.CACHE: "outdated cache entry",

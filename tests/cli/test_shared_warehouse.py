@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +52,24 @@ def test_a_folder_that_another_catalog_may_have_is_told_so_before_anything_is_ad
     first = text.index("If another catalog has it, leave it: what is deleted here is gone there.")
     assert first < text.index("Only if no other catalog has it: put the topic back")
     assert "any more" not in text
+
+
+def test_doctor_names_the_file_of_which_another_catalog_has_registered_a_copy(
+    keptlog: Run, catalog_of: Callable[[str], None], tmp_path: Path
+) -> None:
+    catalog_of("production")
+    open_home().store.create_topic("users", 1, {"cleanup.policy": "compact"})
+    named = open_home().store.load_table("users").metadata_location
+    catalog_of("staging")
+    (tmp_path / "safe").mkdir()
+    copy = shutil.copy(named.removeprefix("file://"), tmp_path / "safe")
+    catalog = open_home().store.committer.catalog
+    catalog.create_namespace_if_not_exists(NAMESPACE)
+    catalog.register_table((NAMESPACE, "users"), f"file://{copy}")
+    told = keptlog("doctor", "--no-probes", "--json")
+    [hint] = [hint for each in told.json["checks"] for hint in each["hints"] if each["name"] == "history"]
+    assert hint["what"] == f"topic users: another home may have it under the name {named}"
+    assert "if none has it, move that file away" in hint["todo"]
 
 
 def test_topics_that_get_another_folder_end_the_alarm_and_stay_where_they_are(

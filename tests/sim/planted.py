@@ -36,7 +36,7 @@ from keptlog.table.commits.commit import Committer, Land, Prepare
 from keptlog.table.metadata.change import Change
 from keptlog.table.metadata.forward_in_time import ForwardInTime
 from keptlog.table.metadata.manifests import FileChange
-from keptlog.table.metadata.references import References, comparable
+from keptlog.table.metadata.references import comparable
 from keptlog.table.metadata.runs import LandedChange
 from keptlog.table.purging.purge import Purge
 from keptlog.table.purging.purge_receipt import PurgeReceipt
@@ -44,6 +44,7 @@ from keptlog.table.purging.quiet import PurgeTimes
 from keptlog.table.purging.sweep import Fence
 from keptlog.table.removal.journal import Journal
 from keptlog.table.removal.removal import Removal
+from keptlog.table.removal.spared import Spared
 from keptlog.table.store import LogStore
 from tests.sim.run import play
 from tests.sim.storage import SimulatedFiles, Storage
@@ -261,7 +262,7 @@ def checksums_off() -> Iterator[None]:
 
 def copy_unnoticed() -> AbstractContextManager[object]:
     """A purge does not ask whether the storage knows more than its catalog."""
-    return patch("keptlog.table.purging.purge.spared_references", lambda *_: References())
+    return patch("keptlog.table.purging.purge.spared_references", lambda *_: Spared())
 
 
 @contextmanager

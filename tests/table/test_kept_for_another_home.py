@@ -1,18 +1,25 @@
-"""What a purge leaves because another catalog may need it."""
+"""What a purge leaves because another catalog may need it: who keeps it is told, with what to do, and how it ends."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from keptlog.errors import StorageUnavailable
+from keptlog.log.holder import Holder, HolderKind
+from keptlog.passes.erasures.kept_records import KeptRecords
+from keptlog.passes.holders import check_gone, look_for_holders
+from keptlog.table.doctor.topic_exam import examined
 from keptlog.table.purge_preview import preview_purge
 from keptlog.table.removal.erasure_register import read_erasures
 from keptlog.table.store import LogStore
+from keptlog.table.unopened import UnopenedStore
 from tests.table.foreign import set_properties, table_of
 from tests.table.purges import DAY_MS, clock_ms
-from tests.table.stores import TOPIC, append_each, clean, create, store_at
+from tests.table.stores import TOPIC, append_each, clean, create, staged, store_at, values
 from tests.table.test_elsewhere_without_numbers import commit_plainly, copied_beside, head_of, registered
 from tests.table.test_renamed_in_doubt import erase
 
@@ -40,12 +47,66 @@ def go_on(store: LogStore) -> None:
     clean(store)
 
 
+def holders(store: LogStore, now_ms: int) -> Sequence[Holder]:
+    return look_for_holders(store, TOPIC, now_ms).holders(now_ms)
+
+
 def purged_twice(store: LogStore) -> int:
     """When that was."""
     now_ms = clock_ms() + LATER_MS
     store.purge(TOPIC, now_ms)
     store.purge(TOPIC, now_ms + LATER_MS)
     return now_ms + LATER_MS
+
+
+def test_a_copied_file_that_shows_nothing_but_live_segments_is_old_metadata(other: LogStore, tmp_path: Path) -> None:
+    now_ms = purged_twice(other)
+    assert head_of(tmp_path / "original").exists()
+    assert check_gone(other, TOPIC, [0], now_ms)[0].outcome == "ok"
+    assert {each.kind for each in holders(other, now_ms)} == {HolderKind.METADATA}
+    assert KeptRecords.look(other, TOPIC, now_ms).oldest_left_ms is None
+
+
+def test_what_only_the_copied_file_shows_is_late_and_told_with_the_file_to_move_away(
+    other: LogStore, tmp_path: Path
+) -> None:
+    go_on(other)
+    now_ms = purged_twice(other)
+    head = head_of(tmp_path / "original")
+    [told] = [each for each in holders(other, now_ms) if each.kind is not HolderKind.METADATA]
+    assert (told.kind, told.name, told.files, told.is_late) == ("copied state", f"file://{head}", 1, True)
+    assert str(told).startswith(f"copied state file://{head} of {TOPIC} keeps 1 replaced file, past its deadline (")
+    assert "if no other home has it, move that file away" in told.remedy
+    assert KeptRecords.look(other, TOPIC, now_ms).oldest_left_ms is not None
+    only_looks = UnopenedStore(tmp_path / "other", {}, lambda: store_at(tmp_path / "other"))
+    assert told in look_for_holders(only_looks, TOPIC, now_ms).holders(now_ms)
+    [receipt_line] = [each.holder for each in other.purge(TOPIC, now_ms).held]
+    assert receipt_line == f"copied state file://{head}"
+
+
+def test_once_the_copied_file_is_moved_away_a_purge_deletes_what_it_showed(
+    other: LogStore, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    go_on(other)
+    now_ms = purged_twice(other)
+    head_of(tmp_path / "original").rename(tmp_path_factory.mktemp("away") / "head")
+    assert len(other.purge(TOPIC, now_ms).deleted_orphans) > 0
+    assert {each.kind for each in holders(other, now_ms)} == {HolderKind.METADATA}
+    assert values(other) == [(0, 1, b"2")]
+
+
+def test_a_purge_is_not_quiet_where_a_file_may_be_moved_away(other: LogStore) -> None:
+    assert other.purge(TOPIC, clock_ms() + LATER_MS).quiet is None
+
+
+def test_it_is_in_time_until_the_delay_and_an_interval_have_passed_since_the_other_went_on(other: LogStore) -> None:
+    go_on(other)
+    now_ms = clock_ms() + DAY_MS
+    other.purge(TOPIC, now_ms)
+    [told] = [each for each in holders(other, now_ms) if each.kind is HolderKind.COPIED_STATE]
+    assert (told.is_late, told.until_ms) == (False, None)
+    assert told.deadline_ms is not None
+    assert now_ms < told.deadline_ms < now_ms + 2 * DAY_MS
 
 
 def test_a_purge_promises_and_tells_what_it_does(other: LogStore) -> None:
@@ -71,8 +132,10 @@ def test_watermarks_that_the_copied_file_names_are_left(original: LogStore, tmp_
     other = registered(tmp_path / "other", copy)
     with other.load_table(TOPIC).transaction() as transaction:
         transaction.remove_properties("log.p0.watermarks")
-    purged_twice(other)
+    now_ms = purged_twice(other)
     assert original.files.exists(marks)
+    told = {each.kind: each.files for each in holders(other, now_ms)}
+    assert told[HolderKind.COPIED_STATE] == 1
 
 
 def test_the_register_of_erasures_that_the_copied_file_names_is_left(original: LogStore, tmp_path: Path) -> None:
@@ -85,6 +148,33 @@ def test_the_register_of_erasures_that_the_copied_file_names_is_left(original: L
     assert [each.id for each in read_erasures(original.files, table_of(tmp_path / "original"))] == ["r1"]
 
 
+def test_what_is_one_ahead_is_told_with_what_ends_it(original: LogStore, tmp_path: Path) -> None:
+    now_ms = one_ahead(original, tmp_path)
+    store = store_at(tmp_path / "original")
+    [told] = [each for each in holders(store, now_ms) if each.kind is not HolderKind.METADATA]
+    assert (told.kind, told.files, told.is_late) == ("commit ahead", 1, True)
+    assert told.name.rpartition("/")[2].startswith("00003-")
+    assert "no purge deletes what it refers to before the next commit here" in told.remedy
+    commit_plainly(tmp_path / "original")
+    store.purge(TOPIC, now_ms)
+    assert {each.kind for each in holders(store, now_ms)} == {HolderKind.METADATA}
+
+
+def test_a_younger_one_may_be_of_a_run_that_is_under_way(original: LogStore, tmp_path: Path) -> None:
+    one_ahead(original, tmp_path)
+    store = store_at(tmp_path / "original")
+    assert HolderKind.STAGED in {each.kind for each in holders(store, clock_ms())}
+
+
+def one_ahead(original: LogStore, tmp_path: Path) -> int:
+    """A commit that this catalog does not know; gives when a purge of long after came."""
+    catalog = tmp_path / "original" / "catalog.db"
+    shutil.copy(catalog, tmp_path / "backup.db")
+    append_each(original, [("b", "2")])
+    shutil.copy(tmp_path / "backup.db", catalog)
+    return purged_twice(store_at(tmp_path / "original"))
+
+
 def test_watermarks_of_what_is_one_ahead_are_left(original: LogStore, tmp_path: Path) -> None:
     catalog = tmp_path / "original" / "catalog.db"
     shutil.copy(catalog, tmp_path / "backup.db")
@@ -94,3 +184,20 @@ def test_watermarks_of_what_is_one_ahead_are_left(original: LogStore, tmp_path: 
     shutil.copy(tmp_path / "backup.db", catalog)
     purged_twice(store_at(tmp_path / "original"))
     assert original.files.exists(marks)
+
+
+def test_where_nobody_can_read_what_is_to_be_spared_that_is_told(
+    original: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged(original, TOPIC, 0, [record for _, record in original.read(TOPIC)])
+
+    def out_of_reach(*_: object) -> None:
+        raise StorageUnavailable("no answer")
+
+    monkeypatch.setattr("keptlog.table.removal.refusal.told_apart", out_of_reach)
+    found = check_gone(original, TOPIC, [0], clock_ms())[0]
+    assert (found.outcome, "that this catalog does not name" in found.description) == ("not looked at", True)
+
+
+def test_doctor_names_the_copied_file(other: LogStore, tmp_path: Path) -> None:
+    assert examined(other, TOPIC).copied == (f"file://{head_of(tmp_path / 'original')}",)

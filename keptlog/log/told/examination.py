@@ -216,6 +216,10 @@ def _why_held(holder: Holder) -> str:
         return "a purge deletes nothing of the topic before that is mended"
     if holder.kind is HolderKind.ELSEWHERE:
         return "another program has put it there, and a commit or a purge has taken it out of the table since"
+    if holder.kind is HolderKind.COPIED_STATE:
+        return "somebody has registered a copy of a metadata file in a catalog"
+    if holder.kind is HolderKind.COMMIT_AHEAD:
+        return "a process died before its commit landed, or it has landed in the catalog of another home"
     return "no purge has come since" if holder.kind in _MENDS_BY_PURGE else "whoever made it has not taken it away"
 
 

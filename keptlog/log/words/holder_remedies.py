@@ -43,6 +43,16 @@ _REMEDIES = {
         "no purge deletes anything there: delete by hand what nobody needs; {purge} names it, and a receipt does once "
         "it is gone"
     ),
+    "copied state": (
+        "that metadata file has what one in the history of this catalog has, so another home may have the topic under "
+        "its name, and no purge deletes what it shows; if no other home has it, move that file away, to where nothing "
+        "of this topic lies; after that {purge} deletes what it shows"
+    ),
+    "commit ahead": (
+        "that metadata file is one commit ahead of this catalog, so it may have landed in another one, and no purge "
+        "deletes what it refers to before the next commit here; if no other home goes on with this storage, wait for "
+        "that commit, or move the file away, to where nothing of this topic lies; after that {purge} deletes it"
+    ),
     "statistics": (
         "let them write no bounds of key, value and headers; a manifest goes with the next clean that touches it, a "
         "file of statistics goes in a purge with its snapshot, or at once, if it is of columns, with PyIceberg's "

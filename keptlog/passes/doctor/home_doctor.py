@@ -244,6 +244,11 @@ def _history(patient: Patient) -> Iterator[Problem]:
             files = " ".join(each.unknown_metadata)
             todo = "work with the home that went on, and purge nothing with this one; if none did, move these files"
             yield Problem(each.topic, each.ahead, cause, f"{todo} elsewhere: {files}")
+        if each.copied:
+            what = f"topic {each.topic}: another home may have it under the name {some_of(each.copied, _NAMED)}"
+            cause = "somebody has registered a copy of a metadata file: it has what one that the catalog names has"
+            todo = "if one has it, leave that file: no purge deletes what it shows, and topic delete refuses"
+            yield Problem(each.topic, what, cause, f"{todo}; if none has it, move that file away", is_hint=True)
     for topic, history in patient.histories.items():
         if isinstance(history, PutBack):
             yield Problem(topic, history.what, _PUT_BACK, _PUT_RIGHT)

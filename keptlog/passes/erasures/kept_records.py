@@ -1,7 +1,7 @@
 """What keeps records of an erasure that are not live any more, in the words of holders (``keptlog.log.holder``).
 
     superseded by the time the records were gone      older snapshots, tags, branches
-    written by that time, and shown by no snapshot    staged files, orphans, watermarks
+    written by that time, and shown by no snapshot    staged files, orphans, watermarks, what another home may need
     of a time that nobody knows                       journals, post-dated files, what a bucket keeps of deleted files
 
 What came later can't have them. Where that is wrong after all, because a run had begun before, the search finds it: it
@@ -37,6 +37,8 @@ _LEFT = frozenset(
         HolderKind.WATERMARKS,
         HolderKind.JOURNAL,
         HolderKind.ELSEWHERE,
+        HolderKind.COPIED_STATE,
+        HolderKind.COMMIT_AHEAD,
         HolderKind.OBJECT_VERSION,
         HolderKind.OBJECT_LOCK,
         HolderKind.LEGAL_HOLD,

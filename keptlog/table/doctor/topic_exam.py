@@ -53,6 +53,8 @@ class TopicExam:
     """Why the storage is taken to know more than the catalog; null if it does not."""
     unknown_metadata: tuple[str, ...] = ()
     """The metadata files that it is taken for, all of them."""
+    copied: tuple[str, ...] = ()
+    """Metadata files under whose name another home may have the topic, where nothing more is known of one."""
     damaged_runs: tuple[KeptlogError, ...] | StorageUnavailable = ()
     """What is wrong with the files that remember which changes have landed, or why nobody can look at them."""
     not_own: str | None = None
@@ -101,6 +103,7 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             _erasures(store, topic) if remembers_erasures(topic, table.properties) else (),
             why_refused(table, found.elsewhere) if found.elsewhere else None,
             tuple(unknown_metadata(found)),
+            () if found.elsewhere else tuple(found.copied),
             _damaged_runs(store, table, paths),
             _not_own(store, table, paths),
             _damaged_reader(topic, table),

@@ -48,7 +48,6 @@ from keptlog.table.metadata.change import Change
 from keptlog.table.metadata.metadata_reading import LOOKS
 from keptlog.table.metadata.references import (
     Manifests,
-    References,
     all_references,
     by_comparable_form,
     comparable_forms,
@@ -90,7 +89,7 @@ from keptlog.table.removal.own_journals import for_purge, read_own_journals, set
 from keptlog.table.removal.ref_retention import EndedRef, ended_refs
 from keptlog.table.removal.refusal import require_live_files
 from keptlog.table.removal.removal import Removal
-from keptlog.table.removal.spared import spared_references
+from keptlog.table.removal.spared import Spared, spared_references, told_by_keeper
 from keptlog.table.removal.topic_storage import Storage, drafts_among
 
 _logger = logging.getLogger(__name__)
@@ -113,8 +112,8 @@ class Purge:
     """All files below the table's location, as they were before the table was looked at, by comparable path."""
     _hidden: HiddenFiles = field(default_factory=HiddenFiles)
     """What is there besides, and not listed."""
-    _spared: References = field(default_factory=References)
-    """What another catalog may need."""
+    _spared: Spared = field(default_factory=Spared)
+    """What another catalog may need; somebody may move that away at any time, and then it goes."""
     _receipts: dict[str, str] = field(default_factory=dict)
     """Id to path of the drafts that were written."""
     _unreadable: dict[str, None] = field(default_factory=dict)
@@ -366,7 +365,7 @@ class Purge:
         done = {path: journal for path, journal in done.items() if journal.kind != DELETION}  # not deleted by a purge
         dropped = tuple(sorted((each for each in self._dropped if each.name not in table.metadata.refs), key=str))
         told = Account(done, left, receipts, sealing, held, unreadable, not_looked_at, dropped)
-        if self._removal.journals or left or sealing.waiting or unreadable:
+        if self._removal.journals or left or sealing.waiting or unreadable or self._spared.keepers:
             return told.receipt(self.topic.name)
         over = (*drafts, journal_folder(self.topic.location))
         self._stored = {path: file for path, file in self._stored.items() if not file.path.startswith(over)}
@@ -397,4 +396,4 @@ class Purge:
             unread = set(found.unread).difference(self._hidden.unread)
             if not unread or self._table().metadata_location == table.metadata_location:
                 break
-        return found
+        return told_by_keeper(found, self._spared)

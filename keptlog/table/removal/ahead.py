@@ -132,8 +132,16 @@ class ToldApart(NamedTuple):
     """What has landed in another catalog."""
     one_ahead: dict[str, TableMetadata]
     """Attempts that may have landed elsewhere."""
-    copied: dict[str, TableMetadata]
+    copied: dict[str, CopiedState]
     """Other names of states that this catalog knows: another one may have the topic under such a name."""
+
+
+class CopiedState(NamedTuple):
+    """What is in such a file."""
+
+    metadata: TableMetadata
+    followed_ms: int | None
+    """When this catalog went on from it; null if that is its current state."""
 
 
 def told_apart(table: Table, stored: Iterable[str], files: TableFiles, load: Callable[[], Table | None]) -> ToldApart:
@@ -148,7 +156,7 @@ def told_apart(table: Table, stored: Iterable[str], files: TableFiles, load: Cal
     history = KnownStates.of(table)
     elsewhere: set[str] = set()
     one_ahead: dict[str, TableMetadata] = {}
-    copied: dict[str, TableMetadata] = {}
+    copied: dict[str, CopiedState] = {}
     contradicting: dict[str, tuple[str, str]] = {}
     ancestors: set[str] = set()
     for path, form in _newest_first([*stored, *outside]):
@@ -164,8 +172,8 @@ def told_apart(table: Table, stored: Iterable[str], files: TableFiles, load: Cal
             elsewhere.add(path)
         elif metadata and standing is MetadataStanding.NEXT:
             one_ahead[path] = metadata
-        elif metadata and standing is MetadataStanding.COPIED:
-            copied[path] = metadata
+        elif metadata and (known := history.state_of(metadata)) and standing is MetadataStanding.COPIED:
+            copied[path] = CopiedState(metadata, known.followed_ms)
         if metadata and contradicts:
             contradicting[form] = path, comparable(base_of(metadata))
         elif metadata:

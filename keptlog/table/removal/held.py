@@ -8,6 +8,7 @@ they lie and how old they are.
   later one says.
 - A live segment holds what is below its log's start.
 - Metadata holds no records. But another program may write bounds of keys and values into manifests, or statistics.
+- What a purge spares for another catalog is told by the metadata file for which it is (``spared``).
 - What a bucket keeps beside what it lists stands in ``held_versions``. Where nobody can tell, that is said.
 """
 
@@ -52,7 +53,8 @@ from keptlog.table.removal.journal import journal_folder, receipt_folder, unread
 from keptlog.table.removal.left_elsewhere import journals_told
 from keptlog.table.removal.own_folder import told_not_own
 from keptlog.table.removal.ref_retention import kept_until_ms
-from keptlog.table.removal.refusal import purge_refusal
+from keptlog.table.removal.refusal import Refusal, purge_refusal
+from keptlog.table.removal.spared import told_by_keeper
 from keptlog.table.removal.superseded import ShownFiles
 from keptlog.table.removal.topic_storage import Storage
 from keptlog.whole_file import is_unfinished
@@ -95,14 +97,16 @@ def held_in(
         unread = [each for each in found.unread if each not in found_there.hidden.unread]
         if unread and load().metadata_location != table.metadata_location:
             raise LogCorrupt(unread[0])
+        storage = Storage(table.location(), found_there.listed, found_there.hidden)
+        refused = Refusal()
+        if found.held or len(table.metadata.snapshots) > 1:
+            refused = purge_refusal(table, storage, manifests, files, load)
+            refused = replace(refused, why=refusal(table) or refused.why)
+        found = told_by_keeper(found, refused.spared)
         held = tuple(journals_told(table, found.held, found_there.listed.keys(), files, manifests))
         late = [each for each in held if (each.deadline_ms(terms) or now_ms) < now_ms]
-        storage = Storage(table.location(), found_there.listed, found_there.hidden)
-        may_be_asked = found.held or len(table.metadata.snapshots) > 1
-        no_purge = ""
-        if may_be_asked:
-            no_purge = refusal(table) or purge_refusal(table, storage, manifests, files, load)
-        return replace(found, held=with_locks(files, held, late, terms), no_purge=no_purge)
+        told = with_locks(files, held, late, terms)
+        return replace(found, held=told, unread=(*found.unread, *refused.unread), no_purge=refused.why)
 
     return looked_at(load_listed, look)
 
@@ -317,10 +321,18 @@ def held_below(log: Log) -> tuple[HeldFile, ...]:
     return tuple(HeldFile(each.path, each.size_bytes, _BELOW + name) for each, name in named if name)
 
 
+_OF_OTHERS = {
+    HolderKind.COPIED_STATE: "{path} shows, under whose name another home may have the topic: that file is to be moved "
+    "away if none has",
+    HolderKind.COMMIT_AHEAD: "{path} refers to, which may have landed elsewhere: deleted after the next commit",
+}
 _BELOW = f"{HolderKind.LIVE_SEGMENT} "
 
 
 def _line(holder: str, count: int) -> str:
+    for kind, line in _OF_OTHERS.items():
+        if holder.startswith(f"{kind} "):
+            return f"{counted(count, 'file')} that {line.format(path=holder.removeprefix(f'{kind} '))}"
     if holder.startswith(_BELOW):
         told = counted(count, HolderKind.LIVE_SEGMENT)
         return f"deleted records still lie in {told}, {holder.removeprefix(_BELOW)}: they go with their segment"

@@ -47,6 +47,15 @@ class MetadataStanding(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class KnownState:
+    """One that the catalog names."""
+
+    path: str
+    followed_ms: int | None
+    """When the next one was made; null of the current one."""
+
+
+@dataclass(frozen=True, slots=True)
 class KnownStates:
     """The metadata files that a catalog knows of a table: the current one, and those in its log."""
 
@@ -56,8 +65,8 @@ class KnownStates:
     """The newest of them."""
     numbers: tuple[int, ...] | None
     """Oldest first; null if they don't count the commits."""
-    bases: Mapping[tuple[str, int], str]
-    """By what each was built on, and when it was made, where it is."""
+    bases: Mapping[tuple[str, int], KnownState]
+    """By what each was built on, and when it was made."""
     oldest_ms: int
     age: tuple[int, int]
 
@@ -69,11 +78,12 @@ class KnownStates:
         forms = comparable_forms(paths)
         made_ms = [*(each.timestamp_ms for each in log), table.metadata.last_updated_ms]
         built_on = [comparable(""), *(forms[path] for path in paths[:-1])]
+        states = [KnownState(*each) for each in zip(paths, [*made_ms[1:], None], strict=True)]
         return cls(
             frozenset(forms.values()),
             forms[table.metadata_location],
             _counted([number(path) for path in paths]),
-            dict(zip(zip(built_on, made_ms, strict=True), paths, strict=True)),
+            dict(zip(zip(built_on, made_ms, strict=True), states, strict=True)),
             made_ms[0],
             _age(table.metadata),
         )
@@ -91,12 +101,16 @@ class KnownStates:
             return MetadataStanding.NEXT
         return MetadataStanding.LEFT
 
+    def state_of(self, metadata: TableMetadata) -> KnownState | None:
+        """The known file of the same base and time."""
+        return self.bases.get((comparable(base_of(metadata)), metadata.last_updated_ms))
+
     def _is_copied(self, path: str, metadata: TableMetadata) -> bool:
-        known = self.bases.get((comparable(base_of(metadata)), metadata.last_updated_ms))
+        known = self.state_of(metadata)
         if known is None:
             return False
-        names = {each.rpartition("/")[2] for each in (known, path)}
-        is_tried_again = len(names) > 1 and all(map(_WRITTEN.fullmatch, names)) and number(known) == number(path)
+        names = {each.rpartition("/")[2] for each in (known.path, path)}
+        is_tried_again = len(names) > 1 and all(map(_WRITTEN.fullmatch, names)) and number(known.path) == number(path)
         return not is_tried_again
 
     def is_before_all(self, found: int | None) -> bool:

@@ -10,40 +10,60 @@ The purge asks, and so do its preview and G8: neither is to promise what the pur
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.log.told.stored_files import give_up_watermarks, why_no_purge
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import Manifests, below, comparable_forms, live_references
 from keptlog.table.metadata.state import watermarks_paths
 from keptlog.table.removal.ahead import told_apart, why_refused_here
 from keptlog.table.removal.own_folder import told_not_own
+from keptlog.table.removal.spared import Spared, spared_for
 from keptlog.table.removal.topic_storage import Storage
+from keptlog.table.waiting.reaching import one_line
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a purge would leave, and why."""
+
+    why: str = ""
+    """Why it deletes nothing, and what to do; empty if it does not refuse, or it can't be told."""
+    spared: Spared = field(default_factory=Spared)
+    """What it spares, if it does not refuse because of that."""
+    unread: tuple[str, ...] = ()
+    """Why nobody can tell what it spares."""
+
+
 def purge_refusal(
     table: Table, storage: Storage, manifests: Manifests, files: TableFiles, load: Callable[[], Table]
-) -> str:
-    """Why a purge refuses, and what to do; empty if it does not, or it can't be told.
+) -> Refusal:
+    """Why a purge refuses, or what it spares.
 
     Its folder is not the topic's own, the storage knows more than the catalog, or a live file is not there.
     """
     paths = [each.path for each in storage.files.values()]
     other = told_not_own(table, paths)
     if other:
-        return f"its folder {table.location()} {other.why}, and no purge deletes anything: {other.todo}"
+        return Refusal(f"its folder {table.location()} {other.why}, and no purge deletes anything: {other.todo}")
     try:
-        elsewhere = told_apart(table, paths, files, load).elsewhere
-        if elsewhere:
-            return why_refused_here(table, elsewhere)
+        apart = told_apart(table, paths, files, load)
+        spared = spared_for(table, apart, manifests)
+    except (StorageUnavailable, OSError) as error:
+        unread = f"metadata files that this catalog does not name, and a purge may spare ({one_line(error)})"
+        return Refusal(unread=(unread,))
+    if apart.elsewhere:
+        return Refusal(why_refused_here(table, apart.elsewhere))
+    try:
         found = _live_and_gone(table, storage, manifests, files, load)
     except (LogCorrupt, OSError):
-        return ""
-    return why_no_purge(*found) if found else ""
+        return Refusal(spared=spared)
+    return Refusal(why_no_purge(*found) if found else "", spared)
 
 
 def require_live_files(

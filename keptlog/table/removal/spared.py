@@ -1,17 +1,23 @@
-"""What a purge spares because another catalog may need it (``ahead``).
+"""What a purge spares because another catalog may need it (``ahead``), for which metadata file, and who is told of it.
 
-copied state    what a catalog reads that names this file: its snapshot, those of its tags and branches, watermarks,
-the register of erasures, statistics; until the state leaves the history of this catalog
-one ahead       what an attempt has added, and what else it names; until the next commit here
+    copied state    what a catalog reads that names this file: its snapshot, those of its tags and branches, watermarks,
+                    the register of erasures, statistics; until the state leaves the history of this catalog
+    one ahead       what an attempt has added, and what else it names; until the next commit here
+
+Its metadata holds names and numbers, and is told as such. All else may hold keys or values that are not live here. So
+it is a holder with a deadline (``keptlog.log.holder``), as what a tag shows is: no purge deletes it before, and only a
+person knows whether another home has the topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import LogCorrupt
-from keptlog.table.metadata.references import Manifests, References, references_of
+from keptlog.log.holder import Held, HolderKind, Holdings, Terms
+from keptlog.table.metadata.references import Manifests, References, comparable, comparable_forms, references_of
 from keptlog.table.metadata.state import watermarks_paths
 from keptlog.table.removal.ahead import ToldApart, told_apart, why_refused
 from keptlog.table.removal.erasure_register import register_path
@@ -23,10 +29,50 @@ if TYPE_CHECKING:
 
     from keptlog.table.io.files import TableFiles
 
+_RETOLD = {
+    HolderKind.COPIED_STATE: frozenset(
+        {
+            HolderKind.STAGED,
+            HolderKind.ORPHAN,
+            HolderKind.WATERMARKS,
+            HolderKind.OBJECT_VERSION,
+            HolderKind.POST_DATED,
+        }
+    ),
+    # A younger one is of a run that may be under way.
+    HolderKind.COMMIT_AHEAD: frozenset({HolderKind.ORPHAN, HolderKind.WATERMARKS, HolderKind.OBJECT_VERSION}),
+}
+"""What is told by who keeps it: all of it is referred to by nothing here."""
+
+
+class Keeper(NamedTuple):
+    """The metadata file for which something is spared."""
+
+    kind: HolderKind
+    path: str
+    since_ms: int | None
+    """When this catalog went on from a copied state."""
+
+
+@dataclass
+class Spared(References):
+    """What is spared, and for which metadata file."""
+
+    keepers: dict[str, Keeper] = field(default_factory=dict)
+    """By comparable path; of what several need, the first."""
+    nameless: set[str] = field(default_factory=set)
+    """What of it holds names and numbers alone, in comparable form."""
+
+    def take(self, keeper: Keeper, needed: References, nameless: Iterable[str]) -> None:
+        """Add what one of these metadata files needs."""
+        self.add(needed)
+        self.keepers = dict.fromkeys(needed.keys(), keeper) | self.keepers
+        self.nameless.update(comparable_forms(nameless).values())
+
 
 def spared_references(
     table: Table, stored: Iterable[str], manifests: Manifests, files: TableFiles, load: Callable[[], Table | None]
-) -> References:
+) -> Spared:
     """What another catalog may need; ``stored``, ``files`` and ``load`` are those of ``told_apart``.
 
     Raises:
@@ -35,32 +81,64 @@ def spared_references(
     found = told_apart(table, stored, files, load)
     if found.elsewhere:
         raise LogCorrupt(why_refused(table, found.elsewhere))
-    return _spared_for(table, found, manifests)
+    return spared_for(table, found, manifests)
 
 
-def _spared_for(table: Table, found: ToldApart, manifests: Manifests) -> References:
+def spared_for(table: Table, found: ToldApart, manifests: Manifests) -> Spared:
     """What the metadata files need that may be another catalog's, as far as it can be read."""
-    spared = References()
-    for path, metadata in found.copied.items():
+    spared = Spared()
+    for path, (metadata, followed_ms) in found.copied.items():
         shown = {metadata.current_snapshot_id, *(each.snapshot_id for each in metadata.refs.values())}
         snapshots = [each for each in metadata.snapshots if each.snapshot_id in shown]
-        spared.add(_needed(path, metadata, snapshots, manifests))
+        keeper = Keeper(HolderKind.COPIED_STATE, path, followed_ms)
+        _take(spared, keeper, metadata, snapshots, manifests)
     known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     for path, metadata in found.one_ahead.items():
         new = [each for each in metadata.snapshots if each.snapshot_id not in known]
-        spared.add(_needed(path, metadata, new, manifests))
+        _take(spared, Keeper(HolderKind.COMMIT_AHEAD, path, None), metadata, new, manifests)
     return spared
 
 
-def _needed(path: str, metadata: TableMetadata, snapshots: Iterable[Snapshot], manifests: Manifests) -> References:
+def _take(
+    spared: Spared, keeper: Keeper, metadata: TableMetadata, snapshots: Iterable[Snapshot], manifests: Manifests
+) -> None:
     statistics = (*metadata.statistics, *metadata.partition_statistics)
     register = register_path(metadata.location, metadata.properties)
     named = [*watermarks_paths(metadata.properties), *(each.statistics_path for each in statistics)]
-    needed = References(metadata_bytes=dict.fromkeys([path, *([register] if register else []), *named], 0))
+    needed = References(metadata_bytes=dict.fromkeys([keeper.path, *([register] if register else []), *named], 0))
+    nameless = [keeper.path]
     for snapshot in snapshots:
         needed.metadata_bytes[snapshot.manifest_list] = 0
+        nameless.append(snapshot.manifest_list)
         try:
             needed.add(references_of([snapshot], manifests))
+            nameless += _without_keys(snapshot, manifests)
         except LogCorrupt:  # What landed is whole, so this did not; or it has gone before.
             continue
-    return needed
+    spared.take(keeper, needed, nameless)
+
+
+def _without_keys(snapshot: Snapshot, manifests: Manifests) -> Iterator[str]:
+    """Its manifests but for those with bounds of keys or values, which another program may have written."""
+    for manifest in manifests.of(snapshot):
+        if not manifests.bounded_by(manifest):
+            yield manifest.manifest_path
+
+
+def told_by_keeper(found: Holdings, spared: Spared) -> Holdings:
+    """The same look, but that what is spared is told by the metadata file for which it is."""
+    if not spared.keepers:
+        return found
+    return replace(found, held=tuple(_told_by_keeper(each, spared, found.terms) for each in found.held))
+
+
+def _told_by_keeper(held: Held, spared: Spared, terms: Terms) -> Held:
+    form = comparable(held.path) if held.path else ""
+    keeper = spared.keepers.get(form)
+    if keeper is None or held.kind not in _RETOLD[keeper.kind]:
+        return held
+    if form in spared.nameless:
+        return replace(held, kind=HolderKind.METADATA, until_ms=None)
+    since_ms = held.since_ms if keeper.since_ms is None else keeper.since_ms
+    due_ms = max(held.due_ms(terms) or 0, since_ms + terms.delete_delay_ms)
+    return replace(held, kind=keeper.kind, since_ms=since_ms, name=keeper.path, until_ms=due_ms)
