@@ -16,7 +16,7 @@ stays in the second one until its files are gone, because afterwards nobody woul
 topic of this name is created, which could get the same folder. A kill just before the last step leaves one file of
 metadata, without a record in it.
 
-Erasures that are open end with their topic. The first journal has them, and so has the receipt (``ended_erasures``).
+Erasures that are open end with their topic. A journal has them, and so has its receipt (``ended_erasures``).
 
 Journals are carried out as a purge carries out its own (``removal``). Those that purges have left are settled too:
 what they had deleted already is in their receipts, what is still there in that of the deletion. A run that knew the
@@ -37,7 +37,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -65,13 +65,12 @@ from keptlog.table.removal.drafts import (
     told_of_deletion,
     write_draft,
 )
-from keptlog.table.removal.ended_erasures import ended_erasures, own_deletions, told_before, with_erasures
+from keptlog.table.removal.ended_erasures import Ending, Sealed, counted_open, ended_erasures, own_deletions
 from keptlog.table.removal.hidden import hidden_below
 from keptlog.table.removal.journal import (
     DELETION,
     DELETION_NAME,
     DeletedFile,
-    EndedErasure,
     Journal,
     id_of,
     journal_folder,
@@ -80,7 +79,7 @@ from keptlog.table.removal.journal import (
 )
 from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_alone, require_own_folder
-from keptlog.table.removal.own_journals import Sealed, nothing_sealed, read_own_journals
+from keptlog.table.removal.own_journals import nothing_sealed, read_own_journals
 from keptlog.table.removal.removal import NotDeleted, Removal
 from keptlog.table.removal.topic_deletion import TopicDeletion
 from keptlog.table.removal.topic_storage import drafts_among, lost_links_below
@@ -247,7 +246,6 @@ class _Emptying:
     """Whether somebody else has finished the deletion, so that the folder may be that of a new topic."""
     _gone: dict[str, DeletedFile] = field(default_factory=dict)
     _receipts: dict[str, None] = field(default_factory=dict)
-    _ended: dict[EndedErasure, None] | None = field(default_factory=dict)
     _sealing: Sealing = field(default_factory=Sealing)
 
     def empty(self) -> TopicDeletion:
@@ -267,7 +265,7 @@ class _Emptying:
         files, location = self.deletion.files, self.table.location()
         # Read before it is listed: whoever has deleted manifests meanwhile has left his journal before, or all is gone.
         references, unread = self._references
-        erasures, untold = self._erasures
+        ending = self._ending
         listed = list(files.list(location))
         # Looked at again once it was listed: as long as it stands there, no topic of its name gets the folder. If
         # another call has finished the deletion, a new topic may have got it, and be what was listed.
@@ -280,8 +278,10 @@ class _Emptying:
         own_id = str(self.table.metadata.table_uuid)
         journals, _ = read_own_journals(files, location, sizes, own_id, self.deletion.sealed)
         drafts = drafts_among(location, sizes)
-        before = told_before(files, drafts, own_id, self._sealed_before(own_deletions(journals, own_id)))
-        removal = Removal(files, location, with_erasures(files, journals, erasures, own_id, before))
+        own = own_deletions(journals, own_id)
+        before = ending.look(own, drafts, self.deletion.sealed, is_chain_asked=bool(unread))
+        removal = Removal(files, location, ending.set_right(journals))
+        own = own_deletions(removal.journals, own_id)
         kept = comparable_forms([self.table.metadata_location, *removal.journals, *drafts])
         # What is hidden is no journal and no draft any more.
         hidden = hidden_below(files, location)
@@ -296,18 +296,17 @@ class _Emptying:
         if any(file.path not in sizes for file in files.list(journal_folder(location))):
             # Another call has begun in between, and may have deleted what was not listed any more.
             return self._planned()
-        self._tell_ended(before.erasures if before.is_any else ())
         if new or self._is_empty(removal, drafts):
             snapshots = tuple(sorted(each.snapshot_id for each in self.table.metadata.snapshots))
             named = NamedFiles(files).of(new, references.ranges)
             path = self._path_of_journal(new)
             # An earlier journal or receipt says it, and may have deleted manifests.
-            is_begun = self._receipts or own_deletions(removal.journals, own_id)
-            is_told = is_begun or before.erasures is not None
-            first = (() if is_begun or before.is_any else unread, () if is_told else erasures)
-            if not is_told and untold:
-                _logger.warning("topic %s: no receipt tells which erasures end with it: %s", self.deletion.name, untold)
-            removal.journals[path] = Journal(snapshots, (), named, DELETION, *first, table_uuid=own_id)
+            unread = () if own or before.is_any else unread
+            erasures = ending.of_new(own)
+            if erasures is None:
+                what = "no receipt tells which erasures end with it"
+                _logger.warning("topic %s: %s: %s", self.deletion.name, what, ending.why_unread)
+            removal.journals[path] = Journal(snapshots, (), named, DELETION, unread, erasures, own_id)
             write_journal(files, path, removal.journals[path])
         if removal.journals or (drafts and self.deletion.seal):
             return removal
@@ -332,16 +331,11 @@ class _Emptying:
         """What the manifests tell of the segments, and what of them can't be read: a topic is deleted without."""
         return readable_references(self.table)
 
-    def _sealed_before(self, journals: Mapping[str, Journal]) -> Iterable[Mapping[str, Any]]:
-        """What an earlier call has sealed; asked only where these or what such a call deletes don't tell all."""
-        is_untold = None in (self._erasures[0], *(journal.erasures for journal in journals.values()))
-        is_asked = self._references[1] or is_untold
-        return self.deletion.sealed(str(self.table.metadata.table_uuid)) if is_asked else ()
-
     @cached_property
-    def _erasures(self) -> tuple[tuple[EndedErasure, ...] | None, str]:
-        """The open ones, which end with the topic; null if they can't be read, and why."""
-        return ended_erasures(self.deletion.files, self.table)
+    def _ending(self) -> Ending:
+        files, own_id = self.deletion.files, str(self.table.metadata.table_uuid)
+        read = ended_erasures(files, self.table)
+        return Ending(files, self.table.location(), own_id, *read, counted_open(self.table))
 
     def _carry_out(self, removal: Removal) -> None:
         doomed = removal.own(_is_deletion, ())
@@ -360,8 +354,6 @@ class _Emptying:
 
         done = removal.settle(doomed, leave_receipt)
         self._gone |= {file.path: file for journal in done.values() for file in journal.segments + journal.metadata}
-        for journal in own_deletions(done, str(self.table.metadata.table_uuid)).values():
-            self._tell_ended(journal.erasures)
         found = drafts_among(removal.location, [*drafts, *listed])
         given_up_at_ms = dict.fromkeys(found, self.deletion.done_ms(self.deletion.now_ms))
         self._sealing = seal_drafts(removal.files, self.deletion.name, found, self.deletion.seal, given_up_at_ms)
@@ -376,19 +368,13 @@ class _Emptying:
         location = self.table.location()
         done = done_draft(draft_id, kind, content, self.deletion.now_ms, self.deletion.done_ms)
         write_draft(self.deletion.files, location, done)
+        self._ending.note(done)
         self._receipts[draft_id] = None
         return f"{receipt_folder(location)}{draft_id}.json"
 
-    def _tell_ended(self, erasures: tuple[EndedErasure, ...] | None) -> None:
-        if erasures is None:
-            self._ended = None
-        elif self._ended is not None:
-            self._ended |= dict.fromkeys(erasures)
-
     def _so_far(self, left: tuple[NotDeleted, ...], *, is_over: bool) -> TopicDeletion:
         gone, receipts = tuple(self._gone.values()), tuple(self._receipts)
-        ended = None if self._ended is None else tuple(self._ended)
-        return TopicDeletion(self.deletion.name, gone, left, receipts, self._sealing, is_over, ended)
+        return TopicDeletion(self.deletion.name, gone, left, receipts, self._sealing, is_over, self._ending.ended)
 
 
 def _is_deletion(journal: Journal) -> bool:

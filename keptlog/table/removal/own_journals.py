@@ -22,15 +22,12 @@ from typing import Any
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import comparable, comparable_forms
-from keptlog.table.removal.ended_erasures import told_before
+from keptlog.table.removal.ended_erasures import Sealed, told_before
 from keptlog.table.removal.journal import DELETION, Journal, read_journals, unreadable_folder
 from keptlog.table.removal.removal import Removal
 from keptlog.table.removal.topic_storage import drafts_among
 
 _logger = logging.getLogger(__name__)
-
-Sealed = Callable[[str], Iterable[Mapping[str, Any]]]
-"""What the chain's receipts tell of the deletion of a table, by its id."""
 
 
 def nothing_sealed(_table_id: str) -> Iterable[Mapping[str, Any]]:
