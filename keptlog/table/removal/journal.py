@@ -81,7 +81,7 @@ class Journal:
     not_looked_at: tuple[str, ...] = ()
     """What could not be read when it was made, a line each: files that only that names are not among these."""
     erasures: tuple[EndedErasure, ...] | None = None
-    """Of a topic's deletion: what ends with it, in the first of its journals, and none in others; null if nobody knows.
+    """Of a topic's deletion: what ends with it, each in one of its journals; null if nobody knows.
 
     That is so where it could not be read, and where an older keptlog wrote the journal, which did not look.
     """

@@ -233,7 +233,9 @@ class Removal:
     def _write_following(self, path: str, left: Journal) -> None:
         while path in self.journals:
             path = f"{path.removesuffix('.json')}-1.json"
-        self.journals[path] = replace(left, snapshots=(), erasures=())
+        # What ends with the topic is in the receipt of the first; if that could not tell, nor can the next.
+        erasures = None if left.erasures is None else ()
+        self.journals[path] = replace(left, snapshots=(), erasures=erasures)
         write_journal(self.files, path, self.journals[path])
 
     def _drop(self, path: str) -> bool:
