@@ -19,8 +19,9 @@ from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.schema import TABLE_SCHEMA
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.deletion import Deletion
+from keptlog.table.removal.journal import DELETION, DeletedFile, Journal, journal_folder, write_journal
 from keptlog.table.store import LogStore
-from tests.table.purges import sealed, sealing_into
+from tests.table.purges import receipts, sealed, sealing_into
 from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, clean, create, store_at, values
 
 DAY_MS = 24 * 3_600_000
@@ -182,6 +183,26 @@ def test_that_a_topic_without_a_record_was_deleted_is_in_one_receipt(tmp_path: P
     assert (proof["id"], proof["kind"], proof["content"]["table_uuid"]) == (receipt_id, "topic-delete", topic_id)
     assert proof["content"]["files"] == []
     assert len(proof["content"]["deleted_after_sealing"]) == 1
+
+
+@pytest.mark.parametrize("left", ["draft", "journal"])
+def test_so_it_is_where_an_earlier_topic_has_left_what_tells_of_its_own_deletion(tmp_path: Path, left: str) -> None:
+    store = create(tmp_path)
+    append_each(store, [("k", "1")])
+    store.delete_topic(TOPIC, NOW_MS)  # nobody can seal
+    store.create_topic(TOPIC, 1, COMPACTED)
+    topic = store.describe_topic(TOPIC)
+    [draft] = (tmp_path / "warehouse").rglob("receipts/deletion-*.json")
+    if left == "journal":
+        draft.unlink()
+        gone = DeletedFile(f"{topic.location}/data/gone.parquet", 4)
+        of_earlier = Journal((), (), (gone,), DELETION, erasures=(), table_uuid="1-2-3-4-5")
+        write_journal(store.files, f"{journal_folder(topic.location)}deletion-left.json", of_earlier)
+    assert str(topic.location) in f"file://{draft}"
+    store.delete_topic(TOPIC, NOW_MS)
+    told = receipts(tmp_path)
+    assert [(each["files"], each["erasures"]) for each in told if each["table_uuid"] == topic.id] == [([], [])]
+    assert len(told) == 2
 
 
 def test_a_purge_does_not_delete_a_topic_that_was_made_anew_while_the_earlier_one_was_being_deleted(

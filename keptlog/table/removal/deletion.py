@@ -296,7 +296,8 @@ class _Emptying:
         if any(file.path not in sizes for file in files.list(journal_folder(location))):
             # Another call has begun in between, and may have deleted what was not listed any more.
             return self._planned()
-        if new or self._is_empty(removal, drafts):
+        # Also of a topic without records. What an earlier topic has left in the folder tells nothing of this one.
+        if new or not (own or before.is_any or self.table.metadata.snapshots):
             snapshots = tuple(sorted(each.snapshot_id for each in self.table.metadata.snapshots))
             named = NamedFiles(files).of(new, references.ranges)
             path = self._path_of_journal(new)
@@ -315,10 +316,6 @@ class _Emptying:
             why = f"{hidden.unread[0]}; delete it again"
             raise StorageUnavailable(f"topic {self.deletion.name} can't be forgotten: {why}")
         return None
-
-    def _is_empty(self, removal: Removal, drafts: Collection[str]) -> bool:
-        """Whether nothing was ever in the topic but its first metadata; that it was deleted is in a receipt as well."""
-        return not (self._receipts or removal.journals or drafts or self.table.metadata.snapshots)
 
     def _path_of_journal(self, new: Collection[str]) -> str:
         """Two calls at once that find the same write the same journal, and so each file is in one receipt."""
