@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from keptlog.passes.holders import check_gone
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.io.files import TableFiles
 from keptlog.table.namespaces import DELETING, NAMESPACE
@@ -95,6 +96,17 @@ def test_a_receipt_of_the_first_try_does_not_stand_for_what_was_asked_for_since(
     topic.ask(id="r9")
     assert ended(topic) == ["r1", "r9"]
     assert ids(topic) == ["r1", "r9"]
+
+
+def test_the_journal_of_the_first_try_keeps_no_erasure_open_and_breaks_no_check(
+    topic: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_back(topic, monkeypatch)
+    topic.ask(id="r1", deadline_ms=topic.now_ms + 30 * DAY_MS)
+    assert topic.to_deleted().erasure.state == "deleted"
+    assert topic.verified().erasure.state == "verified"
+    assert list(topic.home.rglob("receipts/taken-back/deletion-*.json"))
+    assert all(each.passed for each in check_gone(topic.store, "users", [0], topic.now_ms + 9 * DAY_MS).values())
 
 
 @pytest.mark.parametrize("before", [["r1"], []])

@@ -85,7 +85,7 @@ from keptlog.table.removal.journal import (
 )
 from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_own_folder
-from keptlog.table.removal.own_journals import for_purge, read_own_journals, set_aside
+from keptlog.table.removal.own_journals import for_purge, read_own_journals, set_aside, set_taken_back_aside
 from keptlog.table.removal.ref_retention import EndedRef, ended_refs
 from keptlog.table.removal.refusal import require_live_files
 from keptlog.table.removal.removal import Removal
@@ -200,7 +200,7 @@ class Purge:
         there = self._stored.keys() | self._hidden_files().keys()
         self._removal.journals, taken_back = for_purge(found, self.topic.id, there)
         for path in taken_back:
-            set_aside(self._removal, self._stored, path)
+            set_taken_back_aside(self._removal, self._stored, path, found[path], self.new_id())
         for path, why in unreadable.items():
             self._pass_over(why)
             # A young one may still be under way to the disk; one that is condemned was written to its end.

@@ -143,6 +143,11 @@ def unreadable_folder(location: str) -> str:
     return f"{receipt_folder(location)}unreadable/"
 
 
+def taken_back_folder(location: str) -> str:
+    """Where journals are set aside of deletions that were taken back; ends with a slash, and is never swept."""
+    return f"{receipt_folder(location)}taken-back/"
+
+
 def write_journal(files: TableFiles, path: str, journal: Journal) -> None:
     """Write a journal, durably."""
     files.write_bytes(path, to_json(journal).encode())

@@ -23,7 +23,15 @@ from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import comparable, comparable_forms
 from keptlog.table.removal.ended_erasures import Sealed, told_before
-from keptlog.table.removal.journal import DELETION, Journal, read_journals, unreadable_folder
+from keptlog.table.removal.journal import (
+    DELETION,
+    Journal,
+    journal_folder,
+    read_journals,
+    taken_back_folder,
+    unreadable_folder,
+    write_journal,
+)
 from keptlog.table.removal.removal import Removal
 from keptlog.table.removal.topic_storage import drafts_among
 
@@ -72,12 +80,31 @@ def for_purge(
     return {path: each for path, each in {**journals, **told}.items() if path not in taken_back}, taken_back
 
 
-def set_aside(removal: Removal, stored: dict[str, StoredFile], path: str) -> None:
+def set_taken_back_aside(
+    removal: Removal, stored: dict[str, StoredFile], path: str, journal: Journal, new_id: str
+) -> None:
+    """Move the journal of a deletion that was taken back; it names files, and has no key and no value in it.
+
+    It took over what purges had left outside of the folder. What is there of that, a journal of its own names.
+    """
+    sizes = {file.path: file.bytes for file in journal.segments + journal.metadata}
+    forms, named = comparable_forms(sizes), removal.named()
+    left = removal.elsewhere({each: sizes[each] for each in sizes if forms[each] not in named})
+    if left:
+        files = tuple(file for file in journal.segments + journal.metadata if file.path in left)
+        kept = f"{journal_folder(removal.location)}{new_id}.json"
+        removal.journals[kept] = Journal((), files, (), table_uuid=journal.table_uuid)
+        write_journal(removal.files, kept, removal.journals[kept])
+    set_aside(removal, stored, path, taken_back_folder(removal.location))
+
+
+def set_aside(removal: Removal, stored: dict[str, StoredFile], path: str, folder: str = "") -> None:
     """Move a journal that nobody is to carry out to where no purge looks, for whoever wants to know what it was.
 
-    ``stored`` is a listing by comparable path, and follows.
+    ``stored`` is a listing by comparable path, and follows. Without a folder it is one that can't be read: nobody knows
+    what is in it.
     """
-    aside = unreadable_folder(removal.location) + path.rpartition("/")[2]
+    aside = (folder or unreadable_folder(removal.location)) + path.rpartition("/")[2]
     moved = replace(stored[comparable(path)], path=aside)
     with contextlib.suppress(FileNotFoundError):  # another purge has set it aside
         if comparable(aside) not in stored:

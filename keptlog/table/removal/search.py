@@ -33,7 +33,14 @@ from keptlog.table.metadata.schema import PARTITION_SPEC, TABLE_SCHEMA
 from keptlog.table.reading.readers import is_position
 from keptlog.table.removal.drafts import read_draft
 from keptlog.table.removal.erasure_register import is_register, register_folder
-from keptlog.table.removal.journal import journal_folder, read_journals, receipt_folder, unreadable_folder
+from keptlog.table.removal.journal import (
+    journal_folder,
+    read_journal,
+    read_journals,
+    receipt_folder,
+    taken_back_folder,
+    unreadable_folder,
+)
 from keptlog.table.removal.summary_bounds import HOLD_NOTHING, PARTITION_VALUE, bounds_in_summaries
 from keptlog.table.removal.topic_storage import drafts_among, lost_links_below
 
@@ -182,7 +189,7 @@ def _strange_drafts(files: TableFiles, location: str, paths: Sequence[str]) -> s
 
 
 def _strange_memory(files: TableFiles, table: Table, paths: Sequence[str]) -> set[str]:
-    """The same in the folders below: what is no register, and is not called as the other files there are."""
+    """The same in the folders below: what is no register, no journal, and not called as the other files there are."""
     location = table.location()
     strange = set()
     for path in paths:
@@ -191,9 +198,21 @@ def _strange_memory(files: TableFiles, table: Table, paths: Sequence[str]) -> se
         if remembered_ms(path, location) is not None or is_history(path, location) or is_position(path, location):
             continue
         with suppress(FileNotFoundError):
-            if not path.startswith(register_folder(table)) or not is_register(files, path):
+            if path.startswith(taken_back_folder(location)):
+                is_known = _is_journal(files, path)
+            else:
+                is_known = path.startswith(register_folder(table)) and is_register(files, path)
+            if not is_known:
                 strange.add(path)
     return strange
+
+
+def _is_journal(files: TableFiles, path: str) -> bool:
+    try:
+        read_journal(files, path)
+    except LogCorrupt:
+        return False
+    return True
 
 
 def _is_metadata(location: str, path: str) -> bool:
