@@ -116,12 +116,17 @@ def missing_offsets(log: Log, sections: Sections) -> list[tuple[int, int]]:
     """
     if log.is_ingested or log.was_adopted or sections.checkpoint_reset is not None:
         return []
-    missing, expected = [], appended_from(log, sections)
-    for segment in log.segments[bisect_left(log.segments, expected, key=_LAST_OFFSET) :]:
+    return between_segments(log.segments, appended_from(log, sections), log.log_end_offset)
+
+
+def between_segments(segments: Sequence[Segment], from_offset: int, end_offset: int) -> list[tuple[int, int]]:
+    """First and last of the offsets in [from, end) that lie in none of a log's segments, range by range."""
+    missing, expected = [], from_offset
+    for segment in segments[bisect_left(segments, expected, key=_LAST_OFFSET) :]:
         if segment.base_offset > expected:
             missing.append((expected, segment.base_offset - 1))
         expected = segment.last_offset + 1
-    return missing + ([(expected, log.log_end_offset - 1)] if expected < log.log_end_offset else [])
+    return missing + ([(expected, end_offset - 1)] if expected < end_offset else [])
 
 
 def cleaned_to(log: Log) -> int:

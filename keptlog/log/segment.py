@@ -83,7 +83,10 @@ class Log:
     was_adopted: bool = False
     """A repair has taken its files as another program had left them, with gaps anywhere (ADR 27)."""
     may_be_adopted: bool = False
-    """Whether an older keptlog may have done that: it did not note it, and any repair or clean in legs looks alike."""
+    """Whether an older keptlog may have done that: it did not note it, and any repair or clean in legs looks alike.
+
+    No longer once a clean has ended behind which no segment is missing (``swap``).
+    """
     truncations: Truncations = NO_TRUNCATIONS
     """Behind which offsets it may have other records than it had."""
     holds: Holds = NO_HOLDS

@@ -13,7 +13,12 @@ from keptlog.passes.check import CheckResult, Outcome
 from keptlog.passes.verify import verify_log
 from keptlog.table.metadata.live_files import LiveFiles
 from keptlog.table.metadata.manifests import FileChange
-from tests.passes.test_verify import NOW_MS, append, cleaned_home, log_of
+from tests.in_process import in_process_engine
+from tests.logs import carry_out
+from tests.passes.test_in_legs import TOPIC, Scene
+from tests.passes.test_verify import HOUR_MS, NOW_MS, append, cleaned_home, log_of
+
+LATER_MS = NOW_MS + 2 * HOUR_MS
 
 
 @pytest.fixture
@@ -31,6 +36,18 @@ def take(home: Home, *segments: int) -> None:
     table = home.store.load_table("users")
     files = LiveFiles().of(table)
     FileChange({}, {}, [], [file for file in files[0] if file.segment in gone], files).land(table)
+
+
+def set_cleaning_to(home: Home, text: str) -> None:
+    """As an older keptlog's adoption has left it, or the clean that came next."""
+    changes = home.store.load_table("users").transaction()
+    changes.set_properties({"log.p0.cleaning-to": text}).commit_transaction()
+
+
+def clean(home: Home, now_ms: int = LATER_MS) -> None:
+    """What is old enough; the newest segment closes with time."""
+    cleaner = replace(home.cleaner(lambda: None), engine=in_process_engine(home.store.files))  # type: ignore[arg-type,return-value]
+    carry_out(cleaner, cleaner.plan(now_ms=now_ms, requested=True), f"clean-{now_ms}")
 
 
 def of_dirty(home: Home, log: Log) -> CheckResult:
@@ -75,8 +92,7 @@ def test_of_what_an_older_keptlog_may_have_given_up_in_an_adoption_nobody_says_t
     home: Home, cleaning_to: str
 ) -> None:
     """It noted no adoption in the topic. What it left there a clean in legs leaves as well."""
-    changes = home.store.load_table("users").transaction()
-    changes.set_properties({"log.p0.cleaning-to": cleaning_to}).commit_transaction()
+    set_cleaning_to(home, cleaning_to)
     assert of_dirty(home, log_of(home)).outcome is Outcome.OK
 
     take(home, 3)
@@ -85,6 +101,57 @@ def test_of_what_an_older_keptlog_may_have_given_up_in_an_adoption_nobody_says_t
     assert found.outcome is Outcome.NOT_LOOKED_AT
     told = "offset 8 is in no segment: nobody can tell whether an adoption by an older keptlog gave that up"
     assert told in found.description
+
+
+def test_a_segment_that_is_lost_after_a_clean_in_legs_is_told_as_lost(tmp_path: Path) -> None:
+    """No older keptlog can have given it up: the clean has ended, and nothing was missing behind it."""
+    scene = Scene(tmp_path)
+    scene.append(("a", "1"), ("b", "1")).append(("a", "2")).append(("a", "3")).clean()
+    assert scene.commits > 1
+    scene.append(("x", "1")).append(("y", "1")).append(("z", "1"))
+    table = scene.store.load_table(TOPIC)
+    files = LiveFiles().of(table)
+    FileChange({}, {}, [], [each for each in files[0] if each.segment.base_offset == 5], files).land(table)
+    [found] = (each for each in verify_log(scene.store, scene.store.logs(TOPIC)[0], scene.now_ms) if each.name == "G4")
+    assert found.outcome is Outcome.BROKEN
+    assert found.description == "offset 5 is in no segment, and nothing has removed what was appended there"
+
+
+@pytest.mark.parametrize("cleaning_to", ["0", ""], ids=["before the next clean", "after it"])
+def test_what_is_missing_after_a_clean_behind_which_nothing_was_is_lost_and_not_given_up(
+    home: Home, cleaning_to: str
+) -> None:
+    set_cleaning_to(home, cleaning_to)
+
+    clean(home)
+
+    append(home, [("f", "1")], NOW_MS + 3)
+    append(home, [("g", "1")], NOW_MS + 4)
+    take(home, -2)
+    found = of_dirty(home, log_of(home))
+    assert found.outcome is Outcome.BROKEN
+    assert found.description == "offset 9 is in no segment, and nothing has removed what was appended there"
+
+
+def test_what_an_older_keptlog_may_have_given_up_stays_unknown_until_a_clean_has_passed_it(home: Home) -> None:
+    set_cleaning_to(home, "0")
+    young_ms = NOW_MS + HOUR_MS // 2
+    for number, key in enumerate("fgh"):
+        append(home, [(key, "1")], young_ms + number)
+    take(home, -2)
+    home.store.alter_topic("users", {"min.compaction.lag.ms": str(LATER_MS - young_ms + 1)})
+
+    clean(home)
+
+    assert log_of(home).checkpoint == 9
+    assert of_dirty(home, log_of(home)).outcome is Outcome.NOT_LOOKED_AT
+    home.store.alter_topic("users", {}, ["min.compaction.lag.ms"])
+    clean(home, LATER_MS + HOUR_MS)
+    assert of_dirty(home, log_of(home)).outcome is Outcome.OK
+    append(home, [("i", "1")], NOW_MS + 5)
+    append(home, [("j", "1")], NOW_MS + 6)
+    take(home, -2)
+    assert of_dirty(home, log_of(home)).outcome is Outcome.BROKEN
 
 
 def test_a_log_that_has_lost_its_head_to_retention_lacks_nothing(home: Home) -> None:

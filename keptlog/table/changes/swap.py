@@ -45,7 +45,8 @@ from keptlog.errors import InvariantViolated, KeptlogError, LogCorrupt, StalePla
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.drop import DropResult, StagedOutcome
 from keptlog.log.result import RewriteResult
-from keptlog.log.segment import Log
+from keptlog.log.sections import between_segments
+from keptlog.log.segment import Log, Segment
 from keptlog.log.steps import Compact, Drop
 from keptlog.log.told.history import cost_of
 from keptlog.log.told.metrics import LastPass
@@ -244,10 +245,7 @@ class Swap:
                     f"{log}: {reused[0]} is live already (I2); nothing was committed, please report this"
                 )
             referenced.update(segment.path for segment in outcome.added)
-            removed = {segment.path for segment in outcome.removed}
-            kept = [file.segment for file in live.get(log.partition, ()) if file.segment.path not in removed]
-            after = sorted([*kept, *outcome.added], key=lambda segment: segment.base_offset)
-            for earlier, later in itertools.pairwise(after):
+            for earlier, later in itertools.pairwise(_segments_afterwards(live, outcome)):
                 if later.base_offset <= earlier.last_offset:
                     raise InvariantViolated(
                         f"{log}: {later.path} would overlap {earlier.path} at offset {later.base_offset} (G2); "
@@ -260,9 +258,11 @@ class Swap:
         duration_ms = max((each.duration_ms for each in self.last_passes.values()), default=None)
         cost = to_json(cost_of(self.rewritten, duration_ms))
         summary = {RUN_ID: self.run_id, COMMIT_ID: self._commit_id, OPERATION: operation, COST: cost}
+        before = table.properties
         changed: dict[str, str] = dict(told)
         added: list[DataFile] = []
         removed: list[LiveFile] = []
+        forgotten: list[str] = []
         for outcome in self.rewritten:
             step, partition = outcome.step, outcome.step.topic_partition.partition
             gone = {segment.path for segment in outcome.removed}
@@ -272,7 +272,11 @@ class Swap:
             if isinstance(step, Compact) and ends_step:
                 changed[first_dirty_offset(partition)] = str(step.end_offset)
             if isinstance(step, Compact):
-                changed |= self._cleaning_to(table, partition, step.end_offset, ends_step=ends_step)
+                reached = _cleaning_to(table, live, outcome, step.end_offset, ends_step=ends_step)
+                if reached is not None:
+                    changed[cleaning_to(partition)] = reached
+                elif cleaning_to(partition) in before:
+                    forgotten.append(cleaning_to(partition))
             if outcome.watermarks_path != step.watermarks_path:
                 changed[watermarks(partition)] = outcome.watermarks_path or ""
             if step.topic_partition in self.last_passes:
@@ -280,8 +284,7 @@ class Swap:
             if not isinstance(step, Drop) and ends_step:
                 # Emptied, not removed: a mark that was set since the table was loaded is taken back as well.
                 changed[uncleanable(partition)] = ""
-        before = table.properties
-        commit = FileChange(summary, changed, added, removed, live).written(table)
+        commit = FileChange(summary, changed, added, removed, live, removed_properties=forgotten).written(table)
 
         def land() -> None:
             commit()
@@ -289,17 +292,33 @@ class Swap:
 
         return land
 
-    def _cleaning_to(self, table: Table, partition: int, end_offset: int, *, ends_step: bool) -> dict[str, str]:
-        """How far cleans have begun, in a commit of one that goes up to ``end_offset``.
 
-        One that was broken off may have gone further: what it has removed for records behind this one's end stays
-        removed.
-        """
-        name = cleaning_to(partition)
-        before = LogState.read(self.topic, partition, table.properties).cleaning_to or 0
-        if ends_step and before <= end_offset:
-            return {name: ""} if name in table.properties else {}
-        return {name: str(max(before, end_offset))}
+def _cleaning_to(
+    table: Table, live: Mapping[int, Sequence[LiveFile]], outcome: StagedOutcome, end_offset: int, *, ends_step: bool
+) -> str | None:
+    """How far cleans have begun, in a commit of one that goes up to ``end_offset``; null if nothing is to say that.
+
+    One that was broken off may have gone further: what it has removed for records behind this one's end stays removed.
+
+    An adoption by an older keptlog noted nothing else. While a segment that it may have given up is missing behind the
+    end, that stays known, by an empty text. Where none is missing, one that is missing later was lost (``verify``).
+    """
+    partition = _partition_of(outcome)
+    state = LogState.read(outcome.step.topic_partition.topic, partition, table.properties)
+    before = state.cleaning_to or 0
+    if not ends_step or before > end_offset:
+        return str(max(before, end_offset))
+    if cleaning_to(partition) not in table.properties:
+        return None
+    return "" if between_segments(_segments_afterwards(live, outcome), end_offset, state.log_end_offset) else None
+
+
+def _segments_afterwards(live: Mapping[int, Sequence[LiveFile]], outcome: StagedOutcome) -> list[Segment]:
+    """Those of a log as a commit leaves it, in offset order."""
+    removed = {segment.path for segment in outcome.removed}
+    files = live.get(_partition_of(outcome), ())
+    kept = [file.segment for file in files if file.segment.path not in removed]
+    return sorted([*kept, *outcome.added], key=lambda segment: segment.base_offset)
 
 
 def _by_log(outcomes: Sequence[_Outcome]) -> dict[str, _Outcome]:

@@ -256,7 +256,8 @@ def _log(
         last_was_expiry=config.strategy.has_versions and _last_was_expiry(topic_partition, properties),
         is_ingested=SOURCE in properties,
         was_adopted=UNDONE in properties,
-        # An adoption by an older keptlog left no more than where the checkpoint was. Cleans empty that, and leave it.
+        # An adoption by an older keptlog left no more than where the checkpoint was, and may have left gaps. The first
+        # clean that ends before none removes that; an older keptlog's cleans empty it, whatever lies behind them.
         may_be_adopted=UNDONE not in properties and cleaning_to(topic_partition.partition) in properties,
         topic_id=topic_id,
     )

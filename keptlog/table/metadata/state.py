@@ -16,7 +16,7 @@ log.p<N>.ingest-stopped           why an ingest stopped at the log, as JSON (ADR
 log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the first clean
 log.p<N>.cleaning-to              where a clean in legs ends that has begun and is not over (ADR 47), or a checkpoint,
                                   one that a repair gave up (ADR 27): what lies below is closed, and not as appended;
-                                  else absent, empty, or not above the checkpoint
+                                  else absent, not above the checkpoint, or empty: segments may be given up behind it
 log.p<N>.truncations              where a log that was truncated ended after that, as JSON; absent until the first time
                                   (``keptlog.log.truncations``)
 log.p<N>.watermarks               the file with the watermarks of deleted keys; absent or empty if there are none
