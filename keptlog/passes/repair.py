@@ -172,13 +172,13 @@ class Repairer:
         """Do it, and check the logs as they are then: topic-partition to one result a check.
 
         Raises:
-            StalePlan: the topic changed since; nothing was repaired.
+            StalePlan: the topic changed since, or somebody else repaired it in another way; nothing was repaired.
         """
         now_ms = whole_number(now_ms, "now_ms")
         self.store.repair(proposal.plan, run_id)
         return {
             str(log.topic_partition): verify_log(self.store, log, now_ms)
-            for log in self.store.logs(proposal.plan.topic)
+            for log in self.store.logs(proposal.plan.topic, proposal.plan.topic_id)
         }
 
     def _damaged_watermarks(self, logs: Sequence[Log]) -> list[str]:

@@ -160,7 +160,7 @@ class LogStore:
         with reaching("topics can't be listed"):
             return being_deleted(self._catalog)
 
-    def logs(self, topic: str) -> list[Log]:
+    def logs(self, topic: str, topic_id: str | None = None) -> list[Log]:
         """The logs of a topic, one for each partition, from file metrics alone: to be judged, and changed.
 
         Whoever only reads records finds them in ``reader``, whatever somebody else has done to the table.
@@ -176,7 +176,7 @@ class LogStore:
             return with_holds(self.files, logs, table.properties, table.metadata_location, interval_ms)
 
         with reaching(f"topic {topic} can't be read"):
-            return looked_at(lambda: self.load_table(topic), look)
+            return looked_at(lambda: self.load_table(topic, topic_id), look)
 
     def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
         """The logs of a topic and what their last cleans cost, for those who only look.

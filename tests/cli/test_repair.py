@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from pyiceberg.types import StringType
 
 from keptlog.cli import cli
 from keptlog.home import open_home
+from keptlog.passes.repair import Repairer
 from keptlog.table.metadata.state import ERASURES
 from keptlog.table.store import LogStore
 from tests.broken_topics import cut_in_half, first_manifest, manifest_list
@@ -275,3 +277,24 @@ def test_the_help_says_that_an_adoption_alone_asks(keptlog: Run) -> None:
     told = " ".join(keptlog("repair", "--help").out.split())
     assert "Do not ask before --adopt. Required there without a terminal." in told
     assert "Required where there is no terminal" not in told
+
+
+@pytest.mark.parametrize("mine", [[], ["--adopt", "--yes"], ["--adopt", "--yes", "--json"]])
+def test_a_repair_that_another_one_overtakes_says_so(
+    keptlog: Run, home: Path, users: int, monkeypatch: pytest.MonkeyPatch, mine: list[str]
+) -> None:
+    roll_back(home, users, "users")
+    meanwhile = [] if mine else ["--adopt", "--yes"]
+    really = Repairer.repair
+
+    def overtaken(repairer: Repairer, *what: Any, **how: Any) -> object:
+        monkeypatch.setattr(Repairer, "repair", really)
+        assert keptlog("repair", "users", *meanwhile).code == 0
+        return really(repairer, *what, **how)
+
+    monkeypatch.setattr(Repairer, "repair", overtaken)
+    done = keptlog("repair", "users", *mine)
+    assert done.code == 1
+    how = "mended it in another way" if mine else "adopted it meanwhile, which may have lost records"
+    assert f"users needs no repair any more: somebody else has {how}; nothing was done now" in done.err
+    assert "is repaired" not in done.out

@@ -78,6 +78,9 @@ class RepairPlan:
     """What a repair would do to a topic; changes nothing."""
 
     topic: str
+    topic_id: str
+    sequence_number: int = field(compare=False)
+    """The last one of the table by then: whatever a later snapshot has, somebody made since."""
     is_adoption: bool
     is_own: bool
     """Whether no other program has changed the topic: then only watermarks that are lost are given up."""
@@ -127,32 +130,41 @@ class Repair:
         return made[0] if made else None
 
     def commit(self, committer: Committer, planned: RepairPlan, run_id: str) -> None:
-        """Do what was planned; nothing if it was done already.
+        """Do what was planned; nothing if it was done already, by this repair or by another one of the same plan.
 
         Raises:
-            StalePlan: the table is no longer what it was planned from; nothing landed.
+            StalePlan: the table is no longer what it was planned from, or was repaired in another way; nothing landed.
             LogCorrupt: as for ``plan``.
         """
+        summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "adopt" if self.is_adoption else "repair"}
 
         def prepare(fresh: Table) -> Land | None:
             made = self._make(fresh)
             if made is None:
+                self._require_done(fresh, planned, summary[OPERATION])
                 return None
             plan, change = made
             if plan != planned:
                 raise StalePlan(
                     f"topic {self.topic} changed since its repair was planned: nothing was repaired, look at it again"
                 )
-            summary = {RUN_ID: run_id, COMMIT_ID: run_id, OPERATION: "adopt" if self.is_adoption else "repair"}
             left_aside = _left_aside(fresh) if self.is_adoption else {}
             told = told_of_given_up(fresh, self.files, planned.given_up) if planned.given_up else {}
-            landing = FileChange(
-                summary, dict(plan.state) | told | left_aside, change.added, change.removed, change.live, change.base
-            )
-            return landing.written(fresh)
+            state = dict(plan.state) | told | left_aside
+            return FileChange(summary, state, change.added, change.removed, change.live, change.base).written(fresh)
 
-        change = Change(self.topic, commit_id=run_id, require_fit=_anything_fits, remedy=SAME_AGAIN)
+        change = Change(self.topic, planned.topic_id, run_id, require_fit=_anything_fits, remedy=SAME_AGAIN)
         committer.commit(change, prepare)
+
+    def _require_done(self, table: Table, planned: RepairPlan, operation: str) -> None:
+        """Refuse to take another's repair for this one; of the same kind, and on the same snapshot, it is the same."""
+        since = (each for each in table.snapshots() if (each.sequence_number or 0) > planned.sequence_number)
+        done = {summary_of(each).get(OPERATION) for each in since if each.parent_snapshot_id == planned.current_id}
+        if operation not in done:
+            how = "adopted it meanwhile, which may have lost records" if "adopt" in done else "mended it in another way"
+            raise StalePlan(
+                f"topic {self.topic} needs no repair any more: somebody else has {how}; nothing was done now"
+            )
 
     def _make(self, table: Table) -> tuple[RepairPlan, FileChange] | None:
         require_written_format(table)
@@ -178,7 +190,7 @@ class Repair:
         live, below = self._above_log_start(table, live)
         added = _flat(self._above_log_start(table, carried)[0])
         wanted = _flat(live) + added
-        missing = [each.segment.path for each in wanted if self._lacks(each.segment.path)]
+        missing = [each.segment.path for each in wanted if not self.files.exists(each.segment.path)]
         if missing:
             raise self._gone(missing)
         base = OtherBase(manifests, *difference(table, lineage.current, wanted))
@@ -235,6 +247,8 @@ class Repair:
         forgotten = [n for n in self._partitions(table) if change.properties.get(watermarks(n)) == ""]
         return RepairPlan(
             topic=self.topic,
+            topic_id=str(table.metadata.table_uuid),
+            sequence_number=table.last_sequence_number,
             is_adoption=self.is_adoption,
             is_own=lineage.is_own,
             happened=_NOTHING_BUT_WATERMARKS if lineage.is_own else lineage.told(),
@@ -279,9 +293,6 @@ class Repair:
 
     def _partitions(self, table: Table) -> range:
         return range(partition_count(self.topic, table.properties))
-
-    def _lacks(self, path: str) -> bool:
-        return not self.files.exists(path)
 
     def _lost_watermarks(self, path: str | None) -> bool:
         """Whether there was a file of watermarks that is gone, or is damaged."""
