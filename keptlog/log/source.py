@@ -83,6 +83,15 @@ def valid_bootstrap(text: str) -> str:
     return text
 
 
+def share_a_broker(bootstrap: str, other: str) -> bool:
+    """Whether two lists of addresses have one in common: then they are of one cluster."""
+
+    def addresses(text: str) -> set[str]:
+        return {each.strip() for each in text.split(",")}
+
+    return not addresses(bootstrap).isdisjoint(addresses(other))
+
+
 @dataclass(frozen=True, slots=True)
 class StoredSource:
     """What a topic here remembers of where its records come from."""
@@ -325,10 +334,16 @@ def _require_one_source(
 
 def _why_another_topic(topic: str, stored: SourceIdentity, source: SourceIdentity) -> str:
     """Why nothing must be read of a topic that has the name of the stored one, and another id."""
+    if stored.bootstrap and source.bootstrap and not share_a_broker(stored.bootstrap, source.bootstrap):
+        return (
+            f"{source} is not the topic that was read before: that one has the id {stored.topic_id}, and was last at "
+            f"{stored.bootstrap}. If it still is there, leave out --bootstrap. Otherwise ingest this one into another "
+            f"topic (--into {topic}-again)"
+        )
     return (
-        f"{source.topic} was deleted and created again (its id was {stored.topic_id} and is {source.topic_id}), so "
-        f"that its offsets mean other records now: ingest it into another topic (--into {topic}-again), or delete the "
-        f"one here first (keptlog topic delete {topic})"
+        f"{source.topic} was deleted and created again, or this is another cluster (its id was {stored.topic_id} and "
+        f"is {source.topic_id}), so that its offsets mean other records now: ingest it into another topic (--into "
+        f"{topic}-again), or delete the one here first (keptlog topic delete {topic})"
     )
 
 
