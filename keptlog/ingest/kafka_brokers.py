@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
-from keptlog.kafka_client.errors import WAIT_SECONDS
+from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
 from keptlog.log.source import IngestPlan, SourceIdentity, StoredSource, share_a_broker
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.topics import (
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from keptlog.kafka_client.settings import ClientSettings
     from keptlog.sources.kafka_broker.part import BrokerPart
     from keptlog.table.store import LogStore
+
+Answer = TypeVar("Answer")
 
 DEFAULT_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
 
@@ -114,6 +116,8 @@ class KafkaBrokers:
     """Let new topics have the settings that they have at their broker."""
     wait_seconds: float = WAIT_SECONDS
     """So long each of the brokers' few answers is waited for."""
+    _silent: set[str | None] = field(default_factory=set, init=False, repr=False, compare=False)
+    """The addresses that gave no answer when they were asked last: others are not to wait as long behind each topic."""
 
     @property
     def is_copy(self) -> bool:
@@ -151,7 +155,10 @@ class KafkaBrokers:
 
     def tombstones_kept_ms(self, plan: IngestPlan, partitions: Collection[int]) -> dict[int, int | None]:
         """As ``Source`` says: its broker's setting. Up to where its cleaner has come no client is told."""
-        return tombstones_kept_ms(self._settings_of(plan), plan.source.topic, partitions, self.wait_seconds)
+        return self._answer(
+            self._settings_of(plan),
+            lambda settings, seconds: tombstones_kept_ms(settings, plan.source.topic, partitions, seconds),
+        )
 
     def confirm(self, plan: IngestPlan) -> None:
         """A later topic of the same name may have had all the offsets that were planned.
@@ -163,7 +170,9 @@ class KafkaBrokers:
             KeptlogError: it can't be looked at now, so that nobody knows.
         """
         name = plan.source.topic
-        looked = look_at_topics(self._settings_of(plan), [name], self.wait_seconds)
+        looked = self._answer(
+            self._settings_of(plan), lambda settings, seconds: look_at_topics(settings, [name], seconds)
+        )
         why_missing = looked.missing.get(name)
         if isinstance(why_missing, UnknownTopic):
             return
@@ -193,7 +202,8 @@ class KafkaBrokers:
         self, settings: ClientSettings, names: Mapping[str, str], new: set[str]
     ) -> tuple[BrokerTopics, dict[str, TopicSettings], dict[str, KeptlogError]]:
         """What one cluster says of topics, and of the settings of new ones if they are wanted; or why it does not."""
-        found = look_at_topics(settings, sorted(set(names.values())), self.wait_seconds)
+        asked = sorted(set(names.values()))
+        found = self._answer(settings, lambda settings, seconds: look_at_topics(settings, asked, seconds))
         new_there = sorted({name for here, name in names.items() if here in new and name in found.topics})
         if not (self.with_broker_config and new_there):
             return found, {}, {}
@@ -202,6 +212,18 @@ class KafkaBrokers:
         except KeptlogError as error:
             return found, {}, dict.fromkeys(new_there, error)  # the others need none
         return found, made, errors
+
+    def _answer(self, settings: ClientSettings, question: Callable[[ClientSettings, float], Answer]) -> Answer:
+        """What one cluster answers. One that was silent for another topic is waited for a few seconds only."""
+        is_silent = settings.bootstrap in self._silent
+        seconds = min(self.wait_seconds, AFTER_SILENCE_SECONDS) if is_silent else self.wait_seconds
+        try:
+            answer = question(settings, seconds)
+        except StorageUnavailable:
+            self._silent.add(settings.bootstrap)
+            raise
+        self._silent.discard(settings.bootstrap)
+        return answer
 
     def _settings_of(self, plan: IngestPlan) -> ClientSettings:
         return self.settings.at(plan.source.bootstrap)

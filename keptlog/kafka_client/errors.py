@@ -32,6 +32,9 @@ Answer = TypeVar("Answer")
 WAIT_SECONDS = 15
 """Long enough for a broker that has just been started."""
 
+AFTER_SILENCE_SECONDS = 3.0
+"""Instead, of brokers that were waited for in vain just before: they are tried again, and cost others little."""
+
 PARTITION_EOF = KafkaError._PARTITION_EOF
 """Not an error: the log ends here."""
 OFFSET_OUT_OF_RANGE = KafkaError._AUTO_OFFSET_RESET

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +33,7 @@ from confluent_kafka import TopicPartition as Position
 
 from keptlog.errors import IngestStopped, InvalidRecord, LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.kafka_client.errors import (
+    AFTER_SILENCE_SECONDS,
     OFFSET_OUT_OF_RANGE,
     PARTITION_EOF,
     Trouble,
@@ -46,6 +46,7 @@ from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import why_refilled
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.messages import table_of
+from keptlog.sources.kafka_broker.signs import Signs, Silence
 
 _logger = logging.getLogger(__name__)
 
@@ -88,6 +89,8 @@ class BrokerPart:
     """At most the last stable offset."""
     leader_epoch: int | None = None
     """That under which the records before the range were read, if the log must not have been cut off below it since."""
+    silence: Silence = field(default_factory=Silence, compare=False)
+    """Of its cluster."""
     stall_seconds: float = 60
     """So long nothing may come from the broker, not even what is left out; a restart takes less."""
 
@@ -109,12 +112,17 @@ class BrokerPart:
             return position
         return Position(position.topic, position.partition, position.offset, leader_epoch=self.leader_epoch)
 
+    def wait_seconds(self, signs: Signs) -> float:
+        """So long the next sign of the broker is waited for."""
+        return signs.wait_seconds(self.stall_seconds, min(self.stall_seconds, AFTER_SILENCE_SECONDS))
+
     def read(self, _skip: Callable[[str], None]) -> Iterator[pa.Table]:
         """The records as tables of ``SCHEMA``, without delete horizons; nothing is ever left out.
 
         Raises:
             StalePlan: the log there does not hold the range any more.
-            StorageUnavailable: the broker can't be reached, or nothing came from it for ``stall_seconds``.
+            StorageUnavailable: the broker can't be reached, or nothing came from it for ``stall_seconds``; for a few if
+                its cluster was silent for another part just before.
             InvalidConfig: a client setting, a password or a permission is wrong.
             IngestStopped: the log was cut off below the range.
             UnknownTopic: the topic is gone.
@@ -124,34 +132,15 @@ class BrokerPart:
         The last two come behind all records that are there before.
         """
         with broker_errors(self.settings, f"{self.there} can't be read") as trouble, _no_search_for_cycles():
-            fetched = _Fetched(self.topic, str(self.topic_partition.partition))
-            interval_ms = max(1, int(self.stall_seconds * 1000 / _TOLD_IN_A_STALL))
-            statistics = {"stats_cb": fetched, "statistics.interval.ms": interval_ms}
+            signs = Signs(self.topic, str(self.topic_partition.partition), self.silence)
+            interval_ms = max(1, int(self.wait_seconds(signs) * 1000 / _TOLD_IN_A_STALL))
+            statistics = {"stats_cb": signs, "statistics.interval.ms": interval_ms}
             consumer = Consumer({**self.settings.for_consumer(error_cb=trouble), **statistics})
             with contextlib.closing(consumer):
                 consumer.assign([self._position])
-                reading = _Reading(self, consumer, trouble, fetched)
+                reading = _Reading(self, consumer, trouble, signs)
                 while not reading.is_done:
                     yield from reading.next_table()
-
-
-@dataclass
-class _Fetched:
-    """Up to where a client has fetched a topic-partition, as its statistics say (``stats_cb``).
-
-    It has queued the records below before it says so (``rd_kafka_msgset_reader_run``).
-    """
-
-    topic: str
-    partition: str
-    offset: int = -1
-    times: int = 0
-    """So often it was told."""
-
-    def __call__(self, statistics: str) -> None:
-        of_topic = json.loads(statistics).get("topics", {}).get(self.topic, {})
-        self.offset = of_topic.get("partitions", {}).get(self.partition, {}).get("next_offset", -1)
-        self.times += 1
 
 
 @dataclass
@@ -161,7 +150,7 @@ class _Reading:
     part: BrokerPart
     consumer: Consumer
     trouble: Trouble
-    fetched: _Fetched
+    signs: Signs
     position: int = field(init=False)
     """The least offset that the next record can have."""
     is_done: bool = False
@@ -172,7 +161,7 @@ class _Reading:
     _broken: LogCorrupt | None = None
     """Why the next records can't be read."""
     _outage_from: int | None = None
-    """If the broker can't be reached, and that was logged: how often ``fetched`` had been told by then."""
+    """If the broker can't be reached, and that was logged: how often ``signs`` had been told by then."""
 
     def __post_init__(self) -> None:
         self.position = self.part.from_offset
@@ -206,7 +195,7 @@ class _Reading:
 
     def _poll(self) -> list[Message]:
         """The records that came, none of them outside of the part; notices when it is done."""
-        end, fetched, told_times = self.part.end_offset, self.fetched.offset, self.fetched.times
+        end, fetched, told_times = self.part.end_offset, self.signs.fetched, self.signs.times
         polled = self.consumer.consume(min(self._at_once, end - self.position), timeout=_POLL_SECONDS)
         has_events = any(map(Message.error, polled))
         # The client goes on behind a batch that it can't read.
@@ -237,6 +226,7 @@ class _Reading:
     def _go_on_at(self, position: int) -> None:
         """Something came, and was given to the caller or left out."""
         self.position, self._idle_polls = position, 0
+        self.signs.answers()
         if self._log_end is not None and self._log_end < position:
             self._log_end = None
 
@@ -264,6 +254,7 @@ class _Reading:
         if error.code() != PARTITION_EOF:
             raise KafkaException(error)
         self._log_end = offset
+        self.signs.answers()
         self.is_done = offset >= self.part.end_offset
 
     def _stop_at(self, unreadable: Message) -> None:
@@ -280,24 +271,26 @@ class _Reading:
 
     def _wait_on(self) -> None:
         """Nothing came; give up if that has lasted too long."""
+        wait_seconds = self.part.wait_seconds(self.signs)
         if self.trouble.is_final:
             raise no_answer()
         if self.trouble.errors and self._outage_from is None:
-            self._outage_from = self.fetched.times
+            self._outage_from = self.signs.times
             why = translated(no_answer().args[0], self.part.settings, self.part.there, self.trouble)
-            _logger.warning("%s; waiting for it for up to %g s", why, self.part.stall_seconds)
+            _logger.warning("%s; waiting for it for up to %g s", why, wait_seconds)
         self._idle_polls += 1
-        if self._idle_polls * _POLL_SECONDS < self.part.stall_seconds:
+        if self._idle_polls * _POLL_SECONDS < wait_seconds:
             return
         if self._log_end is not None:
             raise StalePlan(
                 f"{self.part.there} ends at offset {self._log_end}, and {self.part.end_offset} was planned: it was cut "
                 "off; ingest again to see what is left"
             )
+        self.part.silence.is_known = True
         if self.trouble.errors:
             raise no_answer()
         raise StorageUnavailable(
-            f"{self.part.there}: nothing came for {self.part.stall_seconds} s at offset {self.position} of "
+            f"{self.part.there}: nothing came for {wait_seconds:g} s at offset {self.position} of "
             f"[{self.part.from_offset}, {self.part.end_offset}); try again"
         )
 

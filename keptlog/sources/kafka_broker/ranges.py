@@ -9,6 +9,7 @@ failed is read again, so it should not be too large.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.part import BrokerPart
+from keptlog.sources.kafka_broker.signs import Silence
 
 LEAST_OFFSETS = 250_000
 MOST_OFFSETS = 16_000_000
@@ -25,10 +27,11 @@ def broker_parts(plans: Sequence[tuple[IngestPlan, ClientSettings]], cores: int)
     """The parts of each plan, in the order of its ranges; together they keep ``cores`` busy."""
     planned = sum(each.end_offset - each.from_offset for plan, _ in plans for each in plan.ranges)
     offsets = min(max(-(-planned // cores), LEAST_OFFSETS), MOST_OFFSETS)
-    return [_parts(plan, settings, offsets) for plan, settings in plans]
+    silence: dict[str | None, Silence] = defaultdict(Silence)
+    return [_parts(plan, settings, offsets, silence[settings.bootstrap]) for plan, settings in plans]
 
 
-def _parts(plan: IngestPlan, settings: ClientSettings, offsets: int) -> tuple[BrokerPart, ...]:
+def _parts(plan: IngestPlan, settings: ClientSettings, offsets: int, silence: Silence) -> tuple[BrokerPart, ...]:
     parts: list[BrokerPart] = []
     for each in plan.ranges:
         name = TopicPartition(plan.topic, each.partition)
@@ -39,5 +42,5 @@ def _parts(plan: IngestPlan, settings: ClientSettings, offsets: int) -> tuple[Br
         ]
         for start, end in pairwise(cuts):
             epoch = each.position_epoch if start == each.position else None
-            parts.append(BrokerPart(settings, plan.source.topic, name, start, end, epoch))
+            parts.append(BrokerPart(settings, plan.source.topic, name, start, end, epoch, silence))
     return tuple(parts)

@@ -39,3 +39,10 @@ def test_ranges_are_cut_evenly(cores: int, ranges: list[tuple[int, int]], length
 def test_the_parts_of_all_topics_share_the_cores() -> None:
     plans = [(plan((0, 4 * LEAST_OFFSETS)), SETTINGS)] * 2
     assert [len(parts) for parts in broker_parts(plans, cores=2)] == [1, 1]
+
+
+def test_the_parts_of_one_cluster_know_together_that_it_is_silent() -> None:
+    plans = [(plan((0, 1)), SETTINGS), (plan((0, 1)), SETTINGS.at("a:1")), (plan((0, 1)), SETTINGS.at("b:1"))]
+    (first,), (second,), (other,) = broker_parts(plans, cores=2)
+    assert first.silence is second.silence
+    assert first.silence is not other.silence

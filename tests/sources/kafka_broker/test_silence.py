@@ -1,0 +1,92 @@
+"""A cluster that says nothing is given up once: the parts behind wait for a sign of it, and a few seconds for that."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from keptlog.errors import StorageUnavailable
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.record import Record
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.sources.kafka_broker import part as module
+from keptlog.sources.kafka_broker.part import BrokerPart
+from keptlog.sources.kafka_broker.signs import Signs, Silence
+from tests.sources.kafka_broker.conftest import Mock, read
+
+STALL_SECONDS = 2.0
+FEW_SECONDS = 0.2
+RECORDS = [Record(0, b"k", b"v", 1_700_000_000_000)]
+
+
+@pytest.fixture
+def hung() -> Iterator[str]:
+    """The address of a host that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+def parts(hung: str, count: int) -> list[BrokerPart]:
+    settings = ClientSettings.load({"bootstrap.servers": hung}, {})
+    silence = Silence()
+    made = [
+        BrokerPart(settings, "t", TopicPartition("t", number), 0, 9, None, silence, STALL_SECONDS)
+        for number in range(count)
+    ]
+    # As they come to a task, together.
+    copied: list[BrokerPart] = pickle.loads(pickle.dumps(made))  # noqa: S301  # our own
+    return copied
+
+
+def test_the_second_part_of_a_silent_cluster_waits_a_few_seconds(hung: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AFTER_SILENCE_SECONDS", FEW_SECONDS)
+    told: list[str] = []
+    for part in parts(hung, 3):
+        with pytest.raises(StorageUnavailable) as given_up:
+            read(part)
+        told.append(str(given_up.value).partition(": ")[2])
+    assert [each.partition(" at offset")[0] for each in told] == [
+        f"nothing came for {STALL_SECONDS:g} s",
+        f"nothing came for {FEW_SECONDS} s",
+        f"nothing came for {FEW_SECONDS} s",
+    ]
+
+
+def test_a_part_of_another_task_waits_as_long_as_ever(hung: str) -> None:
+    [first], [other] = parts(hung, 1), parts(hung, 1)
+    first.silence.is_known = True
+    assert other.wait_seconds(Signs("t", "0", other.silence)) == STALL_SECONDS
+
+
+def test_a_cluster_that_answers_again_is_read_and_waited_for_as_ever(mock: Mock) -> None:
+    mock.produce("after-silence", RECORDS)
+    part = mock.part("after-silence", 0, 1)
+    part.silence.is_known = True
+    assert read(part) == RECORDS
+    assert not part.silence.is_known
+
+
+def told(state: str, leader: int) -> str:
+    partitions = {"0": {"next_offset": 0, "leader": leader}}
+    brokers = {
+        "first": {"nodeid": -1, "state": "UP"},
+        "one": {"nodeid": 1, "state": "UP"},
+        "two": {"nodeid": 2, "state": state},
+    }
+    return json.dumps({"brokers": brokers, "topics": {"t": {"partitions": partitions}}})
+
+
+@pytest.mark.parametrize(
+    ("state", "leader", "answers"),
+    [("UP", 2, True), ("APIVERSION_QUERY", 2, False), ("DOWN", 2, False), ("DOWN", 1, True), ("UP", -1, False)],
+)
+def test_a_slow_leader_that_has_answered_is_waited_for_as_ever(state: str, leader: int, answers: bool) -> None:
+    silence = Silence(is_known=True)
+    signs = Signs("t", "0", silence)
+    signs(told(state, leader))
+    assert signs.wait_seconds(60, 3) == (60 if answers else 3)
+    assert silence.is_known is not answers
