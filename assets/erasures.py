@@ -27,6 +27,7 @@ from keptlog.dagster.assets.shown_deadline import DEADLINE_CHECK, HOME, TOLD_BY,
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.erasures.open_erasures import ErasureNeed, OpenErasures
+from keptlog.log.told.erasure_step import kept_until
 from keptlog.log.told.metrics import Tally, metrics_of
 from keptlog.log.words.counted import counted, first_lines
 from keptlog.log.words.iso_time import iso_time
@@ -223,7 +224,9 @@ def overdue_lines(news: ErasureNews) -> list[str]:
             blocked = [f"it can't be read: {unnamed(topic, news.seen.unreadable[topic])}"]
         why = f"; {blocked[0]}" if blocked else ""
         count = counted(each.overdue_count(now_ms), "erasure")
-        lines.append(f"{topic}: {count} overdue, the first since {deadline} (needs {_needs(each)}){why}")
+        logs = [one.log for one in news.seen.assessments if one.log.topic_partition.topic == topic]
+        needs = kept_until(each, now_ms, logs) or f"needs {_needs(each)}"
+        lines.append(f"{topic}: {count} overdue, the first since {deadline} ({needs}){why}")
     return lines
 
 

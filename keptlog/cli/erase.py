@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 import click
 
@@ -11,6 +12,7 @@ from keptlog.cli.arguments import not_empty, topics_argument
 from keptlog.cli.asking import consent_option, require_consent
 from keptlog.cli.colour import Wrong
 from keptlog.cli.erase_keys import FORMATS, given_keys
+from keptlog.cli.erase_proposal import proposal_lines, proposal_row
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.opening import home_with
 from keptlog.cli.output import (
@@ -29,9 +31,9 @@ from keptlog.cli.output import (
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import new_id, open_home
-from keptlog.log.erasures.erasure import ErasureWay
 from keptlog.log.words.counted import counted
-from keptlog.log.words.iso_time import has_date, iso_time, time_from
+from keptlog.log.words.iso_time import iso_time, time_from
+from keptlog.log.words.units import glance
 from keptlog.passes.erasures.erasure_request import (
     NOTHING_ASKED,
     ErasureList,
@@ -39,16 +41,8 @@ from keptlog.passes.erasures.erasure_request import (
     ErasureRequest,
     ErasureResult,
     ErasureRow,
-    TopicProposal,
     refuse_unknown_ids,
 )
-
-_WAYS = {
-    ErasureWay.TOMBSTONE: "a tombstone of each key is appended at once; cleans remove the records, then the tombstones",
-    ErasureWay.SOURCE: "it waits until the source deletes the keys: delete them there, or give --here",
-    ErasureWay.HERE: "every record of the keys is dropped here, whatever the source has; later ones count as new",
-    ErasureWay.RETENTION: "it is not compacted, so a tombstone would remove nothing: the records go with their age",
-}
 
 
 @click.command(short_help="Ask that all records of some keys be erased from topics by a time.")
@@ -230,71 +224,10 @@ def _print_hashes(hashes: Sequence[str], topics: Sequence[str], *, as_json: bool
 
 def _print_proposal(proposal: ErasureProposal, *, as_json: bool) -> None:
     if as_json:
-        print_json(_proposal_row(proposal), proposal.failed)
+        print_json(proposal_row(proposal), proposal.failed)
         return
-    for line in _proposal_lines(proposal):
+    for line in proposal_lines(proposal):
         click.echo(line)
-
-
-def _proposal_lines(proposal: ErasureProposal) -> list[str]:
-    lines = [f"request {proposal.request.id}: {counted(proposal.key_count, 'key')}"]
-    for each in proposal.topics.values():
-        if each.is_repeated:
-            lines.append(f"  {each.topic}: has this request already, by {each.way}")
-            kept = _time(each.deadline_ms) or "none"
-            lines.append(f"    deadline: {kept}, as before; another deadline or reason needs another id")
-            continue
-        lines.append(f"  {each.topic}: {_WAYS[each.way]}")
-        lines.append(f"    deadline: {_deadline(each)}; done {_earliest(each)}")
-        lines += [f"    {'IMPOSSIBLE: ' if _is_too_late(each) else ''}{hindrance}" for hindrance in each.hindrances]
-    return lines
-
-
-def _deadline(proposed: TopicProposal) -> str:
-    if proposed.deadline_ms is None:
-        return f"none, {proposed.no_promise}"
-    return iso_time(proposed.deadline_ms)
-
-
-def _earliest(proposed: TopicProposal) -> str:
-    if not has_date(proposed.earliest_ms):
-        return "never, as the topic is set"
-    earliest = f"{iso_time(proposed.earliest_ms)} at the earliest"
-    if proposed.latest_ms == proposed.earliest_ms:
-        return earliest
-    when = iso_time(proposed.latest_ms) if has_date(proposed.latest_ms) else "never"
-    return f"{earliest}, {when} if a key is in the slowest of its logs"
-
-
-def _is_too_late(proposed: TopicProposal) -> bool:
-    return proposed.deadline_ms is not None and proposed.earliest_ms > proposed.deadline_ms
-
-
-def _proposal_row(proposal: ErasureProposal) -> dict[str, object]:
-    return {
-        "id": proposal.request.id,
-        "keys": proposal.key_count,
-        "topics": {
-            name: {
-                "way": each.way.value,
-                "deadline_ms": each.deadline_ms,
-                "no_promise": each.no_promise,
-                "earliest_ms": each.earliest_ms,
-                "latest_ms": each.latest_ms,
-                "is_impossible": _is_too_late(each),
-                "hindrances": [
-                    {
-                        "what": hindrance.what,
-                        "until_ms": hindrance.until_ms,
-                        "remedy": hindrance.remedy,
-                    }
-                    for hindrance in each.hindrances
-                ],
-                "is_repeated": each.is_repeated,
-            }
-            for name, each in proposal.topics.items()
-        },
-    }
 
 
 def _print_result(result: ErasureResult, *, as_json: bool) -> None:
@@ -324,7 +257,7 @@ def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:
                 "keys": len(row.erasure.key_hashes),
                 "state": row.erasure.state.value,
                 "since": iso_time(row.erasure.reached[-1].at_ms),
-                "next": row.next_told(now_ms),
+                "waits for": _waits_for(row, now_ms),
                 "deadline": _time(row.erasure.deadline_ms),
                 "overdue": Wrong("OVERDUE") if row.erasure.is_overdue(now_ms) else None,
             }
@@ -337,6 +270,12 @@ def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:
     exit_if_failed(found.failed)
     if found.overdue(now_ms):
         sys.exit(EXIT_FAILED)
+
+
+def _waits_for(row: ErasureRow, now_ms: int) -> str | None:
+    """What brings it on, or the setting that keeps it and until when; null if only data can."""
+    upcoming, kept_by = row.next_told(now_ms, partial(glance, now_ms=now_ms)), row.kept_by(now_ms)
+    return f"{kept_by}, until {upcoming}" if kept_by else upcoming
 
 
 def _row(row: ErasureRow, now_ms: int) -> dict[str, object]:
@@ -378,7 +317,8 @@ def _shown_lines(row: ErasureRow, now_ms: int) -> list[str]:
     lines = [f"{row.id} in {row.topic}: {counted(len(erasure.key_hashes), 'key')}, by {erasure.way}, {erasure.state}"]
     lines += [f"  {each.state:<13}{iso_time(each.at_ms)}" for each in erasure.reached]
     if upcoming := row.next_told(now_ms):
-        lines.append(f"  next         {upcoming}")
+        kept_by = row.kept_by(now_ms)
+        lines.append(f"  next         {upcoming}{f', for {kept_by}' if kept_by else ''}")
     overdue = " OVERDUE" if erasure.is_overdue(now_ms) else ""
     lines.append(f"  deadline     {_time(erasure.deadline_ms) or 'none'}{overdue}")
     if erasure.reason:

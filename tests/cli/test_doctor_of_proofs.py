@@ -34,7 +34,7 @@ def proved(
     assert keptlog("append", "users", "--file", lines({"key": "c", "value": "1"})).code == 0
     assert keptlog("erase", "users", "--key", "c", "--by", "60d", "--yes").code == 0
     checks = checks_of(keptlog, 0)
-    assert (checks["receipts"]["diagnosis"], checks["erasures"]["diagnosis"]) == ("fine", "fine")
+    assert (checks["receipts"]["diagnosis"], checks["erasure records"]["diagnosis"]) == ("fine", "fine")
     return home
 
 
@@ -200,7 +200,7 @@ def test_a_register_of_erasures_that_is_lost_is_told_and_the_topic_is_fine_else(
 ) -> None:
     for path in files_of(proved, "warehouse/keptlog/users/metadata/receipts/erasures/*.json"):
         lose(path)
-    found = problem(keptlog, "erasures")
+    found = problem(keptlog, "erasure records")
     assert found["subject"] == "users"
     assert "until then nobody can tell which erasures are open" in found["what"]
 
@@ -221,7 +221,7 @@ def test_a_secret_that_open_erasures_were_made_with_is_missed_and_none_is_made(
     secret = proved / "erasure.secret"
     lose(secret)
     was_there = secret.exists()
-    assert said in problem(keptlog, "erasures")["what"]
+    assert said in problem(keptlog, "erasure records")["what"]
     assert secret.exists() == was_there
 
 

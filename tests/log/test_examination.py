@@ -13,6 +13,7 @@ from keptlog.log.segment import Log, Segment
 from keptlog.log.told.conditions import Condition, Level, Matter, check_condition
 from keptlog.log.told.examination import (
     DiskSeen,
+    SeenBeside,
     clock_problems,
     condition_problems,
     disk_problems,
@@ -93,7 +94,7 @@ def test_why_a_topic_is_unreadable_decides_what_is_to_be_done(
 
 
 def test_every_matter_that_people_are_told_of_has_a_next_step_but_those_that_have_a_check_of_their_own() -> None:
-    told = [Condition(matter, "users-0", "it is so", level=Level.BROKEN) for matter in Matter]
+    told = [Condition(matter, f"users-{n}", "it is so", level=Level.BROKEN) for n, matter in enumerate(Matter)]
     asked_anyhow = {Matter.UNREADABLE, Matter.CATALOG, Matter.SPARK}
     for broker in (BrokerConfig(), CLEANER_OFF):
         assert len(list(condition_problems(told, broker))) == len(set(Matter) - asked_anyhow)
@@ -125,3 +126,29 @@ def test_a_check_that_only_a_deadline_broke_has_another_cause_than_a_damaged_fil
     assert of_late.cause.startswith("a deadline has passed")
     [of_damage] = condition_problems([check_condition("users-0", "users", late | {"G1": "is cut off"})], BrokerConfig())
     assert of_damage.cause.startswith("a file was damaged")
+
+
+def test_a_log_that_is_late_because_its_cleans_fail_is_one_problem() -> None:
+    told = [
+        Condition(Matter.UNCLEANABLE, "users-0", "users-0 is uncleanable since noon: a.parquet has 4 bytes", "users"),
+        Condition(Matter.DEADLINE, "users-0", "users-0 has records that were to be compacted by noon", "users"),
+        Condition(Matter.DEADLINE, "users-1", "users-1 has records that were to be compacted by noon", "users"),
+    ]
+    [first, other] = condition_problems(told, BrokerConfig())
+    assert first.what == f"{told[0].text}; so {told[1].text}"
+    assert (first.command, other.command) == ("keptlog clean users-0", "keptlog clean users-1")
+
+
+def test_where_a_file_is_to_be_put_back_first_nobody_is_sent_to_a_command() -> None:
+    told = [
+        Condition(Matter.UNCLEANABLE, "users-0", "users-0 is uncleanable: …/a.parquet has 4 bytes", "users"),
+        Condition(Matter.UNCLEANABLE, "users-1", "users-1 is uncleanable: a record has no key", "users"),
+        check_condition("users-0", "users", {"G1": "…/a.parquet has 4 bytes"}),
+    ]
+    beside = SeenBeside(wrong_files=["a.parquet"])
+    mended, other, verified = condition_problems(told, BrokerConfig(), beside)
+    assert (mended.command, verified.command, other.command) == (None, None, "keptlog clean users-1")
+    assert mended.todo == "put that file back, then run keptlog clean users-0"
+    assert verified.todo == "put that file back, then run keptlog verify users-0"
+    off, _, _ = condition_problems(told, CLEANER_OFF, beside)
+    assert "take log.cleaner.enable=false out" in off.todo

@@ -5,5 +5,5 @@ who alters a topic        ``altered`` (which records go from then on)
 how logs stand            ``standing``, ``topic_standing``, ``health`` (all of them in a few numbers)
 to Kafka's boards         ``metrics``; to Prometheus: ``gauges``, ``exposition``
 by notify                 ``conditions``
-by doctor                 ``examination``, ``stored_files``
+by doctor                 ``examination``, ``stored_files``, ``erasure_step`` (what brings erasures on)
 """

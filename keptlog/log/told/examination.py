@@ -7,14 +7,16 @@ a log, and a condition becomes a problem as it is, with its cause and what to do
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from keptlog.errors import Action, ContradictsBroker, InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.log.broker import CLEANER_DISABLED, SWITCH_CLEANER_ON, BrokerConfig
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.holder import Holder, HolderKind
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.told.conditions import TIMELY_CHECKS, Condition, Level, Matter
+from keptlog.log.told.erasure_step import erasure_step
 from keptlog.log.told.problem import Problem
 from keptlog.log.told.stored_files import WrongFile
 from keptlog.log.topic_partition import valid_topic_name
@@ -223,16 +225,49 @@ def _why_held(holder: Holder) -> str:
     return "no purge has come since" if holder.kind in _MENDS_BY_PURGE else "whoever made it has not taken it away"
 
 
-def condition_problems(conditions: Iterable[Condition], broker: BrokerConfig) -> Iterator[Problem]:
+@dataclass(frozen=True, slots=True)
+class SeenBeside:
+    """What else was seen of a home, by which the next step of a condition is chosen."""
+
+    now_ms: int = 0
+    erasures: Mapping[str, OpenErasures] = field(default_factory=dict)
+    """By topic."""
+    wrong_files: Collection[str] = ()
+    """The names of live files that are gone or damaged, without their folders: a problem each, and the first of all."""
+    logs: Sequence[Log] = ()
+    """Of the topics that can be read."""
+
+
+def condition_problems(
+    conditions: Iterable[Condition], broker: BrokerConfig, beside: SeenBeside | None = None
+) -> Iterator[Problem]:
     """What people are told of, but for topics, catalog and Spark, which have checks of their own."""
-    steps = _NEXT if broker.log_cleaner_enable else {**_NEXT, **_NEXT_IF_OFF}
-    for each in conditions:
-        if each.level > Level.OPEN and each.matter in steps:
-            is_timely = bool(each.checks) and TIMELY_CHECKS.issuperset(each.checks)
-            next_step = _NEXT_OF_ERRORS.get((each.matter, each.action), steps[each.matter])
-            cause, todo, command = _NEXT_IF_LATE if is_timely else next_step
-            runs = command.format(subject=last_argument(each.subject)) if command else None
-            yield Problem(each.subject, each.text, cause, todo.format(subject=each.subject), runs)
+    told = [each for each in conditions if each.level > Level.OPEN and each.matter in _NEXT]
+    late = {each.subject: each.text for each in told if each.matter is Matter.DEADLINE}
+    uncleanable = {each.subject for each in told if each.matter is Matter.UNCLEANABLE}
+    for each in told:
+        if each.matter is Matter.DEADLINE and each.subject in uncleanable:
+            continue  # it is late because its cleans fail, and that is told with it
+        cause, todo, command = _next_step(each, broker, beside or SeenBeside())
+        runs = command.format(subject=last_argument(each.subject)) if command else None
+        is_late = each.matter is Matter.UNCLEANABLE and each.subject in late
+        what = f"{each.text}; so {late[each.subject]}" if is_late else each.text
+        yield Problem(each.subject, what, cause, todo.format(subject=each.subject), runs)
+
+
+def _next_step(each: Condition, broker: BrokerConfig, beside: SeenBeside) -> tuple[str, str, str | None]:
+    """The cause of a condition, what to do next, and the command that does it."""
+    is_off = not broker.log_cleaner_enable
+    if each.matter is Matter.ERASURE and each.topic in beside.erasures:
+        logs = [log for log in beside.logs if log.topic_partition.topic == each.topic]
+        return erasure_step(each.topic, beside.erasures[each.topic], beside.now_ms, logs, is_cleaner_off=is_off)
+    if each.checks and TIMELY_CHECKS.issuperset(each.checks):
+        return _NEXT_IF_LATE
+    steps = {**_NEXT, **_NEXT_IF_OFF} if is_off else _NEXT
+    is_of_file = any(name in each.text for name in beside.wrong_files)
+    if is_of_file and each.matter in _NEXT_OF_FILES and not (is_off and each.matter in _NEXT_IF_OFF):
+        return (*_NEXT_OF_FILES[each.matter], None)
+    return _NEXT_OF_ERRORS.get((each.matter, each.action), steps[each.matter])
 
 
 _NEXT: dict[Matter, tuple[str, str, str | None]] = {
@@ -254,8 +289,8 @@ _NEXT: dict[Matter, tuple[str, str, str | None]] = {
     Matter.INGEST: ("its source has lost records, or is another one now", "it is a choice: the text names both", None),
     Matter.BROKER: ("the cluster is down, or is called otherwise now", "see that it can be reached from here", None),
     Matter.ERASURE: (
-        "what it waits for was not run: a clean, a purge or its verification",
-        "run what it needs now; keptlog erasure list says for what it waits",
+        "nobody has looked what it waits for",
+        "keptlog erasure list says it",
         "keptlog erasure list",
     ),
     Matter.SENSORS: (
@@ -264,6 +299,17 @@ _NEXT: dict[Matter, tuple[str, str, str | None]] = {
         None,
     ),
 }
+_NEXT_OF_FILES: dict[Matter, tuple[str, str]] = {
+    Matter.UNCLEANABLE: (
+        "a file of it is gone or damaged, which is a problem of its own above",
+        "put that file back, then run keptlog clean {subject}",
+    ),
+    Matter.CHECK: (
+        "a file of it is gone or damaged, which is a problem of its own above",
+        "put that file back, then run keptlog verify {subject}",
+    ),
+}
+"""What is next where a file is to be put back first: no command helps before."""
 _NEXT_OF_ERRORS: dict[tuple[Matter, Action | None], tuple[str, str, str | None]] = {
     (Matter.INGEST, Action.RETRY): (
         "no broker leads it at the moment, or none tells of it",

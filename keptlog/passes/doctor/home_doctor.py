@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from keptlog.errors import Action, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig, purge_interval_ms
 from keptlog.log.told.examination import (
+    SeenBeside,
     clock_problems,
     condition_problems,
     file_problems,
@@ -312,7 +313,12 @@ def _holders(patient: Patient) -> Iterator[Problem]:
 
 def _conditions(patient: Patient) -> Iterator[Problem]:
     seen = patient.sighting(patient.overview)
-    yield from condition_problems(seen.conditions, patient.overview.broker)
+    names: list[str] = []
+    with contextlib.suppress(NotLookedAt):  # which the check of files tells
+        names = [wrong.path.rpartition("/")[2] for each in patient.seen for wrong in each.wrong_files]
+    logs = [each.log for each in patient.overview.assessments]
+    beside = SeenBeside(patient.now_ms, patient.overview.open_erasures, names, logs)
+    yield from condition_problems(seen.conditions, patient.overview.broker, beside)
     unseen = [*seen.unknown.values(), *_unread(patient.overview.unreadable)]
     if unseen:
         raise NotLookedAt(*unseen)
@@ -366,7 +372,7 @@ CHECKS: Sequence[_Check] = (
         is_of_topics=True,
     ),
     _Check(
-        "erasures",
+        "erasure records",
         "what is to be erased is known, and so is the secret that it was asked with",
         erasure_problems,
         is_of_topics=True,

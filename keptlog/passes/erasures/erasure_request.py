@@ -150,6 +150,17 @@ class ErasureRow:
             return None
         return self._brought_on_by if self.next_ms <= now_ms else time_told(self.next_ms)
 
+    def kept_by(self, now_ms: int) -> str | None:
+        """The setting that keeps it from its next state until that time; null if none does."""
+        if not self.erasure.is_open or self.next_ms is None or self.next_ms <= now_ms:
+            return None
+        state, way = self.erasure.state, self.erasure.way
+        if state is ErasureState.TOMBSTONED:
+            return "retention.ms" if way == ErasureWay.RETENTION else "segment.ms or min.compaction.lag.ms"
+        if state is ErasureState.COMPACTED:
+            return "delete.retention.ms" if self.erasure.gone is None else "file.delete.delay.ms"
+        return None
+
     @property
     def _brought_on_by(self) -> str:
         state, way = self.erasure.state, self.erasure.way

@@ -1,0 +1,95 @@
+"""What brings a topic's erasures on: nobody is sent to a pass that can do nothing yet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from keptlog.log.broker import BrokerConfig
+from keptlog.log.config import TopicConfig
+from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.segment import Log, Segment
+from keptlog.log.told.conditions import Condition, Matter
+from keptlog.log.told.erasure_step import erasure_step, kept_until
+from keptlog.log.told.examination import SeenBeside, condition_problems
+from keptlog.log.topic_partition import TopicPartition
+
+NOW_MS = 1_800_000_000_000
+LATER_MS, SOONER_MS = NOW_MS + 3_600_000, NOW_MS - 1
+
+
+def waiting(next_ms: int | None, *needs: tuple[str, int | None]) -> OpenErasures:
+    needy = tuple(NeedyErasures(need, 1, deadline_ms, 0) for need, deadline_ms in needs)
+    return OpenErasures(len(needs), SOONER_MS, next_ms, needy)
+
+
+@pytest.mark.parametrize(
+    ("need", "setting"),
+    [
+        (ErasureNeed.CLEAN, "segment.ms"),
+        (ErasureNeed.EXPIRY, "delete.retention.ms"),
+        (ErasureNeed.PURGE, "file.delete.delay.ms"),
+        (ErasureNeed.RETENTION, "retention.ms"),
+    ],
+)
+def test_what_only_time_brings_on_is_told_with_the_setting_and_no_command(need: ErasureNeed, setting: str) -> None:
+    """It said that a clean, a purge or a verification was not run, while none of them could do anything."""
+    step = erasure_step("users", waiting(LATER_MS, (need, SOONER_MS)), NOW_MS)
+    assert step.cause.startswith("nothing brings it on before 2027-01-15T09:00:00.000Z: ")
+    assert f"({setting})" in step.cause
+    assert step.command is None
+
+
+@pytest.mark.parametrize(
+    ("need", "command"),
+    [
+        (ErasureNeed.CLEAN, "keptlog clean users"),
+        (ErasureNeed.EXPIRY, "keptlog clean users"),
+        (ErasureNeed.PURGE, "keptlog purge users"),
+        (ErasureNeed.RETENTION, "keptlog retain users"),
+        (ErasureNeed.VERIFICATION, "keptlog erasure verify"),
+        (ErasureNeed.SOURCE, None),
+        (ErasureNeed.REPEAT, None),
+    ],
+)
+@pytest.mark.parametrize("next_ms", [None, SOONER_MS])
+def test_what_a_pass_brings_on_is_told_with_its_command(
+    need: ErasureNeed, command: str | None, next_ms: int | None
+) -> None:
+    found = waiting(next_ms, (need, SOONER_MS))
+    assert (erasure_step("users", found, NOW_MS).command, kept_until(found, NOW_MS)) == (command, None)
+
+
+def test_of_several_the_one_with_the_earliest_deadline_counts() -> None:
+    needs = (ErasureNeed.CLEAN, None), (ErasureNeed.PURGE, SOONER_MS), (ErasureNeed.VERIFICATION, LATER_MS)
+    assert erasure_step("users", waiting(SOONER_MS, *needs), NOW_MS).command == "keptlog purge users"
+
+
+def test_what_a_newer_or_an_older_keptlog_has_stored_sends_people_to_the_list() -> None:
+    for found in (waiting(SOONER_MS), waiting(SOONER_MS, ("something new", SOONER_MS))):
+        assert erasure_step("users", found, NOW_MS).command == "keptlog erasure list"
+
+
+def test_with_the_cleaner_off_nobody_is_sent_to_a_clean() -> None:
+    found = waiting(SOONER_MS, (ErasureNeed.CLEAN, SOONER_MS))
+    step = erasure_step("users", found, NOW_MS, is_cleaner_off=True)
+    assert (step.command, "log.cleaner.enable=false" in step.todo) == (None, True)
+
+
+def test_a_setting_that_was_lowered_since_the_last_look_keeps_nothing() -> None:
+    """What is stored of the next step is as old as the last look; the remedy that is told has to be seen."""
+    config = TopicConfig(cleanup_policy=("compact",), segment_ms=1000)
+    segment = Segment("a", 0, 0, NOW_MS - 2000, NOW_MS - 2000, 1, 1)
+    log = Log(TopicPartition("users", 0), config, (segment,), 0, 1, 0)
+    found = waiting(LATER_MS, (ErasureNeed.CLEAN, SOONER_MS))
+    assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog clean users"
+    slow = replace(log, config=replace(config, segment_ms=3_600_000))
+    assert erasure_step("users", found, NOW_MS, [slow]).command is None
+
+
+def test_doctor_tells_the_step_of_the_topic() -> None:
+    condition = Condition(Matter.ERASURE, "users", "users has 1 erasure past the deadline", "users")
+    found = {"users": waiting(LATER_MS, (ErasureNeed.EXPIRY, SOONER_MS))}
+    [told] = condition_problems([condition], BrokerConfig(), SeenBeside(NOW_MS, found))
+    assert (told.command, "delete.retention.ms" in told.cause) == (None, True)
