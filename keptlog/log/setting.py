@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.given import given
+from keptlog.log.words.meant_number import meant_fraction, meant_whole_number
 from keptlog.log.words.units import LONG_MAX
 
 BROKER_VARIABLES = "KEPTLOG_BROKER_"
@@ -115,7 +116,9 @@ class Setting:
         except ValueError:
             unit = _UNITS.get(shown.rpartition(".")[2])
             wanted = "a number" if is_float else f"a whole number of {unit}" if unit else "a whole number"
-            raise InvalidConfig(f"{shown}={text!r} is not {wanted}") from None
+            meant_number = meant_fraction(text) if is_float else meant_whole_number(shown, text)
+            hint = f": write {meant_number}" if meant_number else ""
+            raise InvalidConfig(f"{shown}={text!r} is not {wanted}{hint}") from None
         highest = sys.float_info.max if is_float else LONG_MAX
         if self.negative_is_unlimited and -(self.maximum or LONG_MAX) - 1 <= number < 0:
             return -1

@@ -107,6 +107,30 @@ def test_a_value_of_the_wrong_kind_is_refused_by_name(name: str, text: str, mess
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("max.compaction.lag.ms", "7d", "is not a whole number of milliseconds: write 604800000"),
+        ("segment.ms", "1 h", "is not a whole number of milliseconds: write 3600000"),
+        ("segment.ms", "500ms", "write 500"),
+        ("segment.ms", "86_400_000", "write 86400000"),
+        ("segment.bytes", "1GiB", "is not a whole number of bytes: write 1073741824"),
+        ("segment.bytes", "512 MB", "write 536870912"),
+        ("min.cleanable.dirty.ratio", "50%", "is not a number: write 0.5"),
+        ("min.cleanable.dirty.ratio", "0,25", "write 0.25"),
+    ],
+)
+def test_a_number_as_people_write_it_is_refused_with_the_one_that_is_meant(name: str, text: str, told: str) -> None:
+    with pytest.raises(InvalidConfig, match=rf"{told}$"):
+        TopicConfig.of({name: text})
+
+
+@pytest.mark.parametrize("text", ["7 moons", "1.5h", "1g", "d", "-7d", "1__000", "7d 3h"])
+def test_where_nobody_can_tell_what_is_meant_no_number_is_named(text: str) -> None:
+    with pytest.raises(InvalidConfig, match=r"is not a whole number of milliseconds$"):
+        TopicConfig.of({"segment.ms": text})
+
+
+@pytest.mark.parametrize(
     ("text", "policy", "is_compacted"),
     [
         ("compact", ("compact",), True),
