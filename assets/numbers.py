@@ -30,6 +30,9 @@ _SEGMENTS_TOLD = 100
 """Of a clean: Dagster keeps each of them for good."""
 DATA_VERSION_TAG = "dagster/data_version"
 """Dagster's name for the tag of an event by which it tells whether what is downstream is out of date."""
+DIRTY_VERSION = "dirty_version"
+UNCLEANABLE = "uncleanable"
+"""In the metadata of a dirty section: by what a later tick knows whether it has changed, and why its log is marked."""
 Metadata = dict[str, dg.MetadataValue[Any] | int | float | str]
 
 
@@ -144,6 +147,7 @@ def dirty_materialization(
         "log_end_offset": log.log_end_offset,
         **_lag(assessment),
         **kafka_metrics(metrics),
+        DIRTY_VERSION: assessment.dirty_version,
     }
     return dg.AssetMaterialization(
         keys.dirty(log.topic_partition.topic),

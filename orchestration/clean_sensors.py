@@ -15,13 +15,13 @@ to expect, and the clean ones that Dagster was never told of (``first_looks``, `
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
-from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
+from keptlog.dagster.assets.numbers import UNCLEANABLE, dirty_materialization, held_numbers
 from keptlog.dagster.assets.outlook import clean_observation, cleaned_by, log_outlook, of_dirty_section, topic_outlook
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
@@ -51,7 +51,9 @@ EVENTS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece; topics of dirty sections come on top."""
 
 _IN_PART = "-"
-"""In the cursor, while some changed sections are still to be told: no digest."""
+"""In the cursor, while some changed sections are still to be told, or to be asked about: no digest."""
+_DIRTY, _CLEAN = range(2)
+"""The turns in the cursor."""
 _TOLD = 3
 """Of what a tick tells about single topics and logs: there may be thousands."""
 
@@ -196,8 +198,12 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
     sections.forget_all_but(shown)
     ask_again(tick, set() if untold is None else stored)
     _forget_lost(tick, sections, shown, seen.now_ms)
-    clean = first_looks(tick, seen, EVENTS_PER_TICK)
-    told, cursor = _to_be_told(tick, sections, seen, shown, EVENTS_PER_TICK - len(clean))
+    before = TellingCursor.of(tick.context.cursor)
+    clean, clean_turn = first_looks(tick, seen, EVENTS_PER_TICK, before.turn(_CLEAN))
+    _take_for_told(sections, seen, shown, before)
+    dirty_turn = sections.ask(tick, seen, shown, before.turn(_DIRTY))
+    told, state = _to_be_told(sections, seen, EVENTS_PER_TICK - len(clean))
+    cursor = before.after(state, len(told), dirty_turn, clean_turn)
     dirty = _events_of(tick, seen, told, EVENTS_PER_TICK - len(clean))
     # Not before: making events asks Dagster's database, which may not answer.
     sections.remember(told)
@@ -214,23 +220,20 @@ def _forget_lost(tick: Tick, sections: ToldSections, shown: Collection[str], now
         sections.forget_lost(dirty[key], left[key])
 
 
-def _to_be_told(
-    tick: Tick, sections: ToldSections, seen: Overview, shown: Collection[str], most: int
-) -> tuple[Sequence[Assessment], str]:
-    """At most so many changed sections, and the cursor after them: a digest of what has been told in full.
+def _take_for_told(sections: ToldSections, seen: Overview, shown: Collection[str], cursor: TellingCursor) -> None:
+    """Spare Dagster the questions of a new process that finds the digest unchanged: it has nothing new to tell.
 
-    A process that has told nothing yet, but finds the digest unchanged, is a new one that has nothing new to tell of
-    the topics that are shown; it can't know before it has read all topics.
+    That is so of the topics that are shown, and it can't know before it has read all topics.
     """
-    cursor = TellingCursor.of(tick.context.cursor)
-    if seen.behind and sections.is_none:
-        return [], tick.context.cursor or ""
-    digest = _digest(seen.locations)
-    if sections.is_none and cursor.state == digest:
+    if sections.is_none and not seen.behind and cursor.state == _digest(seen):
         sections.remember(each for each in seen.assessments if each.log.topic_partition.topic in shown)
+
+
+def _to_be_told(sections: ToldSections, seen: Overview, most: int) -> tuple[Sequence[Assessment], str]:
+    """At most so many changed sections, and the digest of what has been told after them, if that is all."""
     changed = sections.changed_in(seen)
     told = changed[:most]
-    return told, cursor.after(digest if told == changed else _IN_PART, len(told))
+    return told, _digest(seen) if told == changed and sections.knows_all(seen) else _IN_PART
 
 
 def _events_of(
@@ -251,14 +254,15 @@ def _events_of(
         held = held_numbers(holdings, seen.now_ms) if holdings else {}
         more = {**log_outlook(each, broker), **of_dirty_section(outlooks[name.topic]), **held}
         if each.log.uncleanable:
-            more["uncleanable"] = each.log.uncleanable.told(each.now_ms, due_if_off(each, broker))
+            more[UNCLEANABLE] = each.log.uncleanable.told(each.now_ms, due_if_off(each, broker))
         dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))
     job = cleaned_by(tick)
     clean = [clean_observation(tick.keys, topic, {**job, **outlook}) for topic, outlook in outlooks.items()]
     return [*untold_cleans(tick, seen, of_topics, most), *dirty, *clean]
 
 
-def _digest(locations: Mapping[str, str]) -> str:
-    """A few characters that change whenever a topic does."""
-    text = "\n".join(f"{topic} {location}" for topic, location in sorted(locations.items()))
+def _digest(seen: Overview) -> str:
+    """A few characters that change whenever a topic does, or when one can be read that could not."""
+    known = {topic: location for topic, location in seen.locations.items() if topic not in seen.unreadable}
+    text = "\n".join(f"{topic} {location}" for topic, location in sorted(known.items()))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

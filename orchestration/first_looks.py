@@ -33,6 +33,7 @@ from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.numbers import Metadata, unchanged_materialization
 from keptlog.dagster.assets.outlook import outlook_of
 from keptlog.dagster.orchestration.in_flight import UNDER_WAY
+from keptlog.dagster.orchestration.stored_ticks import behind
 from keptlog.log.assessment import Assessment
 from keptlog.passes.observer import Overview
 
@@ -55,30 +56,36 @@ class _Known:
     ticks: int = 0
 
 
-def first_looks(tick: Tick, seen: Overview, most: int) -> list[dg.AssetMaterialization]:
-    """Materializations, at most so many, of clean sections of which Dagster was never told."""
+def first_looks(tick: Tick, seen: Overview, most: int, turn: str) -> tuple[list[dg.AssetMaterialization], str]:
+    """Materializations, at most so many, of clean sections of which Dagster was never told, and the topic asked last.
+
+    A process that has asked about none of two topics begins behind ``turn``: the one before may have lived for two
+    ticks, and then would ask about the same ones for ever.
+    """
     known = tick.log_store.remembered(_Known, lambda _: _Known(), tick.mount.name_prefix)
     known.ticks += 1
     found_whole = _as_clean_as_can_be(tick, seen)
     untold = {each: left for each, logs in found_whole if (left := _without(logs, known.told[each]))}
+    sections = {logs[0].log.topic_partition.topic: each for each, logs in untold.items()}
+    in_turn = sorted((sections[topic] for topic in behind(turn, sections)), key=lambda each: known.asked_at[each])
     found: list[dg.AssetMaterialization] = []
-    for section in sorted(untold, key=lambda each: known.asked_at[each])[:ASKED_PER_TICK]:
+    for section in in_turn[:ASKED_PER_TICK]:
         known.asked_at[section] = known.ticks
         instance = tick.context.instance
         known.told[section] |= _told_of(instance, *section)
         tried = attempted_of(instance, section[0], [*UNDER_WAY, dg.DagsterRunStatus.FAILURE], section[1])
         left = _without(untold[section], known.told[section] | tried)
-        topic = untold[section][0].log.topic_partition.topic
+        topic = turn = untold[section][0].log.topic_partition.topic
         broken = broken_before(tick, topic, section[1]) if left else set()
         of_topic = _of_topic(tick, seen, topic) if left else {}
         for each in left:
             if each.log.topic_partition.partition in broken:
                 continue
             if len(found) == most:
-                return found
+                return found, turn
             why = "nothing of the log is to be cleaned now" if each.log.segments else "the log is empty"
             found.append(unchanged_materialization(tick.keys, each, why, of_topic))
-    return found
+    return found, turn
 
 
 def ask_again(tick: Tick, stored: AbstractSet[dg.AssetKey]) -> None:

@@ -21,15 +21,26 @@ class TellingCursor:
 
     state: str = ""
     tellings: int = 0
+    turns: tuple[str, ...] = ()
+    """The topics that were looked at last, one for each round: the next process goes on behind them."""
 
     @classmethod
     def of(cls, cursor: str | None) -> TellingCursor:
-        state, _, tellings = (cursor or "").partition(" ")
-        return cls(state, int(tellings) if tellings.isdecimal() else 0)
+        state, tellings, *turns = [*(cursor or "").split(" "), ""]
+        return cls(state, int(tellings) if tellings.isdecimal() else 0, tuple(filter(None, turns)))
 
-    def after(self, state: str, told: int) -> str:
+    def turn(self, number: int) -> str:
+        """The topic behind which the next tick goes on; ``-`` if it begins with the first one."""
+        return self.turns[number] if number < len(self.turns) else "-"
+
+    def after(self, state: str, told: int, *turns: str) -> str:
         """The cursor of a tick that has told so many things."""
-        return f"{state} {self.tellings + bool(told)}"
+        return " ".join([state, str(self.tellings + bool(told)), *turns])
+
+
+def behind(turn: str, topics: Iterable[str]) -> list[str]:
+    """The topics in the order in which it is their turn: first those behind the one that had it last."""
+    return sorted(topics, key=lambda topic: (topic <= turn, topic))
 
 
 @dataclass

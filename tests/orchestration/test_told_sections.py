@@ -19,7 +19,7 @@ from dagster._core.events import (
 from keptlog.dagster.orchestration.clean_sensors import EVENTS_PER_TICK
 from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.orchestration.still_told import AGAIN_MS, ASKED_AGAIN_PER_TICK
-from tests.orchestration.conftest import World
+from tests.orchestration.conftest import World, unreadable_topics
 from tests.orchestration.shipped import KEYS, clean_logs, dirty_ratio_sensor
 
 LOGS = 2 * EVENTS_PER_TICK
@@ -239,3 +239,132 @@ def test_of_a_topic_that_was_made_anew_between_two_ticks_nothing_was_told(world:
 
     assert told(world) == ["users-0"]
     assert told(world) == []
+
+
+def minutes_of_short_processes(world: World, minutes: int) -> None:
+    """Where nobody has started a code server Dagster's daemon begins a process each minute; it ticks twice."""
+    for minute in range(minutes):
+        world.append("users", ("a", str(minute)), age_ms=0)
+        world.reopen()
+        world.tick(dirty_ratio_sensor)
+        world.tick(dirty_ratio_sensor)
+
+
+def materializations(world: World, key: dg.AssetKey) -> int:
+    return len(world.instance.fetch_materializations(key, limit=1000).records)
+
+
+def test_processes_of_two_ticks_each_tell_all_logs_of_a_topic_in_turn(world: World) -> None:
+    world.topic("users", 2 * LOGS)
+
+    minutes_of_short_processes(world, 8)
+
+    everyone = {f"users-{number}" for number in range(2 * LOGS)}
+    assert world.instance.get_materialized_partitions(KEYS.dirty("users")) == everyone
+    # The first is written to, so it waits for its clean.
+    assert world.instance.get_materialized_partitions(KEYS.clean("users")) >= everyone - {"users-0"}
+    assert materializations(world, KEYS.dirty("users")) <= 2 * LOGS + 8
+
+
+def test_processes_of_two_ticks_each_tell_all_topics_in_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keptlog.dagster.orchestration.first_looks.ASKED_PER_TICK", 2)
+    monkeypatch.setattr("keptlog.dagster.orchestration.told_sections.ASKED_PER_TICK", 6)  # two topics, too
+    others = [f"topic-{number}" for number in range(7)]
+    for topic in ("users", *others):
+        world.topic(topic)
+
+    minutes_of_short_processes(world, 5)
+
+    for topic in others:
+        assert materializations(world, KEYS.clean(topic)) == materializations(world, KEYS.dirty(topic)) == 1
+    world.append(others[-1], ("a", "1"))
+    minutes_of_short_processes(world, 3)
+    assert materializations(world, KEYS.dirty(others[-1])) == 2, "Dagster is asked about the last topic, too"
+
+
+def test_a_new_process_tells_only_of_what_has_changed_since_the_last_one(world: World) -> None:
+    world.topic("users", LOGS)
+    world.topic("orders")
+    until_nothing_is_told(world)
+    world.append("users", ("a", "1"), partition=3)
+    world.reopen()
+    assert told(world) == ["users-3"]
+    assert told(world) == []
+    for number in range(LOGS):
+        world.append("users", ("b", "1"), partition=number, age_ms=0)
+    world.reopen()
+    first = told(world)
+    world.reopen()
+    second = told(world)
+    world.reopen()
+
+    assert told(world) == []
+    assert sorted(first + second) == sorted(f"users-{number}" for number in range(LOGS))
+
+
+def test_busy_logs_keep_no_other_one_from_being_told_by_new_processes(world: World) -> None:
+    world.topic("users", EVENTS_PER_TICK + 2)
+    until_nothing_is_told(world)
+    once = Counter[str]()
+    for value in ("1", "2"):
+        for number in range(EVENTS_PER_TICK + 2):
+            world.append("users", ("a", value), partition=number, age_ms=0)
+        world.reopen()
+        once.update(told(world))
+
+    assert len(once) == EVENTS_PER_TICK + 2
+
+
+def test_a_new_process_tells_of_a_clean_that_has_moved_no_log_end(world: World) -> None:
+    world.topic("users", 2)
+    world.topic("orders")
+    world.append("users", ("a", "1"), ("a", "2"))
+    until_nothing_is_told(world)
+    assert world.clean("users").success
+    world.append("orders", ("a", "1"))
+    world.reopen()
+
+    assert told(world) == ["users-0"]
+
+
+def test_a_new_process_takes_nothing_told_of_an_earlier_topic_for_that_of_the_new_one(world: World) -> None:
+    world.topic("users")
+    until_nothing_is_told(world)
+    world.store.delete_topic("users", world.now_ms)
+    world.topic("users")
+    world.reopen()
+
+    assert told(world) == ["users-0"]
+
+
+def test_what_an_older_keptlog_has_told_is_told_once_more_after_the_next_change(world: World) -> None:
+    """It left a cursor without turns, and events that do not say what section they were of."""
+    world.topic("users", 3)
+    until_nothing_is_told(world)
+    for number in range(3):
+        old = dg.AssetMaterialization(KEYS.dirty("users"), partition=f"users-{number}")
+        world.instance.report_runless_asset_event(old)
+    digest, *_ = (world.cursors["dirty_ratio_sensor"] or "").split(" ")
+    world.cursors["dirty_ratio_sensor"] = f"{digest} 7"
+    world.reopen()
+    assert told(world) == []
+    world.append("users", ("a", "1"))
+    world.reopen()
+    assert sorted(told(world)) == ["users-0", "users-1", "users-2"]
+    world.append("users", ("a", "2"))
+    world.reopen()
+
+    assert told(world) == ["users-0"]
+
+
+def test_a_topic_that_can_not_be_read_keeps_no_new_process_asking_about_all_others(world: World) -> None:
+    world.topic("users", 2)
+    unreadable_topics(world, 1)
+    until_nothing_is_told(world)
+    asked = Mock(wraps=world.instance.fetch_materializations)
+    world.reopen()
+
+    with patch.object(world.instance, "fetch_materializations", asked):
+        assert told(world) == []
+
+    assert KEYS.dirty("users") not in [call.args[0].asset_key for call in asked.call_args_list]
