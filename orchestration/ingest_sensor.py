@@ -105,8 +105,12 @@ def _tick(tick: Tick) -> dg.SensorResult:
     request = [_request(decision, scan, failures)] if decision.requested and not spark_is_down else []
     for reason in decision.reasons if request else ():
         tick.context.log.info(reason)
-    news = lags.news.of(scan)
-    cursor = TellingCursor.of(tick.context.cursor).after(_TELLINGS, len(news))
+    before = TellingCursor.of(tick.context.cursor)
+    turns = [before.turn(0), before.turn(1)]
+    news = lags.news.of(scan, turns)
+    for name, log_lag in news:
+        turns[log_lag.stopped is None] = str(name)
+    cursor = before.after(_TELLINGS, len(news), *turns)
     lags.ends(tick.context.cursor, cursor, (name for name, _ in news))
     return dg.SensorResult(
         run_requests=request,

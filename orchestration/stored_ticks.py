@@ -22,7 +22,7 @@ class TellingCursor:
     state: str = ""
     tellings: int = 0
     turns: tuple[str, ...] = ()
-    """The topics that were looked at last, one for each round: the next process goes on behind them."""
+    """The topics or logs that had it last, one for each round: the next process goes on behind them."""
 
     @classmethod
     def of(cls, cursor: str | None) -> TellingCursor:
@@ -30,7 +30,7 @@ class TellingCursor:
         return cls(state, int(tellings) if tellings.isdecimal() else 0, tuple(filter(None, turns)))
 
     def turn(self, number: int) -> str:
-        """The topic behind which the next tick goes on; ``-`` if it begins with the first one."""
+        """The topic or log behind which the next process goes on; ``-`` if it begins with the first one."""
         return self.turns[number] if number < len(self.turns) else "-"
 
     def after(self, state: str, told: int, *turns: str) -> str:

@@ -7,7 +7,7 @@ one that is merely further on is told every few minutes; one that stopped, or ca
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -30,12 +30,23 @@ class LagNews:
     _told: dict[TopicPartition, tuple[LogLag, int]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, scan: LagScan) -> list[tuple[TopicPartition, LogLag]]:
-        """What is to be told of a scan: topic-partitions that have changed, stopped ones first, a few at a time."""
+    def of(self, scan: LagScan, turns: Sequence[str] = ("", "")) -> list[tuple[TopicPartition, LogLag]]:
+        """What is to be told of a scan: topic-partitions that have changed, stopped ones first, a few at a time.
+
+        ``turns`` are the stopped one and the other one that were told last. Who remembers nothing begins behind them:
+        a process may live for two scans only, and then would tell of the same ones for ever.
+        """
         with self._lock:
             lags = {name: topic.lag_of(name) for topic in scan.topics for name in topic.names}
             changed = [name for name, lag in lags.items() if self._is_news(name, lag, scan.now_ms)]
-            changed.sort(key=lambda name: (lags[name].stopped is None, self._told_ms(name)))
+            last = [next((name for name in lags if str(name) == turn), None) for turn in turns]
+
+            def waits(name: TopicPartition) -> tuple[bool, int, bool, TopicPartition]:
+                is_well = lags[name].stopped is None
+                before = last[is_well]
+                return is_well, self._told_ms(name), before is not None and name <= before, name
+
+            changed.sort(key=waits)
             told = changed[:NEWS_PER_SCAN]
             self._told.update((name, (lags[name], scan.now_ms)) for name in told)
             return [(name, lags[name]) for name in told]

@@ -349,6 +349,23 @@ def test_observations_come_a_few_at_a_time_stopped_ones_first_and_dagster_takes_
         here.world.instance.report_runless_asset_event(event)
 
 
+def test_processes_of_two_ticks_each_observe_all_topic_partitions_in_turn(
+    here: IngestWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody has started a code server Dagster's daemon begins a process each minute."""
+    monkeypatch.setattr(lag_news, "NEWS_PER_SCAN", 1)
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 5)
+    seen: list[str] = []
+
+    for _ in range(4):
+        here.world.reopen()
+        seen += [*observed(here.tick()), *observed(here.tick())]
+
+    assert set(seen[::2]) == {"users-2"}, "first what is stopped"
+    assert sorted(seen[1::2]) == ["users-0", "users-0", "users-1", "users-3"]
+
+
 def test_topics_that_no_commit_touched_are_not_read_again(here: IngestWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     here.produce("users", ("a", "1"))
     here.knows("users", 1, 0, 0, 0)
