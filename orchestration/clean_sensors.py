@@ -27,7 +27,7 @@ from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.first_looks import ask_again, first_looks, forget_lost, told_sections
 from keptlog.dagster.orchestration.own_runs import OwnRuns
-from keptlog.dagster.orchestration.requests import DueLogs, due_logs, run_request, set_pool_size, spent
+from keptlog.dagster.orchestration.requests import DueLogs, due_logs, left_over, run_request, set_pool_size, spent
 from keptlog.dagster.orchestration.still_told import left_in_turn
 from keptlog.dagster.orchestration.stored_ticks import TellingCursor
 from keptlog.dagster.orchestration.told_sections import ToldSections
@@ -142,6 +142,8 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
     requests = [request] if request and not ended else []
     if requests:
         set_pool_size(tick, broker.log_cleaner_threads)
+        if left := left_over(due):
+            context.log.info(left)
     reason = why_nothing(trigger, seen, due) if broker.log_cleaner_enable else CLEANER_DISABLED
     reason += "" if seen.locations else tick.log_store.perhaps_away()
     if ended:

@@ -34,7 +34,7 @@ from keptlog.dagster.orchestration.in_flight import (
 from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment, Trigger
-from keptlog.log.words.counted import some_of
+from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.iso_time import iso_time
 
 LOGS_PER_RUN = 100
@@ -108,6 +108,15 @@ def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], no
             "dagster/max_retries": "0",
         },
     )
+
+
+def left_over(due: DueLogs) -> str:
+    """What a tick says of the logs that its run does not take; empty if it takes all."""
+    left = len(due.requested) - LOGS_PER_RUN
+    if left <= 0:
+        return ""
+    are = "is" if left == 1 else "are"
+    return f"{counted(left, 'more log')} {are} due and not asked for yet: a tick asks for at most {LOGS_PER_RUN}"
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def test_a_tombstone_past_its_horizon_is_requested_without_new_data(world: World
 
 
 def test_the_most_urgent_logs_come_first_and_their_number_is_capped(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(requests_module, "LOGS_PER_RUN", 2)
     world.topic("users", 3, max_compaction_lag_ms=str(HOUR_MS))
@@ -71,6 +71,7 @@ def test_the_most_urgent_logs_come_first_and_their_number_is_capped(
     (request,) = world.requests(max_compaction_lag_sensor)
 
     assert logs_of(request) == ["users-2", "users-1"]
+    assert "1 more log is due and not asked for yet: a tick asks for at most 2" in capfd.readouterr().err
 
 
 def test_a_log_that_a_run_is_cleaning_is_not_requested_again(world: World) -> None:
