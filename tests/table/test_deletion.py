@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.passes.purge import Purger
 from keptlog.storage.files import StoredFile
 from keptlog.table.catalogs.catalog import open_catalog
@@ -173,6 +175,23 @@ def test_a_topic_whose_metadata_is_lost_is_not_told_as_deleted(tmp_path: Path) -
     with pytest.raises(LogCorrupt, match=Path(local).name):
         deletion(tmp_path).finish()
     assert store.being_deleted() == [TOPIC]
+
+
+def test_a_deletion_that_stops_at_the_storage_says_that_it_has_begun_and_who_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The topic is gone from every list by then."""
+    create(tmp_path)
+
+    def refused(*_: object) -> NoReturn:
+        raise PermissionError(errno.EACCES, "access is denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("keptlog.table.removal.deletion._Emptying.empty", refused)
+        with pytest.raises(StorageUnavailable) as told:
+            store_at(tmp_path).delete_topic(TOPIC, NOW_MS)
+    goes_on = f"(keptlog topic delete {TOPIC}, or the next purge, goes on): "
+    assert str(told.value).startswith(f"the deletion of topic {TOPIC} has begun, and can't be finished now {goes_on}")
 
 
 def test_that_a_topic_without_a_record_was_deleted_is_in_one_receipt(tmp_path: Path) -> None:

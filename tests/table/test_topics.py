@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import TableAlreadyExistsError
 from pyiceberg.table import CommitTableResponse
 
-from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.errors import InvalidConfig, StalePlan, UnknownTopic
 from keptlog.home import open_home
 from keptlog.storage.schema import SCHEMA
 from keptlog.table.catalogs.catalog import open_catalog
@@ -210,3 +213,19 @@ def test_the_table_has_the_field_ids_of_the_segment_files(tmp_path: Path) -> Non
     assert [field.source_id for field in table.sort_order().fields] == [2]
     ids = {name: int(SCHEMA.field(name).metadata[b"PARQUET:field_id"]) for name in SCHEMA.names}
     assert {field.name: field.field_id for field in table.schema().fields} == ids
+
+
+def test_a_topic_that_a_catalog_refuses_as_one_that_exists_and_that_is_not_there_is_to_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A catalog behind REST answers each conflict with the same status, also one of the namespace."""
+    store = store_at(tmp_path)
+
+    def conflicting(*_arguments: object, **_more: object) -> NoReturn:
+        raise TableAlreadyExistsError("CommitFailedException: the namespace has changed meanwhile")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlCatalog, "create_table", conflicting)
+        with pytest.raises(StalePlan, match=r"has no such topic .*the namespace has changed meanwhile.*; try again"):
+            store.create_topic(TOPIC, 1, {})
+    assert store.create_topic(TOPIC, 1, {}).name == TOPIC

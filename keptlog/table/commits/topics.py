@@ -18,7 +18,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from keptlog.errors import CommitStateUnknown, InvalidConfig, LogCorrupt, UnknownTopic
+from keptlog.errors import CommitStateUnknown, InvalidConfig, LogCorrupt, StalePlan, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.declared import About
 from keptlog.log.given.given import whole_number
@@ -32,6 +32,7 @@ from keptlog.table.catalogs.shared_warehouse import may_be_shared
 from keptlog.table.commits.loading import topic_names
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.format import CURRENT, FORMAT_VERSION
+from keptlog.table.metadata.loaded import loaded_if_there
 from keptlog.table.metadata.logs import config_of, raw_config
 from keptlog.table.metadata.partitions import PARTITIONS, partition_count
 from keptlog.table.metadata.prefixes import CONFIG_PREFIX, DEFAULT_PREFIX
@@ -162,8 +163,12 @@ class TopicCreation:
         how: dict[str, Any] = {"partition_spec": PARTITION_SPEC, "sort_order": SORT_ORDER, "properties": properties}
         try:
             return catalog.create_table((NAMESPACE, self.name), TABLE_SCHEMA, location, **how)
-        except TableAlreadyExistsError:
-            raise existing_topic(self.name) from None
+        except TableAlreadyExistsError as error:
+            # A catalog behind REST may say so of any conflict.
+            if loaded_if_there(catalog, NAMESPACE, self.name):
+                raise existing_topic(self.name) from None
+            told = f"topic {self.name}: the catalog refused it, and has no such topic ({one_line(error)})"
+            raise StalePlan(f"{told}; try again, or choose another name") from error
         except OUT_OF_REACH as error:
             if is_sure(error):
                 raise

@@ -128,7 +128,7 @@ class Deletion:
         with reaching(f"topic {self.name} can't be deleted"):
             is_begun = self.name in being_deleted(self.catalog)
             going = deleting(self.catalog, self.name)  # a list may lag
-            earlier = self._finish() if going else TopicDeletion(self.name)
+            earlier = self.finish() if going else TopicDeletion(self.name)
             if not earlier.is_over or (going and str(going.metadata.table_uuid) == self.topic_id):
                 return earlier
             self._require_own_folder()
@@ -145,7 +145,7 @@ class Deletion:
                 # A catalog reads what it has renamed, and another call may have ended the deletion by then.
                 if loaded_if_there(self.catalog, NAMESPACE, self.name):
                     raise
-            return self._finish().after(earlier)
+            return self.finish().after(earlier)
 
     def finish(self) -> TopicDeletion:
         """Finish a deletion that was begun; a topic of this name that is not being deleted stays.
@@ -153,7 +153,8 @@ class Deletion:
         Raises:
             LogCorrupt, StorageUnavailable: as for ``delete``.
         """
-        with reaching(f"the deletion of topic {self.name} can't be finished"):
+        goes_on = f"keptlog topic delete {self.name}, or the next purge, goes on"
+        with reaching(f"the deletion of topic {self.name} has begun, and can't be finished now ({goes_on})"):
             return self._finish()
 
     def _finish(self) -> TopicDeletion:

@@ -58,11 +58,20 @@ _REFUSED = (
     UnauthorizedError,
     ProgrammingError,
 )
-_REFUSED_BY_DATABASE = ("authentication failed", "no pg_hba.conf entry", "permission denied", "Access denied")
+_REFUSED_BY_DATABASE = (
+    "authentication failed",
+    "no pg_hba.conf entry",
+    "permission denied",
+    "Access denied",
+    "not permitted to log in",
+    "not currently accepting connections",
+)
 _BUSY = {408, 423, 425, 429}
 """HTTP's words for later."""
 _BUSY_BY_DATABASE = (
     "too many clients",
+    "too many connections",
+    "no more connections allowed",
     "remaining connection slots",
     "is starting up",
     "is in recovery mode",
@@ -159,6 +168,8 @@ def _told_todo(error: Exception) -> str | None:
         return of_tls
     if _is_locked(error):
         return HELD
+    if isinstance(error, BadRequestError):
+        return "it does not take this request; its message says why"
     if isinstance(error, IN_THE_WAY):
         return "something else has the place of a file or folder: move it away, and put back what was there"
     return _LATER if _is_busy(error) else None
