@@ -26,7 +26,7 @@ from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
 from keptlog.passes.names import require_topics
 from keptlog.passes.reader_position import missed_before, truncated_below
-from keptlog.table.metadata.lineage import require_own
+from keptlog.table.metadata.lineage import require_own, same_topic
 from keptlog.table.metadata.prefixes import READER_PREFIX
 from keptlog.table.metadata.state import LogState
 from keptlog.table.reading.readers import (
@@ -138,7 +138,7 @@ class Readers:
             InvalidConfig: there is no such reader.
         """
         valid_reader_name(name)
-        is_registered = READER_PREFIX + name in self.store.load_table(topic, self.topic_id).properties
+        is_registered = READER_PREFIX + name in same_topic(self.store.load_table(topic), self.topic_id).properties
         if is_registered:
             self._register.remove(topic, name, self.new_id())
         if not self._forget(topic, name) and not is_registered:
@@ -155,7 +155,7 @@ class Readers:
         """
         whose = f"reader {name} of topic {topic}"
         positions = _whole_numbers(positions, whose)
-        require_own(table := self.store.load_table(topic, self.topic_id))
+        require_own(table := same_topic(self.store.load_table(topic), self.topic_id))
         seen = TopicReaders.of(self.store.files, table)
         registration, stored = _standing_in(seen, name)
         reached: dict[int, ReaderPosition] = {}
@@ -251,11 +251,11 @@ class Readers:
         """Delete what is stored of a reader's earlier registrations, also where what is stored of others is damaged."""
 
         def standing() -> Registration | None:
-            return registration_in(topic, self.store.load_table(topic, self.topic_id).properties, name)
+            return registration_in(topic, same_topic(self.store.load_table(topic), self.topic_id).properties, name)
 
-        return PositionFiles(self.store.files, self.store.load_table(topic, self.topic_id).location()).forget(
-            name, standing
-        )
+        return PositionFiles(
+            self.store.files, same_topic(self.store.load_table(topic), self.topic_id).location()
+        ).forget(name, standing)
 
     def _write(
         self, seen: TopicReaders, name: str, registration: Registration, positions: Mapping[int, ReaderPosition]
@@ -270,7 +270,7 @@ class Readers:
         write_unless_gone(self.store.committer.catalog, self.store.files, seen.table, write)
 
     def _look(self, topic: str, topic_id: str | None = None) -> TopicReaders:
-        return TopicReaders.of(self.store.files, self.store.load_table(topic, topic_id or self.topic_id))
+        return TopicReaders.of(self.store.files, same_topic(self.store.load_table(topic), topic_id or self.topic_id))
 
     def _require_same_log(self, topic: str, name: str, stands: Mapping[int, tuple[LogState, ReaderPosition]]) -> None:
         """Refuse to go on with a state that has other records than the log.

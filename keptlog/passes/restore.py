@@ -216,7 +216,7 @@ class Restore:
                     told = f"looked at {counted(looked_at, 'record')} of at most {most} ({looked_at / most:.0%})"
                     self.progress(f"{told}, whether {target.name} takes them; nothing is sent yet")
         # A long log takes minutes. For another topic there is no target to be made from this one, and no position.
-        self.store.load_table(topic, reader.topic_id)
+        self.store.describe_topic(topic, reader.topic_id)
 
     def _target(self, topic: str, name: str, reader: Reader) -> tuple[Target, bool]:
         """The topic to restore to, and whether it was created for that; it is not, if it would not take all records."""

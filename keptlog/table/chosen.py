@@ -88,9 +88,9 @@ class ChosenTopics(LogStore):
         chosen.to_be_asked, chosen.asked_ago_ms = found.to_be_asked, found.asked_ago_ms
         return chosen
 
-    def load_table(self, topic: str, topic_id: str | None = None) -> Table:
+    def load_table(self, topic: str) -> Table:
         self._patterns.require(topic)
-        return super().load_table(topic, topic_id)
+        return super().load_table(topic)
 
     def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
         self._patterns.require(topic)

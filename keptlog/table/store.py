@@ -36,13 +36,13 @@ from keptlog.table.changes.repair import Repair, RepairPlan
 from keptlog.table.changes.retain import DeleteRecords, DeletionResult, SegmentRemoval
 from keptlog.table.changes.swap import Swap
 from keptlog.table.commits.commit import Committer
-from keptlog.table.commits.loading import all_topics, id_to_delete, load_same_topic
+from keptlog.table.commits.loading import all_topics, id_to_delete, load_topic_table
 from keptlog.table.commits.locations import LocationLook
 from keptlog.table.commits.topics import Topic, TopicCreation, require_partition, snapshot_of, topic_of
 from keptlog.table.io.file_io import metadata_read_once
 from keptlog.table.io.files import TableFiles
 from keptlog.table.io.read_only import read_only, require_writable
-from keptlog.table.metadata.lineage import require_own
+from keptlog.table.metadata.lineage import require_own, same_topic
 from keptlog.table.metadata.logs import Locations, ObservedTopic
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.state import read_source
@@ -131,7 +131,7 @@ class LogStore:
 
     def describe_topic(self, name: str, topic_id: str | None = None) -> Topic:
         """A topic with its configuration resolved."""
-        return topic_of(self.load_table(name, topic_id), self.broker_settings)
+        return topic_of(same_topic(self.load_table(name), topic_id), self.broker_settings)
 
     def alter_topic(self, name: str, to_set: Mapping[str, str], unset: Sequence[str] = ()) -> Topic:
         """Change a topic's settings; all of them or, if one is refused, none.
@@ -176,7 +176,7 @@ class LogStore:
             return with_holds(self.files, logs, table.properties, table.metadata_location, interval_ms)
 
         with reaching(f"topic {topic} can't be read"):
-            return looked_at(lambda: self.load_table(topic, topic_id), look)
+            return looked_at(lambda: same_topic(self.load_table(topic), topic_id), look)
 
     def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
         """The logs of a topic and what their last cleans cost, for those who only look.
@@ -375,7 +375,7 @@ class LogStore:
             return Reader(self.files, read, lambda: self.logs(topic), snapshot_id or table.metadata.current_snapshot_id)
 
         with reaching(f"topic {topic} can't be read"):
-            return looked_at(lambda: self.load_table(topic, topic_id), look)
+            return looked_at(lambda: same_topic(self.load_table(topic), topic_id), look)
 
     def purge(self, topic: str, now_ms: int, orphan_grace_ms: int = ORPHAN_GRACE_MS) -> PurgeReceipt:
         """Delete what was replaced ``file.delete.delay.ms`` ago, orphans older than a grace time, old watermarks.
@@ -394,7 +394,7 @@ class LogStore:
             table, times = old.expire(table, times)
             return Purge(described, table, self.committer, self.files, self._new_id, times, self.seal).purge()
 
-    def load_table(self, topic: str, topic_id: str | None = None) -> Table:
+    def load_table(self, topic: str) -> Table:
         """The table of a topic, as it is now."""
         with reaching(f"topic {topic} can't be loaded"):
-            return load_same_topic(self._catalog, topic, topic_id)
+            return load_topic_table(self._catalog, topic)

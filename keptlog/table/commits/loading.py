@@ -24,11 +24,12 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
-from keptlog.errors import KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
+from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.catalogs.emptied import require_not_emptied
 from keptlog.table.metadata.format import format_of
+from keptlog.table.metadata.lineage import same_topic
 from keptlog.table.metadata.loaded import loaded_now, names_in
 from keptlog.table.metadata.metadata_reading import unreadable
 from keptlog.table.namespaces import NAMESPACE
@@ -70,18 +71,14 @@ def load_topic_table(catalog: Catalog, name: str, namespace: str = NAMESPACE) ->
     return table
 
 
-def load_same_topic(catalog: Catalog, name: str, topic_id: str | None) -> Table:
-    """The table of a topic that was looked at before, as it is now; with null it was not, and any of the name will do.
+def load_same_topic(catalog: Catalog, name: str, topic_id: str) -> Table:
+    """The table of a topic that was looked at before, as it is now.
 
     Raises:
         StalePlan: it was deleted meanwhile, and there is another one of its name.
         UnknownTopic, UnsupportedFormat, LogCorrupt, StorageUnavailable: as for ``load_topic_table``.
     """
-    table = load_topic_table(catalog, name)
-    if topic_id not in {None, str(table.metadata.table_uuid)}:
-        what = f"topic {name} was deleted and created again meanwhile"
-        raise StalePlan(f"{what}; nothing was done to the new one, run it again if it is meant for that")
-    return table
+    return same_topic(load_topic_table(catalog, name), topic_id)
 
 
 def id_to_delete(catalog: Catalog, name: str) -> str:

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from keptlog.errors import Action, LogCorrupt
+from keptlog.errors import Action, LogCorrupt, StalePlan
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.next_command import next_command
@@ -157,6 +157,18 @@ def lineage_of(table: Table) -> Lineage:
     else:
         is_own = fork is None and _is_unbroken(chain, table.last_sequence_number)
     return Lineage(topic, recorded_id, recorded, current, fork, since, is_own)
+
+
+def same_topic(table: Table, topic_id: str | None) -> Table:
+    """The table, if it is that of a topic which was looked at before; with null nobody has looked, and any will do.
+
+    Raises:
+        StalePlan: that one was deleted meanwhile, and there is another one of its name.
+    """
+    if topic_id not in {None, str(table.metadata.table_uuid)}:
+        what = f"topic {table.name()[-1]} was deleted and created again meanwhile"
+        raise StalePlan(f"{what}; nothing was done to the new one, run it again if it is meant for that")
+    return table
 
 
 def require_own(table: Table) -> None:
