@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.arguments import topic_argument, topics_argument
+from keptlog.cli.arguments import not_empty, topic_argument, topics_argument
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.opening import home_with
 from keptlog.cli.output import clock_ms, exit_if_failed, json_option, print_json, print_table, require_topics_here
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
 from keptlog.log.given.plain_number import plain_number
-from keptlog.log.words.iso_time import iso_time, next_time
+from keptlog.log.words.iso_time import iso_time, next_time, span_from
 from keptlog.log.words.units import UNLIMITED_MS, duration
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def reader() -> None:
     """Register readers that tombstones wait for.
 
     A reader keeps a state of its own, and reads on from time to time (keptlog read --as-reader, or by its own means and
-    `commit`). A tombstone past its delete horizon stays until every reader has met it, but for --hold-max-ms at most.
+    `commit`). A tombstone past its delete horizon stays until every reader has met it, but for --hold-max at most.
     Then it goes, and a reader that missed it is told so when it comes back.
     """
 
@@ -35,11 +35,24 @@ def reader() -> None:
 @reader.command()
 @topic_argument
 @click.argument("name")
-@click.option("--hold-max-ms", type=int, help="How long after its delete horizon a tombstone waits; default: 7 days.")
+@click.option(
+    "--hold-max",
+    "span",
+    metavar="TIME",
+    callback=not_empty,
+    help="How long a tombstone waits past its delete horizon: 12h, 30d. By default 7d.",
+)
+@click.option("--hold-max-ms", type=int, help="The same in milliseconds.")
 @click.option("--start-over", is_flag=True, help="Forget how far it has come, and what it missed: its state is empty.")
 @json_option
-def add(topic: str, name: str, hold_max_ms: int | None, *, start_over: bool, as_json: bool) -> None:
+def add(  # noqa: PLR0913
+    topic: str, name: str, *, span: str | None, hold_max_ms: int | None, start_over: bool, as_json: bool
+) -> None:
     """Register NAME as a reader of TOPIC; if it is one, it keeps its positions unless --start-over is given."""
+    if span is not None:
+        if hold_max_ms is not None:
+            raise InvalidConfig("--hold-max and --hold-max-ms are one: give one of them")
+        hold_max_ms = span_from(span)
     found = home_with(topic).readers.add(topic, name, hold_max_ms, now_ms=clock_ms(), start_over=start_over)
     if as_json:
         print_json({"topic": topic, "reader": name, "hold_max_ms": found.hold_max_ms})

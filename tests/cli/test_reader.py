@@ -72,6 +72,15 @@ def test_tombstones_that_wait_for_ever_are_not_told_with_a_limit(keptlog: Run, u
     assert told == "reader search of users: tombstones wait for it without a limit\n"
 
 
+def test_how_long_tombstones_wait_is_given_as_people_say_it(keptlog: Run, users: str) -> None:
+    told = keptlog("reader", "add", users, "search", "--hold-max", "36h", "--json")
+    assert told.json["hold_max_ms"] == 36 * 3_600_000
+    both = keptlog("reader", "add", users, "search", "--hold-max", "36h", "--hold-max-ms", "5")
+    assert (both.code, "give one of them" in both.err) == (2, True)
+    wrong = keptlog("reader", "add", users, "search", "--hold-max", "soon")
+    assert (wrong.code, "'soon' is no span of time: write 30d, 12h or 90m" in wrong.err) == (2, True)
+
+
 def test_a_reader_reads_on_and_says_by_itself_how_far_it_has_come(keptlog: Run, users: str, lines: Lines) -> None:
     assert "up to 7 d past their horizon" in keptlog("reader", "add", users, "search").out
     assert [each["offset"] for each in read(keptlog).json_lines] == [0]

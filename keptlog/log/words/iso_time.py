@@ -33,6 +33,18 @@ def next_time(time_ms: int) -> str:
     return f"at {iso_time(time_ms)}" if has_date(time_ms) else "never"
 
 
+def span_from(text: str) -> int:
+    """A span of time as a person gives it, in ms: ``30d``, ``12h``, ``90m``.
+
+    Raises:
+        InvalidConfig: it is none.
+    """
+    duration = _DURATION.fullmatch(text.strip())
+    if duration is None:
+        raise InvalidConfig(f"{text!r} is no span of time: write 30d, 12h or 90m")
+    return int(duration[1]) * _UNITS_MS[duration[2]]
+
+
 def time_from(text: str, now_ms: int) -> int:
     """A time as a person gives it, in ms since 1970: ``2026-12-01T00:00Z``, or from now on, ``30d``, ``12h``, ``90m``.
 
