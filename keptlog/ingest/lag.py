@@ -34,7 +34,7 @@ from keptlog.log.given.past import is_past, was_within
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.stopped_ingest import StoppedIngest, still_stopped
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.words.named import unnamed
+from keptlog.log.words.named import named, unnamed
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.partitions import PARTITIONS
 from keptlog.table.metadata.state import SOURCE, read_source, read_stopped_ingest
@@ -296,7 +296,7 @@ class LagScanner:
             unknown = {number: why for number, why in known.damaged_stops.items() if number not in lag.plan.stopped}
             topics.append(replace(lag, failed=unknown | {number: str(error) for number, error in failed.items()}))
         unseen: dict[str, object] = {str(name): why for lag in topics for name, why in lag.unseen.items()}
-        others = (f"{name}: {why}" for name, why in (missing | unwritable | unseen).items())
+        others = (named(name, why) for name, why in (missing | unwritable | unseen).items())
         unanswered = (*map(str, silent.values()), *others)
         self._last = LagScan(now_ms, tuple(topics), unanswered, silent, answered, missing, _unread(all_known))
         return self._last

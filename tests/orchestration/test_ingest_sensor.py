@@ -198,7 +198,7 @@ def test_a_trouble_with_one_topic_that_nobody_foresaw_is_told_and_costs_only_tha
     here.produce("orders", ("a", "1"))
     here.knows("users", 0)
     here.knows("orders", 1, 0, 0, 0)
-    assert "users: ZeroDivisionError: division by zero" in here.skips()
+    assert "topic users: the look at it stopped at ZeroDivisionError: division by zero" in here.skips()
     here.produce("orders", ("b", "1"))
 
     assert here.asked() == ["orders-0"]
