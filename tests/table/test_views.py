@@ -32,12 +32,13 @@ def on_database(home: Path, statement: str, *values: str | None) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home with a topic, and with a view beside it as Spark's ``CREATE VIEW`` leaves one."""
+    """A home with a topic, and with a view beside it as Spark's ``CREATE VIEW`` leaves one, checksum and all."""
     create(tmp_path)
     folder = tmp_path / "warehouse" / "keptlog" / VIEW / "metadata"
     folder.mkdir(parents=True)
     file = folder / "00000-0b1c.gz.metadata.json"
     file.write_text(json.dumps({"view-uuid": "fa65", "format-version": 1, "versions": []}))
+    (folder / f".{file.name}.crc").write_bytes(b"crc\0")
     row = ("keptlog", "keptlog", VIEW, f"file://{file}", None, "VIEW")
     on_database(tmp_path, "insert into iceberg_tables values (?, ?, ?, ?, ?, ?)", *row)
     return tmp_path
@@ -50,10 +51,17 @@ def test_who_only_looks_does_not_see_it_and_opens_no_catalog_for_it(home: Path) 
     assert unowned_folders(store) == []
 
 
+def test_a_folder_of_records_that_a_view_is_in_too_is_told(home: Path) -> None:
+    (home / "warehouse" / "keptlog" / VIEW / "data").mkdir()
+    (home / "warehouse" / "keptlog" / VIEW / "data" / "0.parquet").write_bytes(b"records")
+    assert [each.name for each in unowned_folders(open_home(home).store)] == [VIEW]
+
+
 def test_an_opened_catalog_does_not_look_at_it_either(home: Path) -> None:
     store = open_home(home).store
     assert store.topics() == [TOPIC]
     assert list(store.metadata_locations()) == [TOPIC]
+    assert unowned_folders(store) == []
 
 
 @pytest.mark.parametrize("name", [VIEW, VIEW.upper()])

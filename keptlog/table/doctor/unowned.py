@@ -7,6 +7,7 @@ catalog is put back to a time before the topic was made; or a run staged files a
     warehouse/keptlog/stock     a table of ``keptlog_deleting`` does        a topic that is being deleted
     warehouse/keptlog/moved     a table that lies elsewhere now began here   a topic, whose records are here
     warehouse/keptlog/orders    metadata alone                              a creation or a deletion that was killed
+    warehouse/keptlog/latest    the same                                    a view of another engine
     warehouse/keptlog/carts     what keptlog keeps beside a table, alone    who was killed as the topic was deleted
     warehouse/keptlog/bags      the same, with a journal or erasures        **unowned**: nobody else may tell of it
     warehouse/keptlog/sold      a table of another namespace does           unowned, and that table's: it was renamed

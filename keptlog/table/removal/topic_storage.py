@@ -14,6 +14,8 @@ from keptlog.table.removal.hidden import HiddenFiles
 from keptlog.table.removal.journal import erasures_folder, journal_folder, receipt_folder
 from keptlog.whole_file import is_unfinished
 
+_CHECKSUM = ".crc"
+
 
 @dataclass(frozen=True, slots=True)
 class Storage:
@@ -68,10 +70,12 @@ def left_behind(location: str, paths: Iterable[str]) -> list[str]:
     reader's position. Who was killed as his topic was deleted may leave such a file. No record is in it, and a later
     topic in the folder reads it over, or takes it over if it is the draft of a receipt.
 
+    A view of another engine is metadata alone, too. A folder with a view and with records tells the records.
+
     A journal is something left: maybe nobody else tells what it names, and is gone. So is what is to be erased.
     """
     own, tells = _own_places(location), tells_alone(location)
-    left = {path for path in paths if not path.endswith(METADATA_ENDINGS)}
+    left = {path for path in paths if not _checked(path).endswith(METADATA_ENDINGS)}
     return sorted(path for path in left if tells(path) or not path.startswith(own))
 
 
@@ -79,6 +83,14 @@ def tells_alone(location: str) -> Callable[[str], bool]:
     """Whether a path is that of a journal, or of what is to be erased."""
     folders = journal_folder(location), erasures_folder(location)
     return lambda path: path.startswith(folders) and not is_unfinished(path)
+
+
+def _checked(path: str) -> str:
+    """The file that a path is about: Java puts ``.NAME.crc`` beside each ``NAME`` that it writes to a local disk."""
+    folder, slash, name = path.rpartition("/")
+    if name.startswith(".") and name.endswith(_CHECKSUM):
+        return f"{folder}{slash}{name[1 : -len(_CHECKSUM)]}"
+    return path
 
 
 def _own_places(location: str) -> tuple[str, ...]:
