@@ -231,7 +231,8 @@ class Holder:
 
     def _what(self) -> str:
         noun = _NOUNS.get(self.kind, "file")
-        return f"{noun}s" if self.files is None else counted(self.files, noun)
+        counted_files = f"{noun}s" if self.files is None else counted(self.files, noun)
+        return f"{counted_files}{_NOUN_GOES_ON.get(self.kind, '')}"
 
 
 _SUBJECTS = {
@@ -256,13 +257,14 @@ _NOUNS = {
     HolderKind.POST_DATED: "post-dated file",
     HolderKind.WATERMARKS: "retired watermark file",
     HolderKind.JOURNAL: "journal",
-    HolderKind.ELSEWHERE: "replaced file outside of its folder",
+    HolderKind.ELSEWHERE: "replaced file",
     HolderKind.COPIED_STATE: "replaced file",
     HolderKind.COMMIT_AHEAD: "staged file",
-    HolderKind.STATISTICS: "file with statistics",
     HolderKind.METADATA: "old metadata file",
-    HolderKind.CACHE: "outdated cache entry",
+    HolderKind.CACHE: "outdated cache file",
 }
+_NOUN_GOES_ON = {HolderKind.ELSEWHERE: " outside of its folder", HolderKind.STATISTICS: " with statistics"}
+"""What stands behind the noun, also behind its plural."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,3 +108,18 @@ def test_every_kind_is_one_line_with_a_remedy(kind: HolderKind) -> None:
     assert "{" not in str(holder)
     assert "users" in str(holder)
     assert str(holder).count("\n") == 0
+
+
+@pytest.mark.parametrize("number", [None, 2])
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        (HolderKind.STATISTICS, "files with statistics"),
+        (HolderKind.ELSEWHERE, "replaced files outside of its folder"),
+        (HolderKind.CACHE, "outdated cache files"),
+    ],
+)
+def test_several_files_are_told_in_a_plural_that_people_write(kind: HolderKind, what: str, number: int | None) -> None:
+    [holder] = holdings(Held(kind, 0, number, 10)).holders(1)
+    counted = what if number is None else f"{number} {what}"
+    assert f" keep {counted}" in str(holder)
