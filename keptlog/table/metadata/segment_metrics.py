@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 US_PER_MS = 1000
 LONG = struct.Struct("<q")
 _INT = struct.Struct("<i")
+_FORMAT = "PARQUET"
+"""Iceberg's name for it, in whichever letters a program writes it."""
 
 
 class RecordRange(NamedTuple):
@@ -63,14 +65,21 @@ def live_segment(topic: str, data_file: DataFile) -> tuple[int, Segment]:
     """The partition and the segment that a manifest's entry tells of.
 
     Raises:
-        LogCorrupt: a metric is missing, or the file is partitioned otherwise, so that keptlog did not write it.
+        LogCorrupt: a metric is missing, or the file is of another format or is partitioned otherwise, so that keptlog
+            did not write it.
     """
+    # Asked first: what other formats are without is no damage.
+    if data_file.file_format.upper() != _FORMAT:
+        kind = data_file.file_format.upper()
+        raise contradiction(f"topic {topic}: file {data_file.file_path} is in {kind}, and segments are Parquet files")
     partition = partition_of(data_file)
     if partition is None:
         raise contradiction(f"topic {topic}: file {data_file.file_path} is not partitioned as keptlog does it")
     try:
         records = data_file.record_count
-        lower, upper, nulls = data_file.lower_bounds, data_file.upper_bounds, data_file.null_value_counts
+        # Each of them may be null: Iceberg asks for none.
+        lower, upper = data_file.lower_bounds or {}, data_file.upper_bounds or {}
+        nulls = data_file.null_value_counts or {}
         horizon = lower.get(DELETE_HORIZON)
         return partition, Segment(
             path=data_file.file_path,

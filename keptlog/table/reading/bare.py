@@ -74,12 +74,13 @@ class _DataFile:
     content: int
     spec_id: int
     file_path: str
+    file_format: str
     partition: Sequence[Any]
     record_count: int
     file_size_in_bytes: int
-    null_value_counts: Mapping[int, int]
-    lower_bounds: Mapping[int, bytes]
-    upper_bounds: Mapping[int, bytes]
+    null_value_counts: Mapping[int, int] | None
+    lower_bounds: Mapping[int, bytes] | None
+    upper_bounds: Mapping[int, bytes] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +336,7 @@ def _entry(stored: Mapping[int, Any], spec_id: int) -> _Entry:
         content=file.get(134, 0),
         spec_id=spec_id,
         file_path=file[100],
+        file_format=_text(file[101]),
         partition=list(file[102].values()),
         record_count=file[103],
         file_size_in_bytes=file[104],
