@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyiceberg.table import Table
@@ -116,11 +117,89 @@ def test_a_table_that_was_set_back_goes_on(store: LogStore, tmp_path: Path, chan
     assert len(values(store)) == 3
 
 
+def advised(home: Path) -> str:
+    """The call of PyIceberg's that an append's refusal names."""
+    with pytest.raises(LogCorrupt, match=r"in PyIceberg catalog\.commit_table") as refused:
+        append_each(store_at(home), [("b", "1")])
+    return str(refused.value).partition("in PyIceberg ")[2].partition(", with what pyiceberg.table.update has")[0]
+
+
+def carry_out(call: str, home: Path) -> None:
+    names = {"SetCurrentSchemaUpdate": SetCurrentSchemaUpdate, "SetDefaultSpecUpdate": SetDefaultSpecUpdate}
+    eval(call, names | {"catalog": open_catalog(home)})  # noqa: S307  # as a person does who copies it
+
+
+@pytest.mark.parametrize(("change", "told"), CHANGES)
+def test_what_the_message_says_sets_it_back(store: LogStore, tmp_path: Path, change: Change, told: str) -> None:
+    assert told
+    change(table_of(tmp_path))
+    carry_out(advised(tmp_path), tmp_path)
+    append_each(store_at(tmp_path), [("b", "1")])
+    assert [offset for _, offset, _ in values(store)] == [0, 1, 2]
+
+
+def test_where_both_were_changed_the_message_sets_back_both(store: LogStore, tmp_path: Path) -> None:
+    _schema(lambda it: it.delete_column("value"))(table_of(tmp_path))  # type: ignore[attr-defined]
+    _spec(lambda it: it.add_identity("offset"))(table_of(tmp_path))  # type: ignore[attr-defined]
+    carry_out(advised(tmp_path), tmp_path)
+    append_each(store_at(tmp_path), [("b", "1")])
+    assert len(values(store)) == 3
+
+
+def test_a_column_beside_ours_stays_where_only_the_partitioning_is_set_back(store: LogStore, tmp_path: Path) -> None:
+    _schema(lambda it: it.add_column("note", StringType()))(table_of(tmp_path))  # type: ignore[attr-defined]
+    _spec(lambda it: it.add_identity("note"))(table_of(tmp_path))  # type: ignore[attr-defined]
+    carry_out(advised(tmp_path), tmp_path)
+    assert "note" in table_of(tmp_path).schema().column_names
+    append_each(store_at(tmp_path), [("b", "1")])
+    assert len(values(store)) == 3
+
+
+def without_schemas(home: Path, *numbers: int) -> None:
+    """As Spark's expiry does with schemas that no snapshot has; the snapshots that had these are of another one."""
+
+    def changed(stored: dict[str, Any]) -> None:
+        stored["schemas"] = [each for each in stored["schemas"] if each["schema-id"] not in numbers]
+        for snapshot in stored["snapshots"]:
+            snapshot["schema-id"] = stored["current-schema-id"]
+
+    rewrite_metadata(home, changed)
+
+
+def test_where_the_first_schema_was_removed_another_one_that_has_ours_will_do(tmp_path: Path) -> None:
+    create(tmp_path)
+    _schema(lambda it: it.update_column("value", doc="of whom"))(table_of(tmp_path))  # type: ignore[attr-defined]
+    _schema(lambda it: it.delete_column("value"))(table_of(tmp_path))  # type: ignore[attr-defined]
+    without_schemas(tmp_path, 0)
+    call = advised(tmp_path)
+    assert "schema_id=1" in call
+    carry_out(call, tmp_path)
+    append_each(store_at(tmp_path), [("b", "1")])
+    assert values(store_at(tmp_path)) == [(0, 0, b"1")]
+
+
+def test_where_no_schema_has_ours_the_topic_is_to_be_made_anew(store: LogStore, tmp_path: Path) -> None:
+    _schema(lambda it: it.delete_column("value"))(table_of(tmp_path))  # type: ignore[attr-defined]
+    without_schemas(tmp_path, 0)
+    with pytest.raises(LogCorrupt, match=rf"keptlog restore {TOPIC} --to jsonl FILE\), then delete the topic "):
+        append_each(store_at(tmp_path), [("b", "1")])
+    assert [offset for _, offset, _ in values(store_at(tmp_path))] == [0, 1]
+
+
 def remove_first_spec(home: Path) -> None:
     """As Spark's ``expire_snapshots(clean_expired_metadata => true)`` does with a spec that no manifest has."""
+
+    def changed(stored: dict[str, Any]) -> None:
+        stored["partition-specs"] = [each for each in stored["partition-specs"] if each["spec-id"] != 0]
+
+    rewrite_metadata(home, changed)
+
+
+def rewrite_metadata(home: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Bring in a metadata file of another program's, which PyIceberg can't write."""
     catalog, table = open_catalog(home), table_of(home)
     stored = json.loads(table.metadata.model_dump_json())
-    stored["partition-specs"] = [each for each in stored["partition-specs"] if each["spec-id"] != 0]
+    change(stored)
     stored["metadata-log"].append({"metadata-file": table.metadata_location, "timestamp-ms": stored["last-updated-ms"]})
     path = Path(table.metadata_location.removeprefix("file://")).with_name("00002-of-spark.metadata.json")
     path.write_text(json.dumps(stored))

@@ -41,6 +41,7 @@ from keptlog.table.metadata.state import SNAPSHOT_ID, recorded_snapshot
 from keptlog.table.namespaces import NAMESPACE
 
 if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.types import NestedField
@@ -234,21 +235,19 @@ def require_columns(table: Table) -> None:
     # Whoever changes one of them gives it another number. A bare table has none: it is as we make them.
     if not getattr(metadata, "current_schema_id", 0) and not getattr(metadata, "default_spec_id", 0):
         return
-    from pyiceberg.schema import index_by_id  # noqa: PLC0415  # who only looks needs none of it
+    from keptlog.table.metadata.schema import PARTITION_SPEC  # noqa: PLC0415  # it imports PyIceberg
 
-    from keptlog.table.metadata.schema import PARTITION_SPEC, TABLE_SCHEMA  # noqa: PLC0415  # it imports PyIceberg
-
-    there, ours = index_by_id(table.schema()), index_by_id(TABLE_SCHEMA)
-    name_of = {number: str(TABLE_SCHEMA.find_column_name(number)) for number in ours}
-    other = [number for number, field in ours.items() if number not in there or not _is_alike(there[number], field)]
-    columns = dict.fromkeys(name_of[number].partition(".")[0] for number in sorted(other))
-    changed = [f"the column {name}" for name in columns]
-    strict = [number for number, field in ours.items() if number in there and there[number].required > field.required]
-    changed += [f"the column {name_of[number]}, which may not be null now" for number in strict]
+    changed, todo = _changed_columns(table.schema()), None
+    updates: list[str] = []
+    if changed:
+        # The first one may have been removed, as Spark's expiry does with those that no snapshot has.
+        ours = next((each for each, schema in sorted(table.schemas().items()) if not _changed_columns(schema)), None)
+        updates.append(f"SetCurrentSchemaUpdate(schema_id={ours})")
+        todo = _anew(table) if ours is None else None
     if table.spec().fields != PARTITION_SPEC.fields:
         by = ", ".join(field.name for field in table.spec().fields) or "nothing"
         changed.append(f"the partitioning, which is by {by} now")
-    todo = "set the table back to the schema and the partition spec that it was made with (those with id 0)"
+        updates.append(f"SetDefaultSpecUpdate(spec_id={SPEC_ID})")
     if SPEC_ID not in table.specs():
         # Our files are written by that number. Iceberg gives the same fields another one from then on.
         changed.append("the partition spec that it was made with (id 0), which was removed for good")
@@ -256,10 +255,39 @@ def require_columns(table: Table) -> None:
     if changed:
         error = LogCorrupt(
             f"topic {table.name()[-1]}: another program changed its table: {', '.join(changed)}; nothing is written to "
-            f"it: {todo}"
+            f"it: {todo or _set_back(table, updates)}"
         )
         error.action = Action.FIX_CONFIG  # no file is wrong
         raise error
+
+
+def _changed_columns(schema: Schema) -> list[str]:
+    """What is different in a schema from ours, each in words."""
+    from pyiceberg.schema import index_by_id  # noqa: PLC0415  # who only looks needs none of it
+
+    from keptlog.table.metadata.schema import TABLE_SCHEMA  # noqa: PLC0415  # as above
+
+    there, ours = index_by_id(schema), index_by_id(TABLE_SCHEMA)
+    name_of = {number: str(TABLE_SCHEMA.find_column_name(number)) for number in ours}
+    other = [number for number, field in ours.items() if number not in there or not _is_alike(there[number], field)]
+    columns = dict.fromkeys(name_of[number].partition(".")[0] for number in sorted(other))
+    strict = [number for number, field in ours.items() if number in there and there[number].required > field.required]
+    return [f"the column {name}" for name in columns] + [
+        f"the column {name_of[number]}, which may not be null now" for number in strict
+    ]
+
+
+def _set_back(table: Table, updates: Sequence[str]) -> str:
+    """How a table gets the schema and the partition spec again that it was made with: no SQL of an engine does it.
+
+    No snapshot moves, and the next change goes on from there.
+    """
+    *_, namespace, name = table.name()
+    return (
+        "no file was touched; set the table back to what it was made with, in PyIceberg "
+        f"catalog.commit_table(catalog.load_table(({namespace!r}, {name!r})), (), ({', '.join(updates)},)), with "
+        "what pyiceberg.table.update has"
+    )
 
 
 def _anew(table: Table) -> str:
