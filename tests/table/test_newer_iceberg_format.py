@@ -14,6 +14,7 @@ from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.changes.repair import Repair
 from keptlog.table.metadata.live_files import LiveFiles
 from keptlog.table.store import LogStore
+from keptlog.table.unopened import UnopenedStore
 from tests.table.foreign import insert, table_of
 from tests.table.purges import DAY_MS, clock_ms
 from tests.table.stores import NOW_MS, TOPIC, append_each, create, store_at, values
@@ -93,3 +94,44 @@ def test_a_version_that_can_not_be_read_is_no_damage_to_be_put_back(store: LogSt
             attempt()
         assert refused.value.action is Action.FIX_CONFIG
         assert "put the file back" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("column_type", "name"),
+    [
+        ("variant", "variant"),
+        ("geometry(OGC:CRS84)", "geometry"),
+        ({"type": "list", "element-id": 98, "element-required": False, "element": "variant"}, "variant"),
+    ],
+)
+def test_a_column_of_a_type_that_can_not_be_read_is_no_damage_to_be_put_back(
+    store: LogStore, tmp_path: Path, column_type: object, name: str
+) -> None:
+    named = Path(table_of(tmp_path).metadata_location.removeprefix("file://"))
+    stored = json.loads(table_of(tmp_path).metadata.model_dump_json()) | {"format-version": 3, "next-row-id": 0}
+    [schema] = stored["schemas"]
+    column = {"id": 99, "name": "v", "required": False, "type": column_type}
+    schemas = [schema, schema | {"schema-id": 1, "fields": [*schema["fields"], column]}]
+    changed = stored | {"schemas": schemas, "current-schema-id": 1, "last-column-id": 99}
+    named.write_text(json.dumps(changed), encoding="utf-8")
+    store = store_at(tmp_path)
+    said = rf"topic {TOPIC}: another program .* a column of type {name}, which this keptlog can't read: .*{named.name}"
+    for attempt in (lambda: append_each(store, [("b", "1")]), lambda: values(store)):
+        with pytest.raises(LogCorrupt, match=said) as refused:
+            attempt()
+        assert refused.value.action is Action.FIX_CONFIG
+        assert "put the file back" not in str(refused.value)
+    seen = UnopenedStore(tmp_path, {}, lambda: store_at(tmp_path))
+    assert "put the file back" not in str(observe(seen, now_ms=NOW_MS).unreadable[TOPIC])
+    # The column was dropped there, and its schema removed.
+    named.write_text(json.dumps(stored), encoding="utf-8")
+    assert [offset for _, offset, _ in values(store_at(tmp_path))] == [0, 1]
+
+
+def test_a_type_that_no_version_has_is_damage(store: LogStore, tmp_path: Path) -> None:
+    assert store.topics() == [TOPIC]
+    named = Path(table_of(tmp_path).metadata_location.removeprefix("file://"))
+    stored = table_of(tmp_path).metadata.model_dump_json()  # without the checksum
+    named.write_text(stored.replace('"type":"binary"', '"type":"binarz"', 1), encoding="utf-8")
+    with pytest.raises(LogCorrupt, match=r"is damaged \(Val.*put the file back"):
+        values(store_at(tmp_path))

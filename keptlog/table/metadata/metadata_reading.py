@@ -33,6 +33,11 @@ _ADDED, _DELETED = 1, 2
 """Iceberg's numbers for an entry of a file that came, or was removed, with the manifest."""
 _UNKNOWN_FORMAT = re.compile(r"Input tag '([0-9]{1,4})' found using 'format_version'")
 """How PyIceberg's parser says that it does not know a version of the format."""
+_UNKNOWN_TYPE = re.compile(
+    r"(?:Unsupported field type: '|Type not recognized: |Could not parse )"
+    r"(variant|geometry|geography|timestamptz?_ns)\b"
+)
+"""How it says that it does not know a column's type of version 3; by chance no damage gives one such a name."""
 
 
 @contextmanager
@@ -100,7 +105,21 @@ def unreadable(topic: str, file: str, error: Exception) -> LogCorrupt:
         )
         told.action = Action.FIX_CONFIG  # as of a version that can be read, and not be written
         return told
+    kind = _UNKNOWN_TYPE.search(str(error))
+    if kind:
+        return _unknown_type(topic, file, kind[1])
     return LogCorrupt(f"topic {topic}: {file} is damaged ({one_line(error)}): {MENDING}")
+
+
+def _unknown_type(topic: str, file: str, kind: str) -> LogCorrupt:
+    told = LogCorrupt(
+        f"topic {topic}: another program has given its table a column of type {kind}, which this keptlog can't read: "
+        f"the type came with version 3 of Iceberg's format ({file}). Nothing is lost: use a keptlog that reads it. Or "
+        "drop the column there, and then have its schema removed, as Spark's expire_snapshots does with "
+        "clean_expired_metadata => true"
+    )
+    told.action = Action.FIX_CONFIG  # as of a version that can't be read
+    return told
 
 
 def manifests_of(topic: str, snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
