@@ -18,7 +18,7 @@ from functools import partial
 import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation, bring_forward
-from keptlog.dagster.assets.markdown import as_markdown, time_cell, without_folders
+from keptlog.dagster.assets.markdown import as_markdown, time_cell, without_paths
 from keptlog.dagster.assets.mount import Mount, MountCall, Run, Tick
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
@@ -248,7 +248,7 @@ def _request_row(row: ErasureRow, now_ms: int) -> tuple[str, ...]:
     upcoming = row.next_told(now_ms, partial(time_cell, otherwise="")) or ""
     deadline = time_cell(erasure.deadline_ms, "none")
     overdue = " **overdue**" if erasure.is_overdue(now_ms) else ""
-    blocked = as_markdown(without_folders("; ".join(row.blocked)))
+    blocked = as_markdown(without_paths("; ".join(row.blocked)))
     keys = str(len(erasure.key_hashes))
     return as_markdown(row.id), as_markdown(row.topic), keys, erasure.state.value, deadline + overdue, upcoming, blocked
 

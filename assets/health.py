@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import dagster as dg
 
-from keptlog.dagster.assets.markdown import as_markdown, minute_of, time_cell, unbroken, without_folders
+from keptlog.dagster.assets.markdown import as_markdown, minute_of, time_cell, to_the_minute, unbroken, without_paths
 from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
@@ -38,7 +38,7 @@ FULL_MS = 600_000
 _AT_A_GLANCE = 5
 _GLANCE_CHARACTERS = 950
 """A page shows a text of fewer than 1,000 characters without a click."""
-_GLANCE_WHY = 200
+_GLANCE_WHY = 240
 _UNSEEN_TOLD = 50
 _TOLD = 3
 """Of them, in the line that sums all up."""
@@ -116,7 +116,7 @@ class Health:
             f"**{unbroken(duration(late))}**" if late else "no",
             time_cell(each.deadline_ms, "none"),
             self._next_try(each),
-            as_markdown(without_folders(self._why(each))),
+            as_markdown(without_paths(self._why(each))),
         )
 
     def at_a_glance(self, keys: AssetKeys) -> str:
@@ -125,7 +125,7 @@ class Health:
         for each in self.worst[:_AT_A_GLANCE]:
             late = late_ms(each, self.now_ms)
             deadline = f"**late by {duration(late)}**" if late else f"deadline {minute_of(each.deadline_ms, 'none')}"
-            why = shorten(without_folders(self._why(each)), _GLANCE_WHY, placeholder=" …")
+            why = shorten(without_paths(to_the_minute(self._why(each))), _GLANCE_WHY, placeholder=" …")
             lines.append(f"* {self._link(keys, each)}, {deadline}: {as_markdown(why)}")
         while len(lines) > 1 and len("\n".join(lines)) > _GLANCE_CHARACTERS:
             lines.pop()

@@ -11,8 +11,9 @@ from keptlog.log.words.iso_time import iso_time
 
 _MARKS = re.compile(r"[\\`*<\[~|]|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown may take for its own; an underscore inside of a word is none."""
-_NAME_OF_FILE = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?=[^\s/]+\.parquet)")
-"""What stands before it."""
+_PATH = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?:(\d{20}-)[^\s/]+(?=\.parquet)|(?=[^\s/]+\.parquet))")
+"""Of a file, up to what is told of its name: of a segment's, the offset of its first record."""
+_TIME = re.compile(r"(?<![^\s(])(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
 
 
 def as_markdown(text: str) -> str:
@@ -26,9 +27,17 @@ def as_list(texts: Sequence[str]) -> str:
     return "\n".join(lines if len(lines) == 1 else (f"* {line}" for line in lines))
 
 
-def without_folders(text: str) -> str:
-    """The text for a table: one as wide as a path leaves its other columns no room. The page of a log has all."""
-    return _NAME_OF_FILE.sub("…/", text)
+def without_paths(text: str) -> str:
+    """The text for a table: one as wide as a path leaves its other columns no room, and what is to be done no place.
+
+    Of a segment's file its offset stays. Verify, and the log of the run, have all.
+    """
+    return _PATH.sub(lambda found: f"…/{found[1]}…" if found[1] else "…/", text)
+
+
+def to_the_minute(text: str) -> str:
+    """The text with its times as pages tell them."""
+    return _TIME.sub(r"\1 \2 UTC", text)
 
 
 def minute_of(time_ms: int | None, otherwise: str) -> str:

@@ -64,17 +64,21 @@ def test_the_worst_log_comes_first_with_its_reason_its_deadline_and_a_link(world
     assert fine[3:] == ["none", "with new records", "empty: nothing was ever appended"]
 
 
-def test_the_worst_at_a_glance_names_the_file_that_a_clean_failed_with_and_not_its_folders(world: World) -> None:
+def test_the_worst_at_a_glance_says_what_helps_of_a_file_its_offset_alone_and_of_times_the_minute(
+    world: World,
+) -> None:
     world.topic("users")
     world.append("users", ("a", "1"))
-    name = f"00000000000000000000-run-{'f' * 32}.parquet"
-    why = f"file:///srv/keptlog/warehouse/keptlog/users/data/partition=0/{name} has 4 bytes, not 1686: it is damaged"
+    name = f"00000000000000000000-{'e' * 32}-{'f' * 32}.parquet"
+    helps = "it is damaged; put the file back from a copy of the storage"
+    why = f"file:///srv/keptlog/warehouse/keptlog/users/data/partition=0/{name} has 4 bytes, not 1686: {helps}"
     world.log_store.cleaner().mark_still_due(Death(("users-0",), why, world.now_ms), set(), now_ms=world.now_ms)
 
     worst = str(told(world)["worst"])
 
-    assert f"…/{name} has 4 bytes, not 1686" in worst
+    assert f"…/00000000000000000000-….parquet has 4 bytes, not 1686: {helps}" in worst
     assert "file://" not in worst
+    assert "uncleanable since 2027-01-15 08:00 UTC" in worst
 
 
 def test_the_numbers_that_are_plotted(world: World) -> None:

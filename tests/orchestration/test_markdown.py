@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keptlog.dagster.assets.markdown import as_markdown
+from keptlog.dagster.assets.markdown import as_markdown, to_the_minute, without_paths
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,22 @@ from keptlog.dagster.assets.markdown import as_markdown
 )
 def test_what_markdown_would_take_for_its_own_has_a_backslash(text: str, shown: str) -> None:
     assert as_markdown(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        (f"s3://lake/users/data/partition=0/{12:020d}-run-{'f' * 32}.parquet", f"…/{12:020d}-….parquet"),
+        ("/srv/home/users/data/other.parquet", "…/other.parquet"),
+        ("keptlog/receipts/3.json", "keptlog/receipts/3.json"),
+    ],
+)
+def test_of_a_path_in_a_table_there_is_what_tells_the_file_from_others_of_its_log(path: str, told: str) -> None:
+    assert without_paths(f"{path} has 4 bytes; and {path} too") == f"{told} has 4 bytes; and {told} too"
+
+
+def test_a_time_in_a_text_is_told_to_the_minute_and_a_name_that_holds_one_stays() -> None:
+    text = "since 2026-11-29T02:49:31.688Z, next 2026-11-29T03:49:31Z: tag at-2026-11-29T02:49:31.688Z"
+    assert (
+        to_the_minute(text) == "since 2026-11-29 02:49 UTC, next 2026-11-29 03:49 UTC: tag at-2026-11-29T02:49:31.688Z"
+    )
