@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
+from textwrap import shorten
 
 import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation, bring_forward
-from keptlog.dagster.assets.markdown import as_markdown, time_cell, without_paths
+from keptlog.dagster.assets.markdown import SHOWN_AT_ONCE, as_markdown, time_cell, wide_table, without_paths
 from keptlog.dagster.assets.mount import Mount, MountCall, Run, Tick
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
@@ -42,7 +43,10 @@ _TOLD = 5
 _REASONS = 50
 """Of the topics at which somebody could not look, so many are told with the reason, and the others by name alone."""
 _NEVER_MS = 2**63
-_COLUMNS = ("request", "topic", "keys", "state", "deadline (UTC)", "next state (UTC)", "blocked by")
+_GLANCE_CHARACTERS = SHOWN_AT_ONCE - 50
+_GLANCE_BLOCKED = 200
+_COLUMNS = ("topic", "state", "deadline (UTC)", "next state (UTC)", "blocked by", "keys", "request")
+"""The request is the widest, and is whole: `verify_erasures` takes it as it stands."""
 _TOPIC_COLUMNS = ("topic", "open", "overdue", "deadline (UTC)", "needs")
 
 
@@ -176,8 +180,13 @@ def request_numbers(news: ErasureNews) -> Metadata:
     left = [counted(len(rows) - ROWS, "more row")] if len(rows) > ROWS else []
     left += [counted(news.unread, "more topic")] if news.unread else []
     more = f"{' and '.join(left)}: see `keptlog erasure list`" if left else ""
-    table = _markdown(_COLUMNS, [_request_row(row, now_ms) for row in rows[:ROWS]], more)
-    return {"requests": table, **_numbers(news)}
+    if not rows:
+        return {"requests": dg.MetadataValue.md(f"none\n\nand {more}" if more else "none"), **_numbers(news)}
+    table = wide_table(_COLUMNS, [_request_row(row, now_ms) for row in rows[:ROWS]], f"and {more}" if more else "")
+    # Without one, nothing is said of topics that could not be looked at.
+    glance = _at_a_glance(rows, now_ms)
+    urgent: Metadata = {"most_urgent": dg.MetadataValue.md(glance)} if glance else {}
+    return {**urgent, "requests": dg.MetadataValue.md(table), **_numbers(news)}
 
 
 def deadline_result(call: Tick | Run, news: ErasureNews) -> dg.AssetCheckResult:
@@ -250,7 +259,32 @@ def _request_row(row: ErasureRow, now_ms: int) -> tuple[str, ...]:
     overdue = " **overdue**" if erasure.is_overdue(now_ms) else ""
     blocked = as_markdown(without_paths("; ".join(row.blocked)))
     keys = str(len(erasure.key_hashes))
-    return as_markdown(row.id), as_markdown(row.topic), keys, erasure.state.value, deadline + overdue, upcoming, blocked
+    return as_markdown(row.topic), erasure.state.value, deadline + overdue, upcoming, blocked, keys, as_markdown(row.id)
+
+
+def _at_a_glance(rows: Sequence[ErasureRow], now_ms: int) -> str:
+    """As many of the open erasures, the first deadline first, as a page shows without a click."""
+    still_open = [row for row in rows if row.erasure.is_open]
+    lines: list[str] = []
+    for row in still_open:
+        line = _glance(row, now_ms)
+        if lines and len("\n".join([*lines, line])) > _GLANCE_CHARACTERS:
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _glance(row: ErasureRow, now_ms: int) -> str:
+    erasure = row.erasure
+    deadline = f"deadline {time_cell(erasure.deadline_ms, 'none')}{' UTC' if erasure.deadline_ms is not None else ''}"
+    told = [erasure.state.value, f"**overdue**, {deadline}" if erasure.is_overdue(now_ms) else deadline]
+    upcoming = row.next_told(now_ms, lambda time_ms: f"{time_cell(time_ms, '')} UTC")
+    if upcoming:
+        told.append(f"next: {as_markdown(upcoming)}")
+    if row.blocked:
+        blocked = shorten(without_paths("; ".join(row.blocked)), _GLANCE_BLOCKED, placeholder=" …")
+        told.append(f"blocked by: {as_markdown(blocked)}")
+    return f"* {as_markdown(row.topic)}: {', '.join(told)}"
 
 
 def _topic_row(topic: str, each: OpenErasures, now_ms: int) -> tuple[str, ...]:

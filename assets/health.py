@@ -20,7 +20,15 @@ from urllib.parse import quote
 
 import dagster as dg
 
-from keptlog.dagster.assets.markdown import as_markdown, minute_of, time_cell, to_the_minute, unbroken, without_paths
+from keptlog.dagster.assets.markdown import (
+    SHOWN_AT_ONCE,
+    as_markdown,
+    minute_of,
+    time_cell,
+    to_the_minute,
+    unbroken,
+    without_paths,
+)
 from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
@@ -36,8 +44,7 @@ ROWS = 50
 FULL_MS = 600_000
 """After so long a report is told in full, whether anything has changed or not."""
 _AT_A_GLANCE = 5
-_GLANCE_CHARACTERS = 950
-"""A page shows a text of fewer than 1,000 characters without a click."""
+_GLANCE_CHARACTERS = SHOWN_AT_ONCE - 50
 _GLANCE_WHY = 240
 _UNSEEN_TOLD = 50
 _TOLD = 3

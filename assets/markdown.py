@@ -13,6 +13,8 @@ _MARKS = re.compile(r"[\\`*<\[~|]|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown may take for its own; an underscore inside of a word is none."""
 _PATH = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?:(\d{20}-)[^\s/]+(?=\.parquet)|(?=[^\s/]+\.parquet))")
 """Of a file, up to what is told of its name: of a segment's, the offset of its first record."""
+SHOWN_AT_ONCE = 1000
+"""A page shows a text of fewer characters without a click."""
 _TIME = re.compile(r"(?<![^\s(])(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
 
 
@@ -38,6 +40,16 @@ def without_paths(text: str) -> str:
 def to_the_minute(text: str) -> str:
     """The text with its times as pages tell them."""
     return _TIME.sub(r"\1 \2 UTC", text)
+
+
+def wide_table(columns: Sequence[str], rows: Sequence[Sequence[str]], more: str = "") -> str:
+    """A table of more columns than the metadata of a page have room for: the page shows it in a window, on a click.
+
+    In the page it would be cut off at the right, and so would all that stands below it in the same column.
+    """
+    lines = [columns, ["---"] * len(columns), *rows]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return (f"{table}\n\n{more}" if more else table).ljust(SHOWN_AT_ONCE)
 
 
 def minute_of(time_ms: int | None, otherwise: str) -> str:

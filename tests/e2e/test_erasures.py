@@ -11,6 +11,14 @@ from tests.e2e.conftest import HOUR_MS, PAGE_MS, DagsterDev, Picture
 from tests.e2e.launching import launch, refused_launch
 from tests.security.searching import contents_below
 
+TOO_WIDE = r"""() => {
+    const hiding = [];
+    for (const table of document.querySelectorAll("table"))
+        for (let around = table; around; around = around.parentElement)
+            if (around.scrollWidth > around.clientWidth + 1 && around.clientWidth) hiding.push(around.className);
+    return hiding;
+}"""
+"""What a table of the page is too wide for."""
 KEY = "user-7@example.org"
 
 
@@ -38,6 +46,10 @@ def test_an_erasure_is_asked_for_and_shown_and_a_key_by_mistake_is_refused(
     expect(page.get_by_text("erasures-open-count").first).to_be_visible(timeout=PAGE_MS)
     expect(page.get_by_text("erasure_sensor").first).to_be_visible(timeout=PAGE_MS)
     picture("erasures", 900)
+    assert not page.evaluate(TOO_WIDE)
+    page.get_by_text("[Show Markdown]").first.click()
+    expect(page.get_by_text("blocked by")).to_be_visible(timeout=PAGE_MS)
+    assert not page.evaluate(TOO_WIDE)
     page.goto(f"{dagster_dev.url}/assets/erasures?view=checks")
     expect(page.get_by_text("erasure_deadline").first).to_be_visible(timeout=PAGE_MS)
     expect(page.get_by_text("Passed").first).to_be_visible(timeout=PAGE_MS)
