@@ -161,7 +161,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         named.unreadable,
         {topic: observed.location for topic, observed in topics.items()},
         {topic: observed.erasures for topic, observed in topics.items()},
-        holdings={topic: observed.holdings for topic, observed in topics.items()},
+        holdings={topic: observed.holdings for topic, observed in (topics | look.away).items()},
         sources={topic: observed.source_json for topic, observed in topics.items() if observed.source_json},
         about={topic: observed.about for topic, observed in topics.items()},
         record_counts={topic: record_count(observed.logs) for topic, observed in topics.items()},
@@ -194,12 +194,15 @@ class _Look:
     store: Observable
     locations: Mapping[str, str] | None
     seen: dict[str, ObservedTopic | KeptlogError] = field(default_factory=dict)
+    away: dict[str, ObservedTopic] = field(default_factory=dict)
+    """What memory knows of topics whose store does not answer."""
 
     def begin(self, now_ms: int) -> None:
         """Read what is wanted anyhow, side by side. For a store that does not answer, memory does not either."""
         self.seen = each_apart(self._observed, self.locations or ())
         locations = {topic: seen.location for topic, seen in self.seen.items() if not isinstance(seen, KeptlogError)}
         for each in stores_away(self.store, locations, now_ms // 1000):
+            self.away |= {topic: self.seen_of(topic) for topic in each.topics}
             self.seen |= dict.fromkeys(each.topics, each.why)
 
     def topics(self) -> Collection[str]:
@@ -217,6 +220,7 @@ class _Look:
         """What is open of the erasures of topics that can't be read."""
         unread = {topic: seen for topic, seen in self.seen.items() if isinstance(seen, KeptlogError)}
         found = {topic: unread_erasures_of(self.store, topic, why) for topic, why in unread.items()}
+        found |= {topic: observed.erasures for topic, observed in self.away.items()}
         return {topic: each for topic, each in found.items() if each and each.count}
 
     def seen_of(self, topic: str) -> ObservedTopic:

@@ -72,6 +72,11 @@ class StoreRefused(PermissionError):
     def __str__(self) -> str:
         return str(self.args[1])
 
+    @property
+    def code(self) -> str:
+        """What the store has called it, or we do."""
+        return self._made_of[1]
+
     def __reduce__(self) -> tuple[type[StoreRefused], tuple[str, str]]:
         return type(self), self._made_of
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from keptlog.errors import StorageUnavailable
+from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.passes.observer import Observer, observe
 from keptlog.passes.standings import Standings, look_at_standings
 from keptlog.passes.stores_asked import TRIED_AGAIN_MS
+from keptlog.storage.refusal import StoreRefused
+from keptlog.table.metadata.logs import ObservedTopic
 from keptlog.table.reading.cache import TopicCache
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
@@ -91,6 +96,59 @@ def test_a_bucket_that_is_gone_is_an_outage(observer: Observer, bucket: ABucket)
 def test_what_is_refused_of_one_topic_is_no_outage_of_the_store(observer: Observer, s3: CountedS3, turn: int) -> None:
     s3.refuse = lambda request: DENIED if "/users/" in request.path else None
     assert not observer.look(NOW_MS + turn * 1000).unreadable
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_topics_that_are_refused_for_themselves_take_no_other_with_them(
+    store: LogStore, s3: CountedS3, turn: int
+) -> None:
+    """A policy refuses by prefix, so that neighbours are refused together; a tick may ask for the same each time."""
+    for number in range(3):
+        store.create_topic(f"private-{number}", 1, COMPACTED)
+    observer = Observer(store, lambda: 0)
+    observer.look(NOW_MS)
+    s3.refuse = lambda request: DENIED if "/private-" in request.path else None
+    for tick in range(3):
+        assert not observer.look(NOW_MS + turn * 1000 + tick * 30_000).unreadable
+
+
+def test_a_store_that_says_nothing_is_waited_for_once(observer: Observer, s3: CountedS3) -> None:
+    s3.refuse = always(RESET)
+    with pytest.raises(StorageUnavailable):
+        observer.look(NOW_MS)
+    assert len(s3.requests) == 2  # tried again once; a read would go on
+
+
+def test_whoever_can_not_ask_a_store_does_not_call_it_away(
+    observer: Observer, store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow reads without boto3."""
+
+    def missing(path: str, what: str) -> NoReturn:
+        raise StoreRefused(f"{path} can't be {what}", "NoBoto3")
+
+    monkeypatch.setattr("keptlog.table.io.remote_files._trusted_reads", missing)
+    assert not observer.look(NOW_MS).unreadable
+    assert not observe(store, now_ms=NOW_MS).unreadable
+
+
+def test_erasures_of_topics_whose_store_is_away_stay_known(store: LogStore, s3: CountedS3, tmp_path: Path) -> None:
+    """Their deadlines pass meanwhile."""
+    open_then = OpenErasures(count=1, earliest_deadline_ms=NOW_MS - 1)
+    really = LogStore.observe
+    cached = LogStore(store.committer.catalog, {}, time.sleep, new_id, TopicCache(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    observe(cached, now_ms=NOW_MS)
+
+    class Asked(LogStore):
+        def observe(self, topic: str, location: str | None = None) -> ObservedTopic:
+            return replace(really(self, topic, location), erasures=open_then)
+
+    asked = Asked(store.committer.catalog, {}, time.sleep, new_id, TopicCache(tmp_path / "home"))
+    s3.refuse = always(DENIED)
+    seen = observe(asked, now_ms=NOW_MS)
+    assert sorted(seen.unreadable) == [*TOPICS]
+    assert seen.open_erasures == dict.fromkeys(TOPICS, open_then)
 
 
 def test_a_metadata_file_that_is_gone_is_no_outage_of_the_store(

@@ -6,4 +6,5 @@ PyIceberg's door       ``file_io``; its files: ``avro``, ``metadata_checksums``
 S3                     ``s3_client``, ``aws_answers``, ``s3_answers``, ``s3_errors``, ``s3_filesystem``; objects:
                        ``object_reads``, ``object_versions``
 whose credentials      ``vending``; renewed by somebody: ``aws_credentials``; of a profile: ``aws_profile``
+in little time         ``impatience``
 """

@@ -49,6 +49,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.table.io.aws_answers import give_up_trickles
 from keptlog.table.io.aws_credentials import take_up_renewed
 from keptlog.table.io.files import Properties
+from keptlog.table.io.impatience import RETRIES
 from keptlog.table.io.s3_answers import require_stores_own
 from keptlog.table.waiting.side_by_side import AT_ONCE
 
@@ -82,7 +83,8 @@ def s3_client(properties: Properties) -> Any:
     give_up_trickles(client)
     if not _are_given(known):
         take_up_renewed(client)
-    client.meta.events.register("needs-retry.s3", _tell_silence)
+    if RETRIES not in known:  # who has no time tells it himself
+        client.meta.events.register("needs-retry.s3", _tell_silence)
     client.meta.events.register("after-call.s3", require_stores_own)
     return client
 
@@ -103,7 +105,7 @@ def _endpoint(known: dict[str, Any]) -> str | None:
 def _config(known: dict[str, Any]) -> Config:
     is_virtual = property_as_bool(known, S3_FORCE_VIRTUAL_ADDRESSING, default=not known.get(S3_ENDPOINT))
     options: dict[str, Any] = {
-        "retries": {"mode": "standard", "max_attempts": _ATTEMPTS},
+        "retries": {"mode": "standard", "max_attempts": int(known.get(RETRIES, _ATTEMPTS))},
         "max_pool_connections": AT_ONCE,
         "connect_timeout": _seconds(known, S3_CONNECT_TIMEOUT) or _CONNECT_SECONDS,
         "s3": {"addressing_style": "virtual" if is_virtual else "path"},

@@ -7,25 +7,33 @@ A disk of this machine is asked for each file before memory answers (``metadata_
 enough that it answers at all: one small request each, whatever it holds. The catalog answers without it, and says only
 that nothing has changed.
 
-Two topics are asked for before a store is called away. One may be refused for itself; and a metadata file that is gone
-is no outage, for the store has answered.
+One topic is asked for. Silence is the store's, whoever is asked for. A refusal may be of that topic alone: its prefix,
+or the credentials that come with its table. So then others are asked for, from all over the list, and the store is
+called away if all are refused. A metadata file that is gone is no outage, for the store has answered. A tick has no time
+to wait for a store that hangs: what asks is less patient than what reads.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from itertools import takewhile
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from keptlog.errors import StorageUnavailable
+from keptlog.storage.refusal import StoreRefused
+from keptlog.table.io.impatience import impatient
 from keptlog.table.io.vending import with_credentials
 from keptlog.table.waiting.reaching import reaching
+from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from keptlog.table.io.files import TableFiles
 
-_ASKED = 2
+_MOST_REFUSED = 16
+"""So many topics are asked for before a store is believed to refuse all."""
+_NOT_ASKED = {"NoBoto3"}
+"""Refusals of ours, before anything is asked."""
 
 
 class HasFiles(Protocol):
@@ -50,35 +58,42 @@ class AwayStore(NamedTuple):
 
 
 def stores_away(store: HasFiles, locations: Mapping[str, str], turn: int) -> list[AwayStore]:
-    """The stores that don't answer, of those where these topics lie.
+    """The stores that don't answer, of those where these topics lie; they are asked side by side.
 
-    ``locations`` are those of the topics' metadata. ``turn`` says which of them are asked for: another one each time.
+    ``locations`` are those of the topics' metadata. ``turn`` says which of them is asked for: another one each time.
     """
     by_store: defaultdict[str, list[str]] = defaultdict(list)
     for topic, location in locations.items():
         if name := _store_of(location):
             by_store[name].append(topic)
-    away = []
-    for name, topics in by_store.items():
+
+    def why_away(name: str) -> StorageUnavailable | None:
+        topics = by_store[name]
         first = turn % len(topics)
-        asked = [*topics[first:], *topics[:first]][:_ASKED]
-        silent = (_why_silent(store, name, topic, locations[topic]) for topic in asked)
-        why = [each for each in takewhile(bool, silent) if each]
-        if why and len(why) == len(asked):
-            away.append(AwayStore(name, tuple(topics), why[0]))
-    return away
+        in_turn = [*topics[first:], *topics[:first]]
+        found = _why_silent(store, name, in_turn[0], locations)
+        if found is None or not found.is_refused:
+            return found
+        others = in_turn[1 :: -(-len(topics) // _MOST_REFUSED)]
+        is_refused = side_by_side(lambda topic: _why_silent(store, name, topic, locations) is not None, others)
+        return found if all(is_refused.values()) else None
+
+    away = side_by_side(why_away, by_store)
+    return [AwayStore(name, tuple(by_store[name]), why) for name, why in away.items() if why]
 
 
-def _why_silent(store: HasFiles, name: str, topic: str, location: str) -> StorageUnavailable | None:
+def _why_silent(store: HasFiles, name: str, topic: str, locations: Mapping[str, str]) -> StorageUnavailable | None:
     """Why the metadata file of a topic can't be asked for; null if it can, also if it is not there."""
-    files = store.files
+    location = locations[topic]
+    files = replace(store.files, properties=impatient(store.files.properties))
     try:
         with reaching(f"{name} can't be read"):
             with_credentials(
                 files.properties, location, lambda: store.load_table(topic), lambda: files.exists(location)
             )
     except StorageUnavailable as error:
-        return error
+        refusal = error.__cause__
+        return None if isinstance(refusal, StoreRefused) and refusal.code in _NOT_ASKED else error
     except Exception:  # noqa: BLE001  # what is wrong with the topic is told by whoever reads it
         return None
     return None
