@@ -29,7 +29,7 @@ from keptlog.dagster.assets.last_results import (
     told_topic_id,
     with_few_times,
 )
-from keptlog.dagster.assets.markdown import as_markdown
+from keptlog.dagster.assets.markdown import as_markdown, without_folders
 from keptlog.dagster.assets.mount import Run, Tick
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.errors import KeptlogError
@@ -352,7 +352,7 @@ def _result(run: Run, name: str, topic: Topic | None, check: Check, seen: _Seen)
         check_name=key.name,
         passed=not wrong,
         severity=dg.AssetCheckSeverity.ERROR if broken and not check.warns_only else dg.AssetCheckSeverity.WARN,
-        description=as_markdown(_problems(name, wrong, seen) or _what_is_missing(topic, now)) or None,
+        description=as_markdown(without_folders(_problems(name, wrong, seen)) or _what_is_missing(topic, now)) or None,
         metadata=metadata,
     )
 

@@ -19,7 +19,14 @@ from textwrap import shorten
 import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation, bring_forward
-from keptlog.dagster.assets.markdown import SHOWN_AT_ONCE, as_markdown, time_cell, wide_table, without_paths
+from keptlog.dagster.assets.markdown import (
+    SHOWN_AT_ONCE,
+    as_markdown,
+    time_cell,
+    wide_table,
+    without_folders,
+    without_paths,
+)
 from keptlog.dagster.assets.mount import Mount, MountCall, Run, Tick
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
@@ -205,7 +212,7 @@ def deadline_result(call: Tick | Run, news: ErasureNews) -> dg.AssetCheckResult:
         check_name=DEADLINE_CHECK,
         passed=not overdue and not unseen,
         severity=dg.AssetCheckSeverity.ERROR if overdue else dg.AssetCheckSeverity.WARN,
-        description=as_markdown("; ".join(told)) or None,
+        description=as_markdown(without_folders("; ".join(told))) or None,
         metadata={
             **_metrics(news),
             "not_looked_at": len(unseen),

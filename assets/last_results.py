@@ -30,6 +30,7 @@ from itertools import pairwise
 import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
+from keptlog.dagster.assets.markdown import without_folders
 from keptlog.log.given.past import is_past
 from keptlog.log.words.iso_time import iso_time
 
@@ -220,7 +221,8 @@ def _row(numbers: Iterable[int], found: LastResult) -> dg.TableRecord:
             "partitions": _as_text(numbers),
             "result": whole if found.problem is None else wrong,
             "looked_at": iso_time(found.at_ms),
-            "problem": "" if found.problem is None else found.problem[:_LONGEST_PROBLEM],
+            # A path would push what stands at the right of the page, its buttons too, out of the window.
+            "problem": "" if found.problem is None else without_folders(found.problem)[:_LONGEST_PROBLEM],
         }
     )
 

@@ -13,6 +13,8 @@ _MARKS = re.compile(r"[\\`*<\[~|]|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown may take for its own; an underscore inside of a word is none."""
 _PATH = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?:(\d{20}-)[^\s/]+(?=\.parquet)|(?=[^\s/]+\.parquet))")
 """Of a file, up to what is told of its name: of a segment's, the offset of its first record."""
+_FOLDERS = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?=[^\s/]+\.parquet)")
+"""What stands before the name of a file."""
 SHOWN_AT_ONCE = 1000
 """A page shows a text of fewer characters without a click."""
 _TIME = re.compile(r"(?<![^\s(])(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
@@ -27,6 +29,11 @@ def as_list(texts: Sequence[str]) -> str:
     """Each text on a line of its own; one alone needs no mark."""
     lines = [as_markdown(each) for each in texts]
     return "\n".join(lines if len(lines) == 1 else (f"* {line}" for line in lines))
+
+
+def without_folders(text: str) -> str:
+    """The text where one as wide as a path pushes all else out of the window; a file's name breaks at its hyphens."""
+    return _FOLDERS.sub("…/", text)
 
 
 def without_paths(text: str) -> str:

@@ -42,6 +42,14 @@ def test_what_is_written_is_read_again(written: dict[int, LastResult]) -> None:
     assert dict(_from_rows(as_table(written).records)) == written
 
 
+def test_a_file_in_a_problem_is_told_by_its_name_without_the_folders_that_a_page_has_no_room_for() -> None:
+    name = f"{0:020d}-{'e' * 32}-{'f' * 32}.parquet"
+    path = f"file:///srv/lake/users/data/partition=0/{name}"
+    problem = f"{path} has 4 bytes, not 2064: it is damaged; put the file back from a copy of the storage"
+    (row,) = as_table({0: LastResult(NOW_MS, problem)}).records
+    assert row.data["problem"] == problem.replace(path, f"…/{name}")
+
+
 @given(results, results)
 def test_what_was_looked_at_now_counts_and_all_else_stays(
     before: dict[int, LastResult], now: dict[int, LastResult]
