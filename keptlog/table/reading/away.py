@@ -9,8 +9,8 @@ that nothing has changed.
 
 One topic is asked for. Silence is the store's, whoever is asked for. A refusal may be of that topic alone: its prefix,
 or the credentials that come with its table. So then others are asked for, from all over the list, and the store is
-called away if all are refused. A metadata file that is gone is no outage, for the store has answered. A tick has no time
-to wait for a store that hangs: what asks is less patient than what reads.
+called away if all are refused. A metadata file that is gone is no outage, for the store has answered. A tick can't wait
+for a store that hangs: what asks is less patient than what reads.
 """
 
 from __future__ import annotations
