@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from keptlog.table.metadata.logs import ObservedTopic
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from tests.passes.applying import applied, applier, file
-from tests.passes.conftest import NOW_MS
+from tests.passes.conftest import DAY_MS, NOW_MS
 
 
 def _lag(store: LogStore) -> Mapping[str, KeptlogError]:
@@ -96,3 +97,12 @@ def test_an_apply_that_meets_it_at_the_commit_alters_the_others(
     done = applied(store, *lines, "  new: {}\n")
     assert (list(done.failed), sorted(done.done)) == (["a"], ["b", "c", "new"])
     assert "topic a: its commit stopped at IndexError" in str(done.failed["a"])
+
+
+def test_no_other_topic_lacks_a_purge_because_it_is_no_witness_of_the_time(strange: LogStore) -> None:
+    """A home that lay idle for longer than the clock may jump asks all topics when they were changed last."""
+    now_ms = int(time.time() * 1000) + 400 * DAY_MS
+    strange.clock_guard.clock_ms = lambda: now_ms
+    failed = Purger(strange).purge(now_ms=now_ms).failed
+    assert "topic a: " in str(failed["a"])
+    assert "IndexError" not in "".join(str(error) for topic, error in failed.items() if topic != "a")

@@ -23,7 +23,7 @@ from tests.table.buckets import ABucket
 from tests.table.counted_s3 import RESET, CountedS3
 from tests.table.stores import COMPACTED, NOW_MS, new_id
 from tests.table.test_requests import bucket, s3, server, store
-from tests.table.test_store_faults import DENIED, EXPIRED, always
+from tests.table.test_store_faults import BUSY, DENIED, EXPIRED, always
 
 __all__ = ["bucket", "s3", "server", "store"]
 
@@ -112,11 +112,17 @@ def test_topics_that_are_refused_for_themselves_take_no_other_with_them(
         assert not observer.look(NOW_MS + turn * 1000 + tick * 30_000).unreadable
 
 
-def test_a_store_that_says_nothing_is_waited_for_once(observer: Observer, s3: CountedS3) -> None:
+def test_a_store_that_says_nothing_is_asked_twice_for_each_topic(observer: Observer, s3: CountedS3) -> None:
     s3.refuse = always(RESET)
     with pytest.raises(StorageUnavailable):
         observer.look(NOW_MS)
-    assert len(s3.requests) == 2  # tried again once; a read would go on
+    assert len(s3.requests) == 2 * len(TOPICS)  # a read would go on
+
+
+def test_a_store_that_is_busy_for_one_topic_is_not_away(observer: Observer, s3: CountedS3) -> None:
+    s3.refuse = lambda request: BUSY if "/users/" in request.path else None
+    for turn in range(2):
+        assert not observer.look(NOW_MS + turn * 1000).unreadable
 
 
 def test_whoever_can_not_ask_a_store_does_not_call_it_away(

@@ -10,7 +10,7 @@ from typing import Any
 
 RETRIES = "s3.keptlog-retries"
 """The property that says how often a request is sent again; its name says that it is about storage."""
-_AT_MOST = {"s3.connect-timeout": 3.0, "s3.request-timeout": 8.0, RETRIES: 1.0}
+_AT_MOST = {"s3.connect-timeout": 3.0, "s3.request-timeout": 5.0, RETRIES: 1.0}
 """Seconds, and how often it is sent again."""
 
 

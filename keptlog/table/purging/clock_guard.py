@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.words.iso_time import iso_time
 from keptlog.table.metadata.newest_change import newest_change_ms
+from keptlog.table.waiting.reaching import apart
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -84,10 +86,9 @@ class ClockGuard:
         )
 
     def _newest_ms(self, topics: Iterable[str]) -> int:
-        newest = 0
-        for topic in topics:
-            try:
-                newest = max(newest, newest_change_ms(self.load(topic).metadata))
-            except KeptlogError:  # one that can't be read is no witness
-                continue
-        return newest
+        found = [apart(topic, partial(self._newest_of, topic)) for topic in topics]
+        # One that can't be read is no witness.
+        return max((each for each in found if not isinstance(each, KeptlogError)), default=0)
+
+    def _newest_of(self, topic: str) -> int:
+        return newest_change_ms(self.load(topic).metadata)

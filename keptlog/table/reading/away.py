@@ -7,10 +7,10 @@ A disk of this machine is asked for each file before memory answers (``metadata_
 enough that it answers at all: one small request each, whatever it holds. The catalog answers without it, and says only
 that nothing has changed.
 
-One topic is asked for. Silence is the store's, whoever is asked for. A refusal may be of that topic alone: its prefix,
-or the credentials that come with its table. So then others are asked for, from all over the list, and the store is
-called away if all are refused. A metadata file that is gone is no outage, for the store has answered. A tick can't wait
-for a store that hangs: what asks is less patient than what reads.
+One topic is asked for. What it meets may be its own: its prefix is refused, the credentials that come with its table
+have expired, the store is busy just now. So then others are asked for, from all over the list, and the store is called
+away if none is answered. A metadata file that is gone is no outage, for the store has answered. A tick can't wait for a
+store that hangs: what asks is less patient than what reads.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from keptlog.table.waiting.side_by_side import side_by_side
 if TYPE_CHECKING:
     from keptlog.table.io.files import TableFiles
 
-_MOST_REFUSED = 16
-"""So many topics are asked for before a store is believed to refuse all."""
+_MOST_ASKED = 16
+"""So many topics more before a store is called away, side by side."""
 _NOT_ASKED = {"NoBoto3"}
 """Refusals of ours, before anything is asked."""
 
@@ -72,11 +72,11 @@ def stores_away(store: HasFiles, locations: Mapping[str, str], turn: int) -> lis
         first = turn % len(topics)
         in_turn = [*topics[first:], *topics[:first]]
         found = _why_silent(store, name, in_turn[0], locations)
-        if found is None or not found.is_refused:
-            return found
-        others = in_turn[1 :: -(-len(topics) // _MOST_REFUSED)]
-        is_refused = side_by_side(lambda topic: _why_silent(store, name, topic, locations) is not None, others)
-        return found if all(is_refused.values()) else None
+        if found is None:
+            return None
+        others = in_turn[1 :: -(-len(topics) // _MOST_ASKED)]
+        more = side_by_side(lambda topic: _why_silent(store, name, topic, locations), others)
+        return found if all(more.values()) else None
 
     away = side_by_side(why_away, by_store)
     return [AwayStore(name, tuple(by_store[name]), why) for name, why in away.items() if why]
