@@ -35,7 +35,6 @@ from keptlog.receipts.chain import ChainVerification, Finding, Flaw, verify_chai
 from keptlog.receipts.folder import taken_for_receipts
 from keptlog.receipts.key_files import PUBLIC_FILE, public_key_files, public_keys, trusted_keys
 from keptlog.settings import home_path
-from keptlog.table.waiting.side_by_side import each_apart
 
 if TYPE_CHECKING:
     from keptlog.passes.receipts import Receipts
@@ -181,6 +180,7 @@ def _waiting() -> tuple[list[str], Mapping[str, KeptlogError]]:
     from keptlog.cli.unopened import unopened_store  # noqa: PLC0415  # as above
     from keptlog.table.removal.drafts import waiting_drafts  # noqa: PLC0415
     from keptlog.table.waiting.reaching import reaching  # noqa: PLC0415
+    from keptlog.table.waiting.side_by_side import each_apart  # noqa: PLC0415
 
     store = unopened_store()
     tables = store.embedded_tables()

@@ -115,7 +115,7 @@ def test_what_is_asked_of_each_topic_is_not_fine_where_one_could_not_be_looked_a
     cut_in_half(metadata_file(broken.store, "orders"))
     checks = checks_of(keptlog, 1)
     unseen = {name for name, each in checks.items() if each["not_looked_at"] == [ORDERS_UNREAD]}
-    of_each_topic = {"formats", "files", "history", "folders", "timestamps", "holders", "receipts", "erasures"}
+    of_each_topic = {"formats", "files", "history", "folders", "timestamps", "holders", "receipts", "erasure records"}
     of_each_topic |= {"changes", "conditions"}
     assert unseen == of_each_topic
     assert {checks[name]["diagnosis"] for name in of_each_topic} == {"not looked at"}

@@ -132,10 +132,10 @@ def test_a_key_and_a_secret_of_another_user_are_not_looked_at(user: Run, keptlog
     for name in ("receipts.key", "erasure.secret"):
         (home / name).chmod(0)
     checks = checks_of(user("doctor", "--no-probes", "--json"))
-    for check, name in (("receipts", "receipts.key"), ("erasures", "erasure.secret")):
+    for check, name in (("receipts", "receipts.key"), ("erasure records", "erasure.secret")):
         assert str(home / name) in "".join(checks[check]["not_looked_at"])
         assert "Permission denied" in "".join(checks[check]["not_looked_at"])
-    assert checks["erasures"]["problems"] == []
+    assert checks["erasure records"]["problems"] == []
 
 
 def test_what_remembers_changes_and_may_not_be_read_costs_only_itself(user: Run, keptlog: Run, home: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_register_of_erasures_that_may_not_be_read_costs_only_itself(user: Run
     register.chmod(0)
     checks = checks_of(user("doctor", "--no-probes", "--json"))
     assert (checks["topics"]["diagnosis"], checks["files"]["diagnosis"]) == ("fine", "fine")
-    [found] = checks["erasures"]["problems"]
+    [found] = checks["erasure records"]["problems"]
     assert (found["subject"], str(register) in found["what"]) == ("odd", True)
     assert found["cause"].startswith("a right is missing: ")
     assert found["todo"].endswith("put nothing back from a copy")

@@ -62,4 +62,4 @@ def test_one_of_which_all_have_ended_is_missed_too(taken: World, keptlog: Run) -
 
 def test_the_doctor_names_the_topic(taken: World, keptlog: Run) -> None:
     checks = {each["name"]: each["problems"] for each in keptlog("doctor", "--json").json["checks"]}
-    assert [(each["subject"], TOLD in each["what"]) for each in checks["erasures"]] == [("users", True)]
+    assert [(each["subject"], TOLD in each["what"]) for each in checks["erasure records"]] == [("users", True)]

@@ -134,7 +134,7 @@ def test_a_topic_that_nobody_leads_is_told_only_if_that_lasts(store: LogStore, b
     assert list(evidence.judged[Matter.INGEST]) == []  # so what is stopped is not over
     assert "No leaders found" in condition.text
     [line] = seen.unanswered
-    assert line.startswith("users: ")
+    assert line.startswith("topic users: ")
 
 
 def test_a_topic_that_its_broker_does_not_have_is_told_at_once(store: LogStore, broker: MockBroker) -> None:
