@@ -32,7 +32,7 @@ class IngestConfig(dg.Config):
     topics: list[str] = Field(
         default=[],
         description="Topics: those that are here already by their names here, new ones by their names at the broker. "
-        "If nothing is named, all that remember a broker, or those of the cluster at bootstrap.",
+        "If nothing is named, all that remember a broker, with bootstrap all from there.",
     )
     topic_partitions: list[str] = Field(
         default=[], description="Some topic-partitions (orders-0) of topics that are here already, instead of topics."
@@ -138,7 +138,7 @@ def _topics(config: IngestConfig, only: set[TopicPartition], log_store: LogStore
         return {valid_topic_name(config.into): config.topics[0]}
     # A run over one topic-partition must not wait for the storage of others.
     named = {name.topic for name in only} or set(config.topics)
-    known = topics_from_brokers(log_store.store, named or None, bootstrap=config.bootstrap or None)
+    known = topics_from_brokers(log_store.store, named or None)
     if only:
         here = log_store.store.topics() if config.bootstrap else known
         return {name.topic: known.get(name.topic, name.topic) for name in sorted(only) if name.topic in here}

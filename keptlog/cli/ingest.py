@@ -79,7 +79,7 @@ def kafka(  # noqa: PLR0913
 
     Records keep their offsets. A topic that does not exist yet is created, with cleanup.policy=compact or, with
     --broker-config, as it is there; --config goes on top. Later runs go on where the last one ended. Without --topic
-    they take all topics that remember a broker, or with --bootstrap those of its cluster. SASL and TLS are set up in
+    they take all topics that remember a broker, with --bootstrap all from there. SASL and TLS are set up in
     kafka.properties; KEPTLOG_KAFKA_SASL_PASSWORD sets sasl.password.
 
     \b
@@ -88,7 +88,7 @@ def kafka(  # noqa: PLR0913
     config = settings_from(configs)
     TopicConfig.of(config)
     home, progress = open_home(), progress_to_stderr(quiet=quiet)
-    topics = _topics(home, names, into, bootstrap)
+    topics = _topics(home, names, into)
     existing = sorted(topics.keys() & set(home.store.topics()))
     if configs and existing:
         progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
@@ -110,19 +110,17 @@ def kafka(  # noqa: PLR0913
     report(result, new_configs, {"left_out_settings": left_out, "left_out_topics": []}, as_json=as_json)
 
 
-def _topics(home: Home, names: Sequence[str], into: str | None, bootstrap: str | None) -> dict[str, str]:
+def _topics(home: Home, names: Sequence[str], into: str | None) -> dict[str, str]:
     """Topics here to their names there.
 
     Raises:
-        InvalidConfig: none is named and none is known, the names don't fit together, or nobody can tell which of those
-            that are known are at ``bootstrap``.
+        InvalidConfig: none is named and none is known, or the names don't fit together.
     """
     if into is not None:
         if len(names) != 1:
             raise InvalidConfig(f"--into {into} takes one topic: name it with --topic")
         return {valid_topic_name(into): names[0]}
-    named = {valid_topic_name(name): name for name in names}
-    topics = named or topics_from_brokers(home.store, bootstrap=bootstrap)
+    topics = {valid_topic_name(name): name for name in names} or topics_from_brokers(home.store)
     if not topics:
         raise InvalidConfig("no topic here remembers a broker yet: name one with --bootstrap HOST:PORT --topic TOPIC")
     return topics

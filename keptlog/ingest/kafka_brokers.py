@@ -20,10 +20,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
+from keptlog.errors import KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
-from keptlog.log.source import IngestPlan, SourceIdentity, StoredSource, share_a_broker
+from keptlog.log.source import IngestPlan, SourceIdentity, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.topics import (
     BrokerTopics,
@@ -43,62 +43,29 @@ Answer = TypeVar("Answer")
 
 DEFAULT_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
 
-_BY_NAME = "--topic, and --into if it has another name here"
-
 _logger = logging.getLogger(__name__)
 
 
-def topics_from_brokers(
-    store: LogStore, only: Collection[str] | None = None, *, bootstrap: str | None = None
-) -> dict[str, str]:
+def topics_from_brokers(store: LogStore, only: Collection[str] | None = None) -> dict[str, str]:
     """The topics here that remember brokers, and their names there; of some of them if ``only`` names these.
 
-    One that can't be read is among them, under its own name: it fails once it is planned, and stops no other.
-    ``bootstrap`` is where they are to be read. Unless ``only`` names them, those of other clusters are left out.
-
-    Raises:
-        InvalidConfig: nobody can tell which of them ``bootstrap`` has.
+    None is left out by the address that it remembers: the cluster may have moved since, and is asked by that topic's
+    name and id. One that can't be read is among them, under its own name: it fails once it is planned, and stops no
+    other.
     """
 
-    def source_of(topic: str) -> SourceIdentity | None:
+    def name_there(topic: str) -> str | None:
         try:
             source = store.source_of(topic).source
         except UnknownTopic:
             return None  # it was deleted just now
         except Exception:  # noqa: BLE001  # see above
-            return SourceIdentity(topic)
-        return source if source and source.bootstrap else None
+            return topic
+        return source.topic if source and source.bootstrap else None
 
     here = store.topics()
-    found = side_by_side(source_of, here if only is None else [topic for topic in here if topic in only])
-    sources = {topic: source for topic, source in found.items() if source}
-    chosen = _of_one_cluster(sources, bootstrap) if bootstrap and only is None else sources
-    return {topic: source.topic for topic, source in chosen.items()}
-
-
-def _of_one_cluster(sources: Mapping[str, SourceIdentity], bootstrap: str) -> Mapping[str, SourceIdentity]:
-    """Those that may be at an address: all if they come from one, which is a new address of it then.
-
-    Another cluster has other topics, perhaps of the same names.
-
-    Raises:
-        InvalidConfig: they come from several, and none of them from this.
-    """
-    elsewhere = {
-        topic: source.bootstrap
-        for topic, source in sources.items()
-        if source.bootstrap and not share_a_broker(source.bootstrap, bootstrap)
-    }
-    others = sorted(set(elsewhere.values()))
-    has_some = any(source.bootstrap for topic, source in sources.items() if topic not in elsewhere)
-    if not has_some and len(others) < 2:
-        return sources
-    told = f"topics here come from {', '.join(others)}"
-    if not has_some:
-        raise InvalidConfig(f"{told}, and none from {bootstrap}: name those that it has ({_BY_NAME})")
-    if elsewhere:
-        _logger.warning("%s too; those are left out: name them if %s has them (%s)", told, bootstrap, _BY_NAME)
-    return {topic: source for topic, source in sources.items() if topic not in elsewhere}
+    names = side_by_side(name_there, here if only is None else [topic for topic in here if topic in only])
+    return {topic: name for topic, name in names.items() if name}
 
 
 @dataclass(frozen=True, slots=True)

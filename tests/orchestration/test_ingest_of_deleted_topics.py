@@ -59,10 +59,8 @@ def test_a_topic_that_is_deleted_while_its_run_begins_does_not_come_back(
 ) -> None:
     really = kafka_brokers.topics_from_brokers
 
-    def then_deleted(
-        store: LogStore, only: Collection[str] | None = None, *, bootstrap: str | None = None
-    ) -> dict[str, str]:
-        known = really(store, only, bootstrap=bootstrap)
+    def then_deleted(store: LogStore, only: Collection[str] | None = None) -> dict[str, str]:
+        known = really(store, only)
         store.delete_topic("users", here.world.now_ms)
         return known
 
