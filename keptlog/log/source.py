@@ -36,8 +36,10 @@ from keptlog.log.given import given
 from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import MAX_PARTITIONS, TopicPartition
 
-_ADDRESS = re.compile(r"([A-Za-z_]+://)?(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+)(:(?P<port>[0-9]{1,9}))?")
+_ADDRESS = re.compile(r"([A-Za-z_]+://)?(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+)(:(?P<port>[0-9]{1,9}))?")
 _LARGEST_PORT = 65_535
+_DEFAULT_PORT = 9092
+"""librdkafka's."""
 NO_PARTITION = "its source does not have this partition any more: look there"
 
 
@@ -83,13 +85,18 @@ def valid_bootstrap(text: str) -> str:
     return text
 
 
-def share_a_broker(bootstrap: str, other: str) -> bool:
-    """Whether two lists of addresses have one in common: then they are of one cluster."""
+def _share_a_broker(bootstrap: str, other: str) -> bool:
+    """Whether two lists of addresses have one in common, however it is written: then they are of one cluster.
 
-    def addresses(text: str) -> set[str]:
-        return {each.strip() for each in text.split(",")}
+    Without one they may still be.
+    """
+    return not _addresses(bootstrap).isdisjoint(_addresses(other))
 
-    return not addresses(bootstrap).isdisjoint(addresses(other))
+
+def _addresses(bootstrap: str) -> set[tuple[str, int]]:
+    """Hosts and ports."""
+    found = (_ADDRESS.fullmatch(part.strip()) for part in bootstrap.split(","))
+    return {(address["host"].lower(), int(address["port"] or _DEFAULT_PORT)) for address in found if address}
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,11 +341,11 @@ def _require_one_source(
 
 def _why_another_topic(topic: str, stored: SourceIdentity, source: SourceIdentity) -> str:
     """Why nothing must be read of a topic that has the name of the stored one, and another id."""
-    if stored.bootstrap and source.bootstrap and not share_a_broker(stored.bootstrap, source.bootstrap):
+    if stored.bootstrap and source.bootstrap and not _share_a_broker(stored.bootstrap, source.bootstrap):
         return (
             f"{source} is not the topic that was read before: that one has the id {stored.topic_id}, and was last at "
-            f"{stored.bootstrap}. If it still is there, leave out --bootstrap. Otherwise ingest this one into another "
-            f"topic (--into {topic}-again)"
+            f"{stored.bootstrap}. If it still is there, leave out --bootstrap. If it is not, or was deleted and "
+            f"created again, ingest this one into another topic (--into {topic}-again)"
         )
     return (
         f"{source.topic} was deleted and created again, or this is another cluster (its id was {stored.topic_id} and "

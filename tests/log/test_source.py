@@ -86,7 +86,10 @@ def test_partitions_that_are_elsewhere_neither_stop_nor_are_read() -> None:
     assert list(plan_ingest("t", USERS, [200, 5, None], another).stopped) == [0]
 
 
-@pytest.mark.parametrize("address", ["broker:9092", "broker-2:9092, broker:9092", None])
+@pytest.mark.parametrize(
+    "address",
+    ["broker:9092", "broker-2:9092, broker:9092", "broker", "Broker:9092", "PLAINTEXT://broker:9092", None],
+)
 def test_a_topic_of_the_same_name_and_address_was_made_anew_or_is_of_another_cluster(address: str | None) -> None:
     another = found((0, 9), source=SourceIdentity("users", "id-2", address))
     [why] = plan_ingest("t", USERS, [200], another).stopped.values()
@@ -102,8 +105,8 @@ def test_a_topic_of_the_same_name_elsewhere_is_another_one_and_nothing_is_to_be_
     [why] = plan_ingest("t", USERS, [200], another).stopped.values()
     assert why == (
         "topic users at b:1 (id id-2) is not the topic that was read before: that one has the id id-1, and was last at "
-        "broker:9092. If it still is there, leave out --bootstrap. Otherwise ingest this one into another topic "
-        "(--into t-again)"
+        "broker:9092. If it still is there, leave out --bootstrap. If it is not, or was deleted and created again, "
+        "ingest this one into another topic (--into t-again)"
     )
 
 
