@@ -2,6 +2,7 @@
 
     PresentTask       a part of the source  --read-->  the offsets at which records are there, packed
     PresentKeysTask   a part of the source, some keys  --read-->  which of them are there
+    UnfitTombstonesTask  a part of the source  --read-->  the tombstones in it that no table can hold
     InsertTask        staged segments, tombstones  --merge by offset-->  staged segments
 
 Which records make way for which tombstones is decided between the two (``keptlog.ingest.reconcile``).
@@ -197,6 +198,41 @@ def alive_among(keys: Sequence[bytes], results: Iterable[dict[str, Any]]) -> set
         for place, offset, is_tombstone in result["newest_unfit"]:
             newest[place] = max(newest.get(place, (-1, False)), (offset, is_tombstone))
     return {keys[place] for place, (_, is_tombstone) in newest.items() if not is_tombstone}
+
+
+@dataclass(frozen=True, slots=True)
+class UnfitTombstonesTask:
+    """Reads one part for the tombstones that no table can hold."""
+
+    part: Part
+
+    def run(self, attempt: Attempt) -> dict[str, Any]:  # noqa: ARG002  # it writes nothing
+        """Look: of each key that has some, the newest one.
+
+        Raises:
+            KeptlogError: it can't be read.
+        """
+        newest: dict[bytes, int] = {}
+
+        def skip(_line: str, whole: pa.Table | None = None, /) -> None:
+            if whole is not None:
+                found = whole.filter(pc.and_(whole["is_tombstone"], pc.is_valid(whole["key"])))
+                for key, offset in zip(found["key"].to_pylist(), found["offset"].to_pylist(), strict=True):
+                    newest[key] = max(newest.get(key, -1), offset)
+
+        for _ in self.part.read(skip):
+            pass
+        return {"deleted": [(base64.b64encode(key).decode(), offset) for key, offset in newest.items()]}
+
+
+def deleted_among(results: Iterable[dict[str, Any]]) -> dict[bytes, int]:
+    """Keys to the newest of such tombstones, from the results of all parts of a log."""
+    newest: dict[bytes, int] = {}
+    for result in results:
+        for text, offset in result["deleted"]:
+            key = base64.b64decode(text)
+            newest[key] = max(newest.get(key, -1), offset)
+    return newest
 
 
 @dataclass(frozen=True, slots=True)

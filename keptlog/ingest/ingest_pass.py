@@ -282,7 +282,7 @@ class _Run:
                 failed[str(each.topic_partition)] = error
         for each in completed:
             if each.reconciled:
-                told = f"{counted(each.reconciled, 'key')} gone at its source without a tombstone, deleted here"
+                told = f"{counted(each.reconciled, 'key')} deleted here, whose tombstone did not come in"
                 self.progress(f"{each.topic_partition}: {told}")
         return completed, failed
 

@@ -40,8 +40,9 @@ may need later.
 
 A record that no table can hold is left out too, and hides nothing: it is whole. If the newest one of a key is a value,
 the key is alive at the source, and is not deleted here. So where there are such records, the whole log is looked
-through once more for the keys that seem to be gone. A tombstone of that kind never came in, and what it deleted is gone
-there, or is about to go: that is deleted here.
+through once more for the keys that seem to be gone. If it is a tombstone, and it is among what is read now, its key is
+deleted here at the tombstone's own offset, whatever is still there of what it deletes. One that an ingest before has
+left out has no offset here any more: what it deleted is deleted here by the next reconcile after it has gone there.
 
     read the source's old offsets --> which of our latest records are not among them
     ask for its end, read to it   --> without those keys that come again
@@ -53,7 +54,7 @@ there, or is about to go: that is deleted here.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,14 +62,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keptlog.engine.jobs import Jobs, run_each
+from keptlog.engine.jobs import Jobs, Task, run_each
 from keptlog.engine.reconcile_tasks import (
     InsertTask,
     Longs,
     PresentKeysTask,
     PresentOffsets,
     PresentTask,
+    UnfitTombstonesTask,
     alive_among,
+    deleted_among,
     free_offsets,
     hidden_by,
 )
@@ -203,35 +206,44 @@ class Reconciliation:
         """
         if error := self.failed.get(intake.topic_partition):
             raise error
-        gone = self._without_new(self.gone.get(intake.topic_partition, {}), intake.segments)
-        if not gone:
+        deleted = self._deleted_by_unfit(source, topic, intake)
+        gone = self._without_new(self.gone.get(intake.topic_partition, {}), intake.segments) - deleted.keys()
+        if gone:
+            gone = self._surely_gone(source, intake, gone)
+        if not gone and not deleted:
             return intake
-        if intake.cut_short_by:
-            raise intake.cut_short_by
-        if broken := [*self.broken.get(intake.topic_partition, ()), *intake.broken]:
-            raise hidden_by(broken[0])
-        gone = self._without_newer(source, intake, self._without_unfit(source, intake, gone))
-        if not gone:
-            return intake
-        read = intake.range
-        offsets = free_offsets(self.store.files, intake.segments, read.end_offset, read.from_offset, len(gone))
+        read, count = intake.range, len(gone) + len(deleted)
+        free = free_offsets(self.store.files, intake.segments, read.end_offset, read.from_offset, count)
+        offsets = [offset for offset in reversed(free) if offset not in deleted.values()][: len(gone)]
         if len(offsets) < len(gone):
             raise InvalidConfig(_no_room(topic.name, intake, len(gone), len(offsets)))
+        placed = {**dict(zip(sorted(offsets), sorted(gone), strict=True)), **{deleted[key]: key for key in deleted}}
         tombstones = tuple(
-            Record(offset=offset, key=key, value=None, timestamp_ms=now_ms)
-            for offset, key in zip(offsets, sorted(gone), strict=True)
+            Record(offset=offset, key=placed[offset], value=None, timestamp_ms=now_ms) for offset in sorted(placed)
         )
-        kept = tuple(each for each in intake.segments if each.last_offset < offsets[0])
+        kept = tuple(each for each in intake.segments if each.last_offset < tombstones[0].offset)
         rewritten = intake.segments[len(kept) :]
         task = InsertTask(
             intake.topic_partition, rewritten, tombstones, topic.data_location, topic.config.segment_bytes
         )
-        doing = f"writing {counted(len(gone), 'tombstone')} for {intake.topic_partition}"
+        doing = f"writing {counted(count, 'tombstone')} for {intake.topic_partition}"
         [outcome] = run_each(self.jobs, [task], [1], doing)
         if isinstance(outcome, KeptlogError):
             raise outcome
         segments = (*kept, *(Segment(**each) for each in outcome["segments"]))
-        return replace(intake, segments=segments, reconciled=len(gone))
+        return replace(intake, segments=segments, reconciled=count)
+
+    def _surely_gone(self, source: Source, intake: Intake, gone: set[bytes]) -> set[bytes]:
+        """Those of some keys that nothing hides, as far as it was read and behind it.
+
+        Raises:
+            KeptlogError: as above.
+        """
+        if intake.cut_short_by:
+            raise intake.cut_short_by
+        if broken := [*self.broken.get(intake.topic_partition, ()), *intake.broken]:
+            raise hidden_by(broken[0])
+        return self._without_newer(source, intake, self._without_unfit(source, intake, gone))
 
     def _gone(self, name: TopicPartition, from_offset: int, end_offset: int, there: PresentOffsets) -> dict[bytes, int]:
         """Keys whose latest record here is not there, of those that lie where the source has not been cut off."""
@@ -250,14 +262,28 @@ class Reconciliation:
                 gone |= zip(missing["key"].to_pylist(), missing["offset"].to_pylist(), strict=True)
         return gone
 
-    def _without_new(self, gone: Mapping[bytes, int], segments: Sequence[Segment]) -> set[bytes]:
-        """Keys of which nothing new was read."""
-        left = set(gone)
+    def _without_new(self, keys: Mapping[bytes, int], segments: Sequence[Segment]) -> set[bytes]:
+        """Keys of which nothing was read behind an offset."""
+        left = set(keys)
         for segment in segments:
-            for table in read_row_groups(self.store.files, segment, ["key"]) if left else ():
-                wanted = pc.is_in(table["key"], pa.array(list(left), pa.binary()))
-                left -= set(table["key"].filter(wanted).to_pylist())
+            for table in read_row_groups(self.store.files, segment, ["key", "offset"]) if left else ():
+                found = table.filter(pc.is_in(table["key"], pa.array(list(left), pa.binary())))
+                pairs = zip(found["key"].to_pylist(), found["offset"].to_pylist(), strict=True)
+                left -= {key for key, offset in pairs if offset > keys[key]}
         return left
+
+    def _deleted_by_unfit(self, source: Source, topic: Topic, intake: Intake) -> dict[bytes, int]:
+        """Keys whose newest record among what was read is a tombstone that no table can hold, to its offset."""
+        if not intake.unfit or topic.config.strategy.has_versions:
+            return {}
+        name, start = intake.topic_partition, intake.range.from_offset
+        identity, _ = self._log_there(source, name)
+        read = OffsetRange(name.partition, start, start, intake.range.end_offset)
+        plan = IngestPlan(name.topic, identity, name.partition + 1, (read,))
+        doing = f"looking for tombstones of {name} that no table can hold"
+        offsets = deleted_among(self._looked(source, plan, UnfitTombstonesTask, doing))
+        newest = self._without_unfit(source, intake, self._without_new(offsets, intake.segments))
+        return {key: offsets[key] for key in newest}
 
     def _without_unfit(self, source: Source, intake: Intake, keys: set[bytes]) -> set[bytes]:
         """Keys that no value keeps alive there which only no table can hold, up to where it was read."""
@@ -328,10 +354,15 @@ class Reconciliation:
         self, source: Source, plan: IngestPlan, keys: Sequence[bytes], where: str
     ) -> Iterator[dict[str, Any]]:
         """What is found of these keys in what a plan reads, part by part."""
-        parts = [part for each in source.cut([plan], self.jobs.cores) for part in each]
-        tasks = [PresentKeysTask(part, tuple(keys)) for part in parts]
         doing = f"looking for {counted(len(keys), 'key')} of {plan.topic} in {where}"
-        for outcome in run_each(self.jobs, tasks, [part.weight for part in parts], doing):
+        return self._looked(source, plan, lambda part: PresentKeysTask(part, tuple(keys)), doing)
+
+    def _looked(
+        self, source: Source, plan: IngestPlan, task: Callable[[Part], Task], doing: str
+    ) -> Iterator[dict[str, Any]]:
+        """What a task for each part of what a plan reads has found."""
+        parts = [part for each in source.cut([plan], self.jobs.cores) for part in each]
+        for outcome in run_each(self.jobs, [task(part) for part in parts], [part.weight for part in parts], doing):
             if isinstance(outcome, KeptlogError):
                 raise outcome
             yield outcome

@@ -201,3 +201,37 @@ def test_a_newest_record_that_no_table_can_hold_may_lie_in_another_part_than_tho
     result = reconciled(store, there)
     assert not result.failed
     assert state(store).get("ada") == ("1" if value else None)
+
+
+@pytest.mark.parametrize("cleaned", [FIRST, [put(1, bob="1"), *FIRST[1:]]], ids=["still there", "gone there"])
+def test_a_tombstone_that_no_table_can_hold_deletes_its_key_whether_or_not_its_value_is_still_at_the_source(
+    store: LogStore, there: Path, cleaned: list[bytes]
+) -> None:
+    write_log(there, "t-0", FIRST)
+    run_import(store, there, "1")
+    write_log(there, "t-0", [*cleaned, odd(6, "ada", None), put(7, gus="1")])
+    result = reconciled(store, there)
+    assert not result.failed
+    assert [each.reconciled for each in result.committed] == [1]
+    assert state(store) == {"bob": "1", "cat": "1", "dan": "1", "eve": "1", "gus": "1"}
+    assert [record.offset for record in records_of(store, "t") if record.key == b"ada"][-1] == 6
+
+
+def test_it_deletes_a_value_that_comes_in_with_it_and_none_that_lies_behind_it(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", FIRST)
+    run_import(store, there, "1")
+    new = [put(5, ada="2", bob="2"), odd(7, "bob", None), put(8, bob="3"), odd(9, "ada", None), put(10, gus="1")]
+    write_log(there, "t-0", [*FIRST[1:], *new, odd(12, "cat", None), odd(13, "cat", "2"), put(14, hal="1")])
+    result = reconciled(store, there)
+    assert not result.failed
+    assert state(store) == {"bob": "3", "cat": "1", "dan": "1", "eve": "1", "gus": "1", "hal": "1"}
+    assert [record.offset for record in records_of(store, "t") if record.key == b"ada"][-1] == 9
+
+
+def test_beside_it_a_key_that_is_gone_gets_another_offset(store: LogStore, there: Path) -> None:
+    write_log(there, "t-0", FIRST)
+    run_import(store, there, "1")
+    write_log(there, "t-0", [put(1, bob="1"), *FIRST[1:], odd(7, "bob", None), put(8, gus="1")])
+    assert [each.reconciled for each in reconciled(store, there).committed] == [2]
+    deleted = {record.key: record.offset for record in records_of(store, "t") if record.value is None}
+    assert deleted == {b"ada": 6, b"bob": 7}
