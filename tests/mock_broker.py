@@ -62,6 +62,12 @@ def set_leader(owner: Producer, topic: str, partition: int, broker_id: int) -> N
     assert not refused, f"there is no {topic}-{partition}"
 
 
+def delay_answers(owner: Producer, broker_id: int, milliseconds: int) -> None:
+    """Let a broker of a mock cluster take connections, and answer so late."""
+    refused = _librdkafka().rd_kafka_mock_broker_set_rtt(_cluster(owner), broker_id, milliseconds)
+    assert not refused, f"there is no broker {broker_id}"
+
+
 def _cluster(owner: Producer) -> int:
     """The mock cluster that lives in a client, for librdkafka's own interface.
 
@@ -86,6 +92,7 @@ def _librdkafka() -> ctypes.CDLL:
         ctypes.c_int32,
         ctypes.c_int32,
     ]
+    library.rd_kafka_mock_broker_set_rtt.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int]
     library.rd_kafka_mock_push_request_errors_array.argtypes = [
         ctypes.c_void_p,
         ctypes.c_int16,

@@ -114,7 +114,11 @@ class BrokerPart:
 
     def wait_seconds(self, signs: Signs) -> float:
         """So long the next sign of the broker is waited for."""
-        return signs.wait_seconds(self.stall_seconds, min(self.stall_seconds, AFTER_SILENCE_SECONDS))
+        return signs.wait_seconds(self.stall_seconds, self._shortest_wait_seconds)
+
+    @property
+    def _shortest_wait_seconds(self) -> float:
+        return min(self.stall_seconds, AFTER_SILENCE_SECONDS)
 
     def read(self, _skip: Callable[[str], None]) -> Iterator[pa.Table]:
         """The records as tables of ``SCHEMA``, without delete horizons; nothing is ever left out.
@@ -122,7 +126,7 @@ class BrokerPart:
         Raises:
             StalePlan: the log there does not hold the range any more.
             StorageUnavailable: the broker can't be reached, or nothing came from it for ``stall_seconds``; for a few if
-                its cluster was silent for another part just before.
+                its leader was silent for another part just before.
             InvalidConfig: a client setting, a password or a permission is wrong.
             IngestStopped: the log was cut off below the range.
             UnknownTopic: the topic is gone.
@@ -133,7 +137,9 @@ class BrokerPart:
         """
         with broker_errors(self.settings, f"{self.there} can't be read") as trouble, _no_search_for_cycles():
             signs = Signs(self.topic, str(self.topic_partition.partition), self.silence)
-            interval_ms = max(1, int(self.wait_seconds(signs) * 1000 / _TOLD_IN_A_STALL))
+            # Who leads here is only told with them, and may be known to be silent.
+            wait_seconds = self._shortest_wait_seconds if self.silence.leaders else self.stall_seconds
+            interval_ms = max(1, int(wait_seconds * 1000 / _TOLD_IN_A_STALL))
             statistics = {"stats_cb": signs, "statistics.interval.ms": interval_ms}
             consumer = Consumer({**self.settings.for_consumer(error_cb=trouble), **statistics})
             with contextlib.closing(consumer):
@@ -286,7 +292,7 @@ class _Reading:
                 f"{self.part.there} ends at offset {self._log_end}, and {self.part.end_offset} was planned: it was cut "
                 "off; ingest again to see what is left"
             )
-        self.part.silence.is_known = True
+        self.signs.given_up()
         if self.trouble.errors:
             raise no_answer()
         raise StorageUnavailable(

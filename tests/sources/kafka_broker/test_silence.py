@@ -1,4 +1,4 @@
-"""A cluster that says nothing is given up once: the parts behind wait for a sign of it, and a few seconds for that."""
+"""A leader that says nothing is given up once: the parts behind wait for a sign of it, and a few seconds for that."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Producer
 
 from keptlog.errors import StorageUnavailable
 from keptlog.kafka_client.settings import ClientSettings
@@ -15,7 +16,8 @@ from keptlog.log.record import Record
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker import part as module
 from keptlog.sources.kafka_broker.part import BrokerPart
-from keptlog.sources.kafka_broker.signs import Signs, Silence
+from keptlog.sources.kafka_broker.signs import NOBODY, Signs, Silence
+from tests.mock_broker import delay_answers, set_leader
 from tests.sources.kafka_broker.conftest import Mock, read
 
 STALL_SECONDS = 2.0
@@ -58,16 +60,16 @@ def test_the_second_part_of_a_silent_cluster_waits_a_few_seconds(hung: str, monk
 
 def test_a_part_of_another_task_waits_as_long_as_ever(hung: str) -> None:
     [first], [other] = parts(hung, 1), parts(hung, 1)
-    first.silence.is_known = True
+    first.silence.leaders.add(NOBODY)
     assert other.wait_seconds(Signs("t", "0", other.silence)) == STALL_SECONDS
 
 
 def test_a_cluster_that_answers_again_is_read_and_waited_for_as_ever(mock: Mock) -> None:
     mock.produce("after-silence", RECORDS)
     part = mock.part("after-silence", 0, 1)
-    part.silence.is_known = True
+    part.silence.leaders.add(NOBODY)
     assert read(part) == RECORDS
-    assert not part.silence.is_known
+    assert not part.silence.leaders
 
 
 def told(state: str, leader: int) -> str:
@@ -85,8 +87,55 @@ def told(state: str, leader: int) -> str:
     [("UP", 2, True), ("APIVERSION_QUERY", 2, False), ("DOWN", 2, False), ("DOWN", 1, True), ("UP", -1, False)],
 )
 def test_a_slow_leader_that_has_answered_is_waited_for_as_ever(state: str, leader: int, answers: bool) -> None:
-    silence = Silence(is_known=True)
+    silence = Silence({leader})
     signs = Signs("t", "0", silence)
     signs(told(state, leader))
     assert signs.wait_seconds(60, 3) == (60 if answers else 3)
-    assert silence.is_known is not answers
+    assert (leader in silence.leaders) is not answers
+
+
+def test_a_leader_that_answers_says_nothing_of_another_one_of_its_cluster() -> None:
+    """One broker of three may be behind a firewall. Its partitions keep their leader, and lie among all others."""
+    silence = Silence()
+    waited: list[float] = []
+    for leader in (2, 2, 1, 2, 1, 2):
+        signs = Signs("t", "0", silence)
+        signs(told("CONNECT", leader))
+        waited.append(signs.wait_seconds(60, 3))
+        if leader == 2:
+            signs.given_up()
+    assert waited == [60, 3, 60, 3, 60, 3]
+
+
+def test_once_a_cluster_has_answered_who_leads_it_is_not_silent_as_a_whole() -> None:
+    silence = Silence({NOBODY})
+    first, second = Signs("t", "0", silence), Signs("t", "0", silence)
+    first(told("UP", 2))
+    assert second.wait_seconds(60, 3) == 60
+
+
+def test_behind_a_healthy_broker_a_silent_one_of_the_same_cluster_is_still_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "AFTER_SILENCE_SECONDS", FEW_SECONDS)
+    owner = Producer({"test.mock.num.brokers": 2, "bootstrap.servers": "unused", "log_level": 0})
+    broker = owner.list_topics(timeout=60).brokers[1]
+    settings = ClientSettings.load({"bootstrap.servers": f"{broker.host}:{broker.port}"}, {})
+    producer = Producer({"bootstrap.servers": settings.bootstrap or ""})
+    for partition in (0, 1):
+        producer.produce("t", key=b"k", value=b"v", partition=partition)
+    assert not producer.flush(60)
+    for partition, leader in ((0, 1), (1, 2)):
+        set_leader(owner, "t", partition, leader)
+    delay_answers(owner, 2, 60_000)
+    silence = Silence()
+
+    def waited(partition: int) -> str:
+        part = BrokerPart(settings, "t", TopicPartition("t", partition), 0, 1, None, silence, STALL_SECONDS)
+        try:
+            return f"{len(read(part))} read"
+        except StorageUnavailable as given_up:
+            return str(given_up).partition(": ")[2].partition(" at offset")[0]
+
+    long, few = (f"nothing came for {seconds:g} s" for seconds in (STALL_SECONDS, FEW_SECONDS))
+    assert [waited(partition) for partition in (1, 0, 1, 0)] == [long, "1 read", few, "1 read"]
