@@ -153,7 +153,7 @@ class Eraser:
             try:
                 topics[topic] = self._erasure(request, topic, hasher, now_ms).propose()
             except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
-                failed[topic] = error if isinstance(error, KeptlogError) else _reason(topic, error, request.keys)
+                failed[topic] = _reason(topic, error, request.keys)
         topics, failed = _without_late(request, topics, failed, now_ms)
         key_count = len({*request.hashes, *hasher.hashes(request.keys)})
         return ErasureProposal(request, key_count, topics, failed)
