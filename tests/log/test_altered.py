@@ -12,6 +12,12 @@ BOTH = {"cleanup.policy": "compact,delete"}
 DAY, HOUR = {"retention.ms": "86400000"}, {"retention.ms": "3600000"}
 NO_LIMIT = {"retention.ms": "-1"}
 NOT_COMPACTED = "cleanup.policy is delete from now on: it is not compacted any more"
+COMPACTED = (
+    "cleanup.policy is compact from now on: of each key only the latest record stays, and records without a key are "
+    "deleted"
+)
+BY_TIMESTAMP = {"compaction.strategy": "timestamp"}
+BY_HEADER = {"compaction.strategy": "header", "compaction.strategy.header": "v"}
 OLD_GO = "segments with nothing younger than retention.ms=86400000 (1 d) will be deleted"
 TOO = ", the latest records of their keys too"
 
@@ -25,8 +31,17 @@ TOO = ", the latest records of their keys too"
         (BOTH | NO_LIMIT, BOTH | DAY, (OLD_GO + TOO,)),
         (DELETE | NO_LIMIT, DELETE | DAY, (OLD_GO,)),
         (DELETE | HOUR, DELETE | DAY, ()),
-        (DELETE | DAY, COMPACT, ()),
-        (DELETE | DAY, BOTH | DAY, ()),
+        (DELETE | DAY, COMPACT, (COMPACTED,)),
+        (DELETE | DAY, BOTH | DAY, (COMPACTED.replace("compact", "compact,delete", 1),)),
+        (BOTH | DAY, COMPACT, ()),
+        (COMPACT, COMPACT | BY_TIMESTAMP, ("the latest record of a key is the latest by timestamp from now on",)),
+        (
+            COMPACT | BY_TIMESTAMP,
+            COMPACT | BY_HEADER,
+            ("the latest record of a key is the latest by header v from now on",),
+        ),
+        (COMPACT | BY_HEADER, COMPACT | BY_HEADER, ()),
+        (DELETE, DELETE | BY_TIMESTAMP, ()),
         ({"cleanup.policy": ""}, DELETE | DAY, (OLD_GO,)),
         (COMPACT, COMPACT | DAY, ()),
         (COMPACT, {"cleanup.policy": ""}, ("cleanup.policy is empty from now on: it is not compacted any more",)),
@@ -49,7 +64,7 @@ def test_a_log_that_may_be_less_large_than_before_is_told() -> None:
 
 def test_of_a_topic_whose_settings_cant_be_read_all_is_told_that_holds_then() -> None:
     assert what_altering_does(None, TopicConfig.of(DELETE | DAY)) == (NOT_COMPACTED, OLD_GO + TOO)
-    assert what_altering_does(None, TopicConfig.of(COMPACT)) == ()
+    assert what_altering_does(None, TopicConfig.of(COMPACT)) == (COMPACTED,)
 
 
 def test_a_limit_that_is_only_this_machines_begins_when_the_topic_gets_it() -> None:

@@ -100,7 +100,10 @@ def test_a_file_that_forgets_the_policy_tells_that_the_latest_records_will_go(st
     )
     applied(store, "  a: {owners: [team:crm]}\n")
     [planned] = applier(store).plan(file(A)).changes
-    assert planned.notes == ()
+    assert planned.notes == (
+        "cleanup.policy is compact from now on: of each key only the latest record stays, "
+        "and records without a key are deleted",
+    )
     assert planned.defaults_before == {"cleanup.policy": "delete, stored with the topic"}
 
 

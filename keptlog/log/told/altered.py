@@ -3,7 +3,9 @@
     before              after                     told
     compact             delete, 7 days            it is not compacted any more; what is older than 7 days will go
     delete, 7 days      delete, 1 day             what is older than 1 day will go
-    delete, 1 day       compact,delete, 1 day     -
+    delete              compact                   only the latest record of each key stays, and none without a key
+    delete, 7 days      compact,delete, 7 days    the same
+    compact             compact, by timestamp     another record of a key is the latest
     not readable        delete, 7 days            all that holds after it: nobody knows what held before
 
 Nothing of it needs a look at the logs, so a log that can't be read costs nothing here.
@@ -11,7 +13,7 @@ Nothing of it needs a look at the logs, so a log that can't be read costs nothin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from keptlog.log.config import SETTINGS, TopicConfig
 from keptlog.log.setting import Origin, Resolved, as_text, resolve
@@ -26,6 +28,8 @@ def what_altering_does(before: TopicConfig | None, after: TopicConfig) -> tuple[
     told = []
     if was_compacted and not after.is_compacted:
         told.append(f"{_POLICY} is {after.policy_text} from now on: it is not compacted any more")
+    if after.is_compacted:
+        told += _by_compaction(before, after)
     also = ", the latest records of their keys too" if was_compacted or after.is_compacted else ""
     if _is_tighter(_time_limit(before), limit_ms := _time_limit(after)):
         limit = in_words("retention.ms", limit_ms)
@@ -34,6 +38,16 @@ def what_altering_does(before: TopicConfig | None, after: TopicConfig) -> tuple[
         limit = in_words("retention.bytes", limit_bytes)
         told.append(f"the oldest segments above retention.bytes={limit} will be deleted{also}")
     return tuple(told)
+
+
+def _by_compaction(before: TopicConfig | None, after: TopicConfig) -> Sequence[str]:
+    if before is None or not before.is_compacted:
+        what = "of each key only the latest record stays, and records without a key are deleted"
+        return (f"{_POLICY} is {after.policy_text} from now on: {what}",)
+    if before.strategy == after.strategy:
+        return ()
+    header = f" {after.strategy.header}" if after.strategy.kind.needs_header else ""
+    return (f"the latest record of a key is the latest by {after.strategy.kind}{header} from now on",)
 
 
 def in_force(config: TopicConfig, names: Collection[str]) -> dict[str, tuple[str, str]]:
