@@ -117,7 +117,7 @@ class Setting:
             unit = _UNITS.get(shown.rpartition(".")[2])
             wanted = "a number" if is_float else f"a whole number of {unit}" if unit else "a whole number"
             meant_number = meant_fraction(text) if is_float else meant_whole_number(shown, text)
-            hint = f": write {meant_number}" if meant_number else ""
+            hint = self._hint(shown, meant_number) if meant_number else ""
             raise InvalidConfig(f"{shown}={text!r} is not {wanted}{hint}") from None
         highest = sys.float_info.max if is_float else LONG_MAX
         if self.negative_is_unlimited and -(self.maximum or LONG_MAX) - 1 <= number < 0:
@@ -126,6 +126,14 @@ class Setting:
         if not (low is None or number >= low) or not number <= high:
             raise InvalidConfig(f"{shown}={text} is out of range: it must {self._range(number)}")
         return number
+
+    def _hint(self, shown: str, meant_number: str) -> str:
+        """How a refusal ends where somebody meant this number, which may be out of range itself."""
+        try:
+            self.parse(meant_number, name=shown)
+        except InvalidConfig as error:
+            return f", and {str(error).removeprefix(f'{shown}=')}"
+        return f": write {meant_number}"
 
     def _range(self, number: float) -> str:
         """What this number must do instead, as a sentence ends; a bound of the type alone goes without saying."""

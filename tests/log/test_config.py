@@ -1,5 +1,7 @@
 """What a topic's configuration accepts, what it says when it does not, and where a value comes from."""
 
+import re
+
 import pytest
 
 from keptlog.errors import InvalidConfig
@@ -117,6 +119,8 @@ def test_a_value_of_the_wrong_kind_is_refused_by_name(name: str, text: str, mess
         ("segment.bytes", "512 MB", "write 536870912"),
         ("min.cleanable.dirty.ratio", "50%", "is not a number: write 0.5"),
         ("min.cleanable.dirty.ratio", "0,25", "write 0.25"),
+        ("segment.ms", "5m", "write 300000"),
+        ("segment.bytes", "5M", "write 5242880"),
     ],
 )
 def test_a_number_as_people_write_it_is_refused_with_the_one_that_is_meant(name: str, text: str, told: str) -> None:
@@ -124,7 +128,26 @@ def test_a_number_as_people_write_it_is_refused_with_the_one_that_is_meant(name:
         TopicConfig.of({name: text})
 
 
-@pytest.mark.parametrize("text", ["7 moons", "1.5h", "1g", "d", "-7d", "1__000", "7d 3h"])
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("segment.bytes", "10GiB", "is not a whole number of bytes, and 10737418240 is out of range: it must lie in ["),
+        ("min.cleanable.dirty.ratio", "250%", "is not a number, and 2.5 is out of range: it must lie in ["),
+        ("retention.ms", "999999999999w", ", and 604799999999395200000 is out of range: it must be at most "),
+    ],
+)
+def test_nobody_is_told_to_write_a_number_that_is_refused_too(name: str, text: str, told: str) -> None:
+    with pytest.raises(InvalidConfig, match=re.escape(told)) as refused:
+        TopicConfig.of({name: text})
+    assert "write" not in str(refused.value)
+
+
+def test_of_a_broker_setting_in_a_coarser_unit_that_ones_range_counts() -> None:
+    with pytest.raises(InvalidConfig, match=r"log\.roll\.hours='999999999w' is .* 1679999.* is out of range"):
+        TopicConfig.of({}, {"log.roll.hours": "999999999w"})
+
+
+@pytest.mark.parametrize("text", ["7 moons", "1.5h", "1g", "d", "-7d", "1__000", "7d 3h", "1M", "6 M"])
 def test_where_nobody_can_tell_what_is_meant_no_number_is_named(text: str) -> None:
     with pytest.raises(InvalidConfig, match=r"is not a whole number of milliseconds$"):
         TopicConfig.of({"segment.ms": text})

@@ -28,6 +28,8 @@ def meant_whole_number(name: str, text: str) -> str | None:
     found = _WITH_UNIT.fullmatch(text)
     if not found or found[2].lower() not in units:
         return None
+    if units is _SPANS_MS and found[2] == "M":
+        return None  # a month wherever it is a capital: the number of a minute would let records go
     whole, rest = divmod(int(found[1]) * units[found[2].lower()], counted_in)
     return None if rest else str(whole)
 
