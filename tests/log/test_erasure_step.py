@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,72 @@ def test_a_setting_that_was_lowered_since_the_last_look_keeps_nothing() -> None:
     assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog clean users"
     slow = replace(log, config=replace(config, segment_ms=3_600_000))
     assert erasure_step("users", found, NOW_MS, [slow]).command is None
+
+
+def log_of(*segments: Segment, **settings: Any) -> Log:
+    policy = settings.pop("policy", "compact")
+    path = settings.pop("watermarks_path", None)
+    config = TopicConfig(cleanup_policy=(policy,), **settings)
+    end = segments[-1].last_offset + 1
+    return Log(TopicPartition("users", 0), config, segments, 0, end, 0, watermarks_path=path)
+
+
+def since(need: ErasureNeed, since_ms: int) -> OpenErasures:
+    return OpenErasures(1, SOONER_MS, LATER_MS, (NeedyErasures(need, 1, SOONER_MS, since_ms),))
+
+
+DAY_MS = 86_400_000
+ASKED_MS = NOW_MS - DAY_MS
+OF_THEN = Segment("a", 0, 1, ASKED_MS, ASKED_MS, 2, 1 << 20)
+OF_NOW = Segment("b", 2, 2, NOW_MS, NOW_MS, 1, 1)
+
+
+def test_a_segment_that_is_closed_since_the_last_look_keeps_nothing_however_the_log_goes_on() -> None:
+    """The end of a log that gets records is never closed: it said for a week that nothing could be done."""
+    found = since(ErasureNeed.CLEAN, ASKED_MS)
+    full = log_of(OF_THEN, OF_NOW, segment_bytes=1 << 20, segment_ms=7 * DAY_MS)
+    step = erasure_step("users", found, NOW_MS, [full])
+    assert (step.command, step.cause) == (
+        "keptlog clean users",
+        "it needs a clean next, unless something keeps it from that",
+    )
+    assert erasure_step("users", found, NOW_MS, [replace(full, checkpoint=2)]).command == "keptlog clean users"
+    still_open = replace(full, config=replace(full.config, segment_bytes=1 << 30))
+    assert erasure_step("users", found, NOW_MS, [still_open]).command is None
+
+
+def test_of_an_ingested_log_no_time_tells_when_its_tombstones_came() -> None:
+    """They have their times from the source, so they may lie in what looks older."""
+    full = log_of(OF_THEN, OF_NOW, segment_bytes=1 << 20, segment_ms=7 * DAY_MS)
+    found = since(ErasureNeed.CLEAN, NOW_MS - 1)
+    assert erasure_step("users", found, NOW_MS, [full]).command is None
+    assert erasure_step("users", found, NOW_MS, [replace(full, is_ingested=True)]).command == "keptlog clean users"
+
+
+def test_what_came_after_the_request_keeps_no_older_record_from_retention() -> None:
+    found = since(ErasureNeed.RETENTION, ASKED_MS)
+    log = log_of(OF_THEN, OF_NOW, policy="delete", retention_ms=DAY_MS // 2)
+    assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog retain users"
+    slow = replace(log, config=replace(log.config, retention_ms=2 * DAY_MS))
+    assert erasure_step("users", found, NOW_MS, [slow]).command is None
+
+
+def test_nobody_is_sent_to_a_verification_that_finds_what_is_remembered_of_deleted_keys() -> None:
+    versions = {"compaction_strategy": "timestamp", "keptlog_watermark_retention_ms": 2 * DAY_MS}
+    found = since(ErasureNeed.VERIFICATION, ASKED_MS)
+    step = erasure_step("users", found, NOW_MS, [log_of(OF_THEN, watermarks_path="marks", **versions)])
+    assert "until 2027-01-16T08:00:00.000Z" in step.cause
+    assert ("keptlog.watermark.retention.ms" in step.cause, step.command) == (True, None)
+    for log in (log_of(OF_THEN, **versions), log_of(OF_THEN, watermarks_path="marks")):
+        assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog erasure verify"
+
+
+@pytest.mark.parametrize("need", [ErasureNeed.PURGE, ErasureNeed.VERIFICATION])
+def test_no_step_says_what_was_not_done(need: ErasureNeed) -> None:
+    """It said that no purge had come yet, after the one that a tag had kept from it."""
+    step = erasure_step("users", waiting(None, (need, SOONER_MS)), NOW_MS)
+    assert "none" not in step.cause
+    assert step.todo.endswith("if it brings nothing on, keptlog erasure list says what keeps each of them")
 
 
 def test_doctor_tells_the_step_of_the_topic() -> None:

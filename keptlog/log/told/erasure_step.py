@@ -4,7 +4,9 @@
     next step at 14:00    now 15:00    the pass that is needed, with its command
 
 Where they need different things, the one counts whose deadline is the earliest. What is stored is as old as the last
-look at them. A setting may have been lowered since, so the logs as they are now are asked too, where they can be had.
+look at them. A setting may have been lowered since, or a segment closed, so the logs as they are now are asked too,
+where they can be had. Which offsets the erasures wait for is not stored: only what is sure without them is told. Nor is
+it stored whether a pass has come, and what it met, so no step says that none has.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from keptlog.log.broker import CLEANER_DISABLED, SWITCH_CLEANER_ON
+from keptlog.log.erasures.erasure_deadline import watermarks_ms
 from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.segment import Log
@@ -45,6 +48,10 @@ _KEPT_BY: dict[str, tuple[str, str]] = {
         "wait; a lower delete.retention.ms holds for later cleans",
     ),
     ErasureNeed.PURGE: ("replaced files stay readable (file.delete.delay.ms)", "lower that setting, or wait"),
+    ErasureNeed.VERIFICATION: (
+        "deleted keys are remembered for so long (keptlog.watermark.retention.ms)",
+        "wait, or try keptlog erasure verify, for theirs may be forgotten before",
+    ),
 }
 """What keeps them until a time."""
 _BROUGHT_ON_BY: dict[str, tuple[str, str | None]] = {
@@ -72,18 +79,22 @@ def erasure_step(
     if kept := kept_until(found, now_ms, logs):
         return ErasureStep(kept, f"{_KEPT_BY[need][1]}; {_LOOK} looks again", None)
     what, command = _BROUGHT_ON_BY[need]
-    todo = f"{_LOOK} says what keeps each of them"
     if command is None:
-        return ErasureStep(f"it waits for {what}", todo, None)
+        return ErasureStep(f"it waits for {what}", f"{_LOOK} says what keeps each of them", None)
     subject = "" if need == ErasureNeed.VERIFICATION else topic
-    cause = f"it needs {what}, and none has done it yet"
-    return ErasureStep(cause, f"run it now; {todo}", next_command(command, subject))
+    cause = f"it needs {what} next, unless something keeps it from that"
+    todo = f"run it now; if it brings nothing on, {_LOOK} says what keeps each of them"
+    return ErasureStep(cause, todo, next_command(command, subject))
 
 
 def kept_until(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> str | None:
     """Until when nothing can bring them on, and why; null if something can, or nobody knows."""
     needy = _most_urgent(found)
-    if needy is None or needy.need not in _KEPT_BY or found.next_ms is None or found.next_ms <= now_ms:
+    if needy is None or needy.need not in _KEPT_BY:
+        return None
+    if needy.need == ErasureNeed.VERIFICATION:
+        return _remembered_until(needy, now_ms, logs)
+    if found.next_ms is None or found.next_ms <= now_ms:
         return None
     if logs and not _may_be_kept(needy, now_ms, logs):
         return None
@@ -91,19 +102,44 @@ def kept_until(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> st
     return f"nothing brings it on {when}: {_KEPT_BY[needy.need][0]}"
 
 
+def _remembered_until(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> str | None:
+    """Until when a verification may find the keys among those that were deleted; null if it finds none there."""
+    ends_ms = [needy.since_ms + watermarks_ms(log.config) for log in logs if log.watermarks_path]
+    last_ms = max(ends_ms, default=0)
+    if last_ms <= now_ms or not has_date(last_ms):
+        return None
+    return f"a verification may find the keys until {iso_time(last_ms)}: {_KEPT_BY[needy.need][0]}"
+
+
 def _may_be_kept(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> bool:
     """Whether a log as it is now may still keep them; a horizon is in the tombstone, whatever the topic says now."""
     logs = [log for log in logs if not needy.partitions or log.topic_partition.partition in needy.partitions]
     match needy.need:
         case ErasureNeed.CLEAN:
-            return any(CleanTimes.of(log, now_ms).passes_ms(log.log_end_offset) > now_ms for log in logs)
+            return _is_none_passed(needy, now_ms, logs)
         case ErasureNeed.PURGE:
             return any(needy.since_ms + log.config.file_delete_delay_ms > now_ms for log in logs)
         case ErasureNeed.RETENTION:
-            ages = [(each.largest_timestamp_ms, log.config.retention_ms) for log in logs for each in log.segments]
-            return any(largest_ms + max(retention_ms, 0) > now_ms for largest_ms, retention_ms in ages)
+            # Retention takes the first segment before any other, and who waits waits for those that were there.
+            firsts = [(log.segments[0], max(log.config.retention_ms, 0)) for log in logs if log.segments]
+            there = [each for each in firsts if each[0].first_timestamp_ms <= needy.since_ms]
+            return any(first.largest_timestamp_ms + retention_ms > now_ms for first, retention_ms in there)
         case _:
             return True
+
+
+def _is_none_passed(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> bool:
+    """Whether no clean passes yet what came since their tombstones, and so none of these.
+
+    The end of a log that gets records is never closed, so it tells nothing. Of an ingested log nobody knows how old its
+    tombstones were when they arrived.
+    """
+    passed = False
+    for log in logs:
+        times = CleanTimes.of(log, now_ms)
+        recent = [each for each in log.segments if log.is_ingested or each.largest_timestamp_ms >= needy.since_ms]
+        passed = passed or any(times.passes_ms(each.last_offset + 1) <= now_ms for each in recent)
+    return not passed
 
 
 def _most_urgent(found: OpenErasures) -> NeedyErasures | None:
