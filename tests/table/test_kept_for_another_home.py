@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.table import Table
 
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.log.holder import Holder, HolderKind
 from keptlog.passes.erasures.kept_records import KeptRecords
 from keptlog.passes.holders import check_gone, look_for_holders
@@ -121,6 +123,55 @@ def test_a_purge_promises_and_tells_what_it_does(other: LogStore) -> None:
 def test_expired_snapshots_are_told_though_all_of_their_files_are_left(other: LogStore) -> None:
     append_each(other, [("b", "2")])
     assert len(other.purge(TOPIC, clock_ms() + LATER_MS).expired_snapshots) == 1
+
+
+def old_manifest(home: Path, other: LogStore) -> Path:
+    """One that the copied state shows, and nothing that is live in the other home."""
+    append_each(other, [("a", "2"), ("b", "2"), ("c", "2")], [("z", "2")])
+    clean(other)
+    live = {each.manifest_path for each in manifests_of(other.load_table(TOPIC))}
+    only_copied = [each.manifest_path for each in manifests_of(table_of(home)) if each.manifest_path not in live]
+    return Path(only_copied[-1].removeprefix("file://"))
+
+
+def manifests_of(table: Table) -> list[ManifestFile]:
+    snapshot = table.current_snapshot()
+    return snapshot.manifests(table.io) if snapshot else []
+
+
+@pytest.mark.parametrize("damage", ["can't be read", "is gone"])
+def test_a_purge_deletes_nothing_while_a_manifest_of_the_copied_state_is_damaged(
+    other: LogStore, tmp_path: Path, damage: str
+) -> None:
+    home = tmp_path / "original"
+    before, manifest = values(store_at(home)), old_manifest(home, other)
+    content, now_ms = manifest.read_bytes(), clock_ms() + LATER_MS
+    manifest.unlink() if damage == "is gone" else manifest.write_bytes(b"rot")
+    with pytest.raises(LogCorrupt, match=rf"nothing was deleted: manifest file://{manifest} {damage}") as refused:
+        other.purge(TOPIC, now_ms)
+    assert f"under the name file://{head_of(home)}. Nobody can tell" in str(refused.value)
+    with pytest.raises(LogCorrupt, match="put the manifest back from a copy of the storage"):
+        preview_purge(other, TOPIC, now_ms, DAY_MS)
+    assert str(manifest) in look_for_holders(other, TOPIC, now_ms).no_purge
+    manifest.write_bytes(content)
+    purged_twice(other)
+    assert values(store_at(home)) == before
+
+
+def test_a_damaged_manifest_of_the_copied_state_stops_no_purge_once_that_file_is_moved_away(
+    other: LogStore, tmp_path: Path
+) -> None:
+    old_manifest(tmp_path / "original", other).write_bytes(b"rot")
+    head_of(tmp_path / "original").rename(tmp_path / "moved")
+    assert other.purge(TOPIC, clock_ms() + LATER_MS).deleted_files
+
+
+def test_a_copied_state_without_its_manifest_list_is_lost_and_stops_no_purge(other: LogStore, tmp_path: Path) -> None:
+    old_manifest(tmp_path / "original", other)
+    snapshot = table_of(tmp_path / "original").current_snapshot()
+    assert snapshot
+    Path(snapshot.manifest_list.removeprefix("file://")).unlink()
+    assert other.purge(TOPIC, clock_ms() + LATER_MS).deleted_files
 
 
 def test_watermarks_that_the_copied_file_names_are_left(original: LogStore, tmp_path: Path) -> None:

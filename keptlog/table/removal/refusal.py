@@ -2,6 +2,7 @@
 
     its folder is not the topic's own        others would lose files
     the storage knows more than the catalog  another home may go on with it
+    a manifest of a copied state is damaged  nobody can tell what another home needs
     a live file is not there                 what looks unneeded may be the way back
 
 The purge asks, and so do its preview and G8: neither is to promise what the purge then refuses.
@@ -45,7 +46,8 @@ def purge_refusal(
 ) -> Refusal:
     """Why a purge refuses, or what it spares.
 
-    Its folder is not the topic's own, the storage knows more than the catalog, or a live file is not there.
+    Its folder is not the topic's own, the storage knows more than the catalog, nobody can tell what is to be spared, or
+    a live file is not there.
     """
     paths = [each.path for each in storage.files.values()]
     other = told_not_own(table, paths)
@@ -59,6 +61,8 @@ def purge_refusal(
         return Refusal(unread=(unread,))
     if apart.elsewhere:
         return Refusal(why_refused_here(table, apart.elsewhere))
+    if spared.unread:
+        return Refusal(spared.unread, spared)
     try:
         found = _live_and_gone(table, storage, manifests, files, load)
     except (LogCorrupt, OSError):

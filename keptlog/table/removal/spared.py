@@ -4,6 +4,10 @@
                     the register of erasures, statistics; until the state leaves the history of this catalog
     one ahead       what an attempt has added, and what else it names; until the next commit here
 
+A copied state has landed. If one of its manifests can't be read, nobody can tell which segments are the other home's,
+and nothing is deleted. Without its manifest list a snapshot can't be read any more. What is one ahead has not landed if
+it is not whole.
+
 Its metadata holds names and numbers, and is told as such. All else may hold keys or values that are not live here. So
 it is a holder with a deadline (``keptlog.log.holder``), as what a tag shows is: no purge deletes it before, and only a
 person knows whether another home has the topic.
@@ -21,6 +25,7 @@ from keptlog.table.metadata.references import Manifests, References, comparable,
 from keptlog.table.metadata.state import watermarks_paths
 from keptlog.table.removal.ahead import ToldApart, told_apart, why_refused
 from keptlog.table.removal.erasure_register import register_path
+from keptlog.table.waiting.reaching import one_line
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -62,6 +67,8 @@ class Spared(References):
     """By comparable path; of what several need, the first."""
     nameless: set[str] = field(default_factory=set)
     """What of it holds names and numbers alone, in comparable form."""
+    unread: str = ""
+    """Why nobody can tell what is to be spared, so nothing may be deleted, and what to do; empty if all was read."""
 
     def take(self, keeper: Keeper, needed: References, nameless: Iterable[str]) -> None:
         """Add what one of these metadata files needs."""
@@ -76,16 +83,19 @@ def spared_references(
     """What another catalog may need; ``stored``, ``files`` and ``load`` are those of ``told_apart``.
 
     Raises:
-        LogCorrupt: the storage knows more than the catalog.
+        LogCorrupt: the storage knows more than the catalog, or nobody can tell what the other catalog needs.
     """
     found = told_apart(table, stored, files, load)
     if found.elsewhere:
         raise LogCorrupt(why_refused(table, found.elsewhere))
-    return spared_for(table, found, manifests)
+    spared = spared_for(table, found, manifests)
+    if spared.unread:
+        raise LogCorrupt(f"topic {table.name()[-1]}: nothing was deleted: {spared.unread}")
+    return spared
 
 
 def spared_for(table: Table, found: ToldApart, manifests: Manifests) -> Spared:
-    """What the metadata files need that may be another catalog's, as far as it can be read."""
+    """What the metadata files need that may be another catalog's; what can't be read of it stands in ``unread``."""
     spared = Spared()
     for path, (metadata, followed_ms) in found.copied.items():
         shown = {metadata.current_snapshot_id, *(each.snapshot_id for each in metadata.refs.values())}
@@ -113,9 +123,32 @@ def _take(
         try:
             needed.add(references_of([snapshot], manifests))
             nameless += _without_keys(snapshot, manifests)
-        except LogCorrupt:  # What landed is whole, so this did not; or it has gone before.
+        except LogCorrupt:
+            # What landed is whole, so one ahead that is not did not land.
+            if keeper.kind is HolderKind.COPIED_STATE:
+                spared.unread = spared.unread or _why_unread(keeper, snapshot, manifests)
             continue
     spared.take(keeper, needed, nameless)
+
+
+def _why_unread(keeper: Keeper, snapshot: Snapshot, manifests: Manifests) -> str:
+    """Empty if the manifest list is gone: then the snapshot is lost to the other home, whatever is spared."""
+    what = f"manifest list {snapshot.manifest_list}"
+    try:
+        for manifest in manifests.of(snapshot):
+            what = f"manifest {manifest.manifest_path}"
+            manifests.files_in(manifest)
+    except LogCorrupt as error:
+        is_gone = isinstance(error.__cause__, FileNotFoundError)
+        if is_gone and what.startswith("manifest list "):
+            return ""
+        why = "is gone" if is_gone else f"can't be read ({one_line(error.__cause__ or error)})"
+        return (
+            f"{what} {why}, and another home may have the topic under the name {keeper.path}. Nobody can tell which "
+            "segments that home needs, so no purge deletes anything. If there is such a home, put the manifest back "
+            "from a copy of the storage. If there is none, move the file of that name away"
+        )
+    return ""
 
 
 def _without_keys(snapshot: Snapshot, manifests: Manifests) -> Iterator[str]:
