@@ -81,11 +81,14 @@ class Log:
     is_ingested: bool = False
     """Its offsets are those of a source, and have gaps where it has."""
     was_adopted: bool = False
-    """A repair has taken its files as another program had left them, with gaps anywhere (ADR 27)."""
+    """A repair has taken its files as another program had left them, with gaps anywhere (ADR 27).
+
+    No longer once a clean has ended behind which no segment is missing (``swap``).
+    """
     may_be_adopted: bool = False
     """Whether an older keptlog may have done that: it did not note it, and any repair or clean in legs looks alike.
 
-    No longer once a clean has ended behind which no segment is missing (``swap``).
+    It ends in the same way.
     """
     truncations: Truncations = NO_TRUNCATIONS
     """Behind which offsets it may have other records than it had."""

@@ -10,6 +10,7 @@ import pytest
 from keptlog.home import Home
 from keptlog.log.segment import Log
 from keptlog.passes.check import CheckResult, Outcome
+from keptlog.passes.repair import Repairer
 from keptlog.passes.verify import verify_log
 from keptlog.table.metadata.live_files import LiveFiles
 from keptlog.table.metadata.manifests import FileChange
@@ -17,6 +18,7 @@ from tests.in_process import in_process_engine
 from tests.logs import carry_out
 from tests.passes.test_in_legs import TOPIC, Scene
 from tests.passes.test_verify import HOUR_MS, NOW_MS, append, cleaned_home, log_of
+from tests.table.foreign import rows_at
 
 LATER_MS = NOW_MS + 2 * HOUR_MS
 
@@ -76,7 +78,37 @@ def test_segments_that_the_table_no_longer_has_are_seen_and_their_offsets_named(
     assert found.description == f"{told} in no segment, and nothing has removed what was appended there"
 
 
+def adopt(home: Home) -> None:
+    """Another program appends a row at the log's end, and that is adopted."""
+    home.store.load_table("users").append(rows_at(log_of(home).log_end_offset))
+    repairer = Repairer(home.store)
+    plan = repairer.propose("users", is_adoption=True, now_ms=NOW_MS)
+    assert plan
+    repairer.repair(plan, "adopt", now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize("checkpoint", ["4", "99"], ids=["a whole checkpoint", "a checkpoint behind the log end"])
+def test_what_is_missing_after_an_adoption_and_a_clean_behind_which_nothing_was_is_lost(
+    home: Home, checkpoint: str
+) -> None:
+    changes = home.store.load_table("users").transaction()
+    changes.set_properties({"log.p0.first-dirty-offset": checkpoint}).commit_transaction()
+    adopt(home)
+    assert log_of(home).was_adopted
+    clean(home)
+    clean(home, LATER_MS + HOUR_MS)
+    for number, key in enumerate("fgh"):
+        append(home, [(key, "1")], NOW_MS + 3 + number)
+
+    take(home, -2)
+
+    found = of_dirty(home, log_of(home))
+    assert found.outcome is Outcome.BROKEN
+    assert found.description == "offset 11 is in no segment, and nothing has removed what was appended there"
+
+
 def test_of_a_topic_that_was_adopted_it_is_said_that_nobody_looked_for_missing_segments(home: Home) -> None:
+    set_cleaning_to(home, "0")
     take(home, 2)
 
     home.store.load_table("users").transaction().set_properties({"log.undone": "[]"}).commit_transaction()

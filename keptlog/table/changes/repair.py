@@ -281,14 +281,14 @@ class Repair:
         return {n: [file for file in files if file.segment.path not in paths] for n, files in live.items()}, below
 
     def _without_checkpoints(self, table: Table) -> dict[str, str]:
-        """How far cleans have reached stays known, 0 too: what lies below is no longer as it was appended."""
+        """How far cleans have reached stays known, 0 too, or that nobody knows: below, it is not as it was appended."""
         state = {}
         for number in self._partitions(table):
             state[first_dirty_offset(number)] = str(GIVEN_UP)
             stored = LogState.read(self.topic, number, table.properties)
             reached = stored.checkpoint or 0
-            if reached <= stored.log_end_offset and (stored.cleaning_to is None or stored.cleaning_to < reached):
-                state[cleaning_to(number)] = str(reached)
+            if stored.cleaning_to is None or stored.cleaning_to < reached <= stored.log_end_offset:
+                state[cleaning_to(number)] = str(reached) if reached <= stored.log_end_offset else ""
         return state
 
     def _partitions(self, table: Table) -> range:

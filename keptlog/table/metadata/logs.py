@@ -241,6 +241,7 @@ def _log(
             f"{topic_partition}: segment {segments[-1].path} reaches offset {segments[-1].last_offset}, but the log "
             f"ends at {state.log_end_offset}"
         )
+    may_have_gaps = cleaning_to(topic_partition.partition) in properties
     return Log(
         topic_partition=topic_partition,
         config=config,
@@ -255,10 +256,11 @@ def _log(
         was_cleaned=bool(properties.get(last_pass(topic_partition.partition))),
         last_was_expiry=config.strategy.has_versions and _last_was_expiry(topic_partition, properties),
         is_ingested=SOURCE in properties,
-        was_adopted=UNDONE in properties,
-        # An adoption by an older keptlog left no more than where the checkpoint was, and may have left gaps. The first
-        # clean that ends before none removes that; an older keptlog's cleans empty it, whatever lies behind them.
-        may_be_adopted=UNDONE not in properties and cleaning_to(topic_partition.partition) in properties,
+        # An adoption leaves where the checkpoint was, and maybe gaps. The first clean ending before none removes that;
+        # an older keptlog's cleans empty it, whatever lies behind them. What else adoptions note stays for good, and an
+        # older keptlog noted nothing else.
+        was_adopted=may_have_gaps and UNDONE in properties,
+        may_be_adopted=may_have_gaps and UNDONE not in properties,
         topic_id=topic_id,
     )
 
