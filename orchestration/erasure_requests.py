@@ -37,7 +37,7 @@ from keptlog.dagster.orchestration.in_flight import (
 )
 from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME, OwnRuns
-from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
+from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, left_of, run_key
 from keptlog.log.erasures.erasure_schedule import VERIFIED_WITHIN_MS
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from keptlog.log.given.past import is_past
@@ -67,6 +67,8 @@ class ErasureRuns:
     reasons: list[str] = field(default_factory=list)
     names: dict[str, Sequence[str]] = field(default_factory=dict)
     """By job, what the run that is asked for works on."""
+    left: list[str] = field(default_factory=list)
+    """By job, how many a run does not take."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ class _Job:
                 runs = [asked.run_id for asked in self.asked.get(each.name, ())]
                 states.append(f"{seen.locations[each.topic]}#{runs}")
         if names:
+            if left := left_of(len(names), LOGS_PER_RUN, "log" if self.name == CLEAN_JOB else "topic"):
+                asked.left.append(left)
             names, states = names[:LOGS_PER_RUN], states[:LOGS_PER_RUN]
             asked.names[self.name] = names
             asked.requests.append(_request(self.mount, self.name, names, states, seen.now_ms))

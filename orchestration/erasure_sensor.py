@@ -171,6 +171,8 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     asked = _asked(tick, needs)
     asked.reasons.extend(line for line in dict.fromkeys([*slow, *looks.slow]) if line not in asked.reasons)
     ask_for_look(mounted.mount, looks.too_large, asked, seen)
+    for line in asked.left:
+        context.log.info("for erasures: %s", line)
     telling = _telling(tick, news)
     reason = None if asked.requests else _why_nothing(news, needs, asked.reasons)
     until_ms = _quiet_until_ms(tick, needs) if looks.are_all else None

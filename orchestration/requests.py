@@ -112,11 +112,16 @@ def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], no
 
 def left_over(due: DueLogs) -> str:
     """What a tick says of the logs that its run does not take; empty if it takes all."""
-    left = len(due.requested) - LOGS_PER_RUN
+    return left_of(len(due.requested), LOGS_PER_RUN)
+
+
+def left_of(count: int, most: int, noun: str = "log") -> str:
+    """What a tick says that asks for so many of them at most; empty if that is all."""
+    left = count - most
     if left <= 0:
         return ""
     are = "is" if left == 1 else "are"
-    return f"{counted(left, 'more log')} {are} due and not asked for yet: a tick asks for at most {LOGS_PER_RUN}"
+    return f"{counted(left, f'more {noun}')} {are} due and not asked for yet: a tick asks for at most {most}"
 
 
 @dataclass(frozen=True)

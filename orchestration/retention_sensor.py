@@ -5,8 +5,9 @@ because a look at what the process has in memory shows whether a run would do an
 the code location is loaded.
 
 What a run is retaining already, or waits to, is not asked for again: its key would differ with every append, and the
-slower of two runs over one log fails. A run takes so many logs. Those that could not be retained lately come last: a
-large topic whose storage refuses each commit would else take all places of each run.
+slower of two runs over one log fails. A run takes so many logs, and the cursor says behind which log the next one
+begins: busy logs have an old segment at each look, and would else take all places of each run. Those that could not be
+retained lately come last: so would a large topic whose storage refuses each commit.
 
 Dagster starts a key once. So runs that died, or that an outage has stopped, are part of the key: what they left is
 asked for again at the next tick. A run that somebody has cancelled is no part of it, nor is one that could not retain
@@ -33,7 +34,8 @@ from keptlog.dagster.orchestration.in_flight import (
     stopped_retentions,
 )
 from keptlog.dagster.orchestration.own_runs import RETENTION_JOB_NAME, OwnRuns
-from keptlog.dagster.orchestration.requests import LOGS_PER_RUN, LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
+from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, left_of, run_key
+from keptlog.dagster.orchestration.stored_ticks import behind
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Trigger
@@ -43,6 +45,8 @@ from keptlog.passes.observer import Overview
 from keptlog.settings import broker_settings
 
 RETENTION_SENSOR = "retention_sensor"
+LOGS_PER_RUN = 1_000
+"""More than of a clean: no record is read or written, a topic is one commit."""
 _RUNS = 100
 """So many failed runs are looked back at."""
 _TOLD = 3
@@ -91,9 +95,11 @@ def _tick(tick: Tick) -> dg.SensorResult:
     cleaning, retaining = logs_in_flight(own, records), retentions_in_flight(own, records)
     plan = retainer.plan(logs, seen.now_ms, is_busy=lambda log: cleaning.includes(log) or retaining.includes(log))
     stopped = _recently_stopped(own)
-    in_turn = sorted((step.topic_partition for step in plan.steps), key=lambda each: len(stopped[str(each)]))
-    topic_partitions = in_turn[:LOGS_PER_RUN]
-    if not topic_partitions:
+    topics = {str(step.topic_partition): step.topic_partition.topic for step in plan.steps}
+    left = left_of(len(topics), LOGS_PER_RUN)
+    in_turn = behind((tick.context.cursor or "") if left else "", topics)
+    names = sorted(in_turn, key=lambda name: len(stopped[name]))[:LOGS_PER_RUN]
+    if not names:
         both = [(str(step.topic_partition), step.topic_partition.topic) for step in old]
         asked = [name for name, topic in both if retaining.includes_name(name, topic)]
         cleaned = [name for name, topic in both if not retaining.includes_name(name, topic)]
@@ -105,14 +111,15 @@ def _tick(tick: Tick) -> dg.SensorResult:
             waiting.append(f"to be retained once their cleans are done: {some_of(cleaned, _TOLD)}")
             waiting += slow_cleans(own, records, seen.locations)[:_TOLD]
         return dg.SensorResult(skip_reason="; ".join([*waiting, *_unseen(seen)]))
-    names = [str(each) for each in topic_partitions]
-    states = [f"{seen.locations[each.topic]}#{_blameless_ids(stopped[str(each)])}" for each in topic_partitions]
+    if left:
+        tick.context.log.info(left)
+    states = [f"{seen.locations[topics[name]]}#{_blameless_ids(stopped[name])}" for name in names]
     request = dg.RunRequest(
         run_key=run_key(Trigger.RETENTION.value, names, states, seen.now_ms),
         run_config={"ops": {"remove_old_segments": {"config": {"logs": names}}}},
         tags={TRIGGER_TAG: Trigger.RETENTION.value, LOGS_TAG: some_of(names, NAMES_IN_TAG)},
     )
-    return dg.SensorResult(run_requests=[request])
+    return dg.SensorResult(run_requests=[request], cursor=names[-1])
 
 
 def _unseen(seen: Overview) -> list[str]:

@@ -55,3 +55,21 @@ def test_topics_that_are_appended_to_all_the_time_keep_none_from_its_turn(world:
         world.tick(erasure_sensor)
 
     assert [looked.count(topic) for topic in TOPICS] == [2, 2]
+
+
+def test_a_tick_that_can_not_ask_for_all_says_how_many_are_left(
+    world: World, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("keptlog.dagster.orchestration.erasure_requests.LOGS_PER_RUN", 1)
+    world.now_ms = time.time_ns() // 1_000_000
+    for topic in TOPICS:
+        world.topic(topic, 1, **SETTINGS)
+        world.append(topic, (KEY, "1"), age_ms=0)
+    ask(world, *TOPICS, by_ms=4 * HOUR_MS)
+    world.now_ms += 2 * HOUR_MS
+
+    (request,) = world.requests(erasure_sensor)
+
+    assert request.job_name == "clean_logs"
+    told = "for erasures: 1 more log is due and not asked for yet: a tick asks for at most 1"
+    assert told in capfd.readouterr().err

@@ -117,6 +117,27 @@ def test_a_large_topic_that_can_never_be_retained_keeps_retention_from_no_other(
     assert [len(world.records("c", partition)) for partition in (0, 1)] == [1, 1]
 
 
+@pytest.mark.parametrize("is_new_process", [False, True])
+def test_logs_with_an_old_segment_at_each_look_keep_no_other_one_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], *, is_new_process: bool
+) -> None:
+    monkeypatch.setattr("keptlog.dagster.orchestration.retention_sensor.LOGS_PER_RUN", 2)
+    world.topic("events", 5, cleanup_policy="delete", retention_ms=str(HOUR_MS))
+    asked: list[str] = []
+    for look in range(5):
+        for partition in range(5):
+            world.append("events", ("a", str(look)), age_ms=0, partition=partition)
+        world.now_ms += 2 * HOUR_MS
+        (request,) = world.requests(SENSOR)
+        asked += retained_logs(request)
+        assert retain(world, request).success
+        if is_new_process:
+            world.reopen()
+
+    assert sorted(asked) == sorted(2 * [f"events-{partition}" for partition in range(5)])
+    assert "3 more logs are due and not asked for yet: a tick asks for at most 2" in capfd.readouterr().err
+
+
 def test_a_cancelled_run_keeps_no_other_logs_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keptlog.dagster.orchestration.retention_sensor.LOGS_PER_RUN", 1)
     world.topic("events", 2, cleanup_policy="delete", retention_ms=str(HOUR_MS))
