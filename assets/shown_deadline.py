@@ -42,19 +42,22 @@ class Teller:
 
     names: Sequence[str]
     """What it calls itself: by its code location, or by the home's path, as a run in a terminal does."""
-    home: str
-    """``LogStoreResource.which``."""
+    homes: Sequence[str]
+    """``LogStoreResource.known_as``: an evaluation names the first."""
 
     @classmethod
     def of(cls, call: Tick | Run) -> Self:
         path = str(call.log_store.path)
-        return cls([call.place_label, path] if call.place_label else [path], call.log_store.which())
+        return cls([call.place_label, path] if call.place_label else [path], call.log_store.known_as())
 
     def has_told(self, metadata: Mapping[str, object]) -> bool:
-        """Whether an evaluation with this metadata is of the home; one of an earlier keptlog does not name it."""
+        """Whether an evaluation with this metadata is of the home; one of an earlier keptlog does not name it.
+
+        What was told before the home got its id is its own word, too.
+        """
         told_by, home = metadata.get(TOLD_BY, self.names[0]), metadata.get(HOME)
         # A code location has one home on a page: a home that was moved, or whose topics are chosen anew, is that.
-        return home == self.home or told_by == self.names[0] or (home is None and told_by in self.names)
+        return home in self.homes or told_by == self.names[0] or (home is None and told_by in self.names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,9 +86,9 @@ class _Opened:
 
 @dataclass
 class _Which:
-    """What tells topics of a home from all others; null if that is not known yet."""
+    """What tells topics of a home from all others; nothing if that is not known yet."""
 
-    digest: str | None = None
+    digests: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,14 +169,19 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         The path alone does not say that: on two machines, or in two containers, homes may have the same. A catalog that
         is configured has no id of a home. Raises what ``store`` does.
         """
+        return self.known_as()[0]
+
+    def known_as(self) -> tuple[str, ...]:
+        """``which``, and behind it what that was before the home got its id. Raises what ``store`` does."""
         known = self.remembered(_Which, lambda _: _Which())
-        if known.digest is not None:
-            return known.digest
-        home, is_known = _which_home(self.path)
-        digest = hashlib.sha256(f"{home} {' '.join(self.topics)}".rstrip().encode()).hexdigest()[:16]
+        if known.digests:
+            return known.digests
+        homes, is_known = _which_home(self.path)
+        texts = [f"{home} {' '.join(self.topics)}".rstrip() for home in homes]
+        digests = tuple(hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts)
         if is_known:
-            known.digest = digest
-        return digest
+            known.digests = digests
+        return digests
 
     @property
     def told(self) -> str:
@@ -316,18 +321,22 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             raise StorageUnavailable(lost_since(self.path))
 
 
-def _which_home(path: Path) -> tuple[str, bool]:
-    """What tells a home from others; and whether that is so, or its catalog could not be read just now."""
+def _which_home(path: Path) -> tuple[list[str], bool]:
+    """What tells a home from others, and behind it what did before it had an id; and whether that stays so.
+
+    It does not where its catalog can't be read just now, or where it gets its id with its next change: the path is all
+    that is known of it then.
+    """
     import sqlite3  # noqa: PLC0415  # a tick needs it, loading does not
 
     from keptlog.table.catalogs.configuration import catalog_told  # noqa: PLC0415  # the same
-    from keptlog.table.catalogs.embedded import DATABASE  # noqa: PLC0415  # the same
     from keptlog.table.catalogs.home_location import which_home  # noqa: PLC0415  # the same
 
     catalog = catalog_told()
     if catalog != "embedded":
-        return f"{path} {catalog}", True
+        return [f"{path} {catalog}"], True
     try:
-        return which_home(path), (path / DATABASE).exists()
+        home = which_home(path)
     except (sqlite3.Error, StorageUnavailable):
-        return str(path), False
+        home = None
+    return ([home, str(path)], True) if home else ([str(path)], False)

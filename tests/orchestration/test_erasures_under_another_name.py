@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 
 import dagster as dg
@@ -10,6 +11,7 @@ import pytest
 from keptlog.dagster.assets.mount import MountCall
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.passes.erasures.erase import Eraser
+from keptlog.table.catalogs.embedded import DATABASE
 from tests.orchestration.conftest import HOUR_MS, World
 from tests.orchestration.erasing import ask, topic_with_the_key
 from tests.orchestration.shipped import DEADLINE_CHECK
@@ -108,3 +110,39 @@ def test_what_an_earlier_keptlog_has_told_of_the_home_is_told_once_more_with_the
     rename(overdue, "new")
     overdue.store.delete_topic("users", overdue.now_ms)
     assert (ticks(overdue, 3), shown(overdue)) == (1, "SUCCEEDED")
+
+
+def test_so_it_is_where_the_home_has_got_its_id_between(world: World, rename: Rename) -> None:
+    """An older home gets it with its first change: what was told by its path before was taken for another home's."""
+    rename(world, "old")
+    topic_with_the_key(world)
+    ask(world, by_ms=HOUR_MS)
+    without_an_id(world)
+    world.now_ms += 2 * HOUR_MS
+    assert (ticks(world, 1), shown(world)) == (1, "FAILED")
+    world.topic("other")
+
+    rename(world, "new")
+    world.store.delete_topic("users", world.now_ms)
+
+    assert (ticks(world, 10), shown(world)) == (1, "SUCCEEDED")
+
+
+def test_a_home_that_gets_its_id_is_told_with_it_at_once(world: World, rename: Rename) -> None:
+    rename(world, "old")
+    topic_with_the_key(world)
+    ask(world, by_ms=HOUR_MS)
+    without_an_id(world)
+    world.now_ms += 2 * HOUR_MS
+    assert ticks(world, 1) == 1
+
+    world.topic("other")
+
+    assert (ticks(world, 10), shown(world)) == (1, "FAILED")
+
+
+def without_an_id(world: World) -> None:
+    """As a home that was made before homes had one."""
+    with sqlite3.connect(world.path / DATABASE) as connection:
+        connection.execute("delete from iceberg_namespace_properties where property_key like 'keptlog.home%'")
+    world.reopen()

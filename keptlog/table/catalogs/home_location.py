@@ -108,10 +108,10 @@ def elsewhere(home: Path) -> Elsewhere | None:
     return None
 
 
-def which_home(home: Path) -> str:
+def which_home(home: Path) -> str | None:
     """What tells a home from all others, also from one at this path on another machine, and from a copy beside it.
 
-    It stays where a link leads to the home from elsewhere. One without an id is told by its path.
+    It stays where a link leads to the home from elsewhere. Null of one without an id, which may come any moment.
 
     Raises:
         StorageUnavailable: another process holds its catalog for longer than a commit takes.
@@ -119,7 +119,7 @@ def which_home(home: Path) -> str:
     """
     origin = _origin(home / DATABASE)
     if origin is None or origin.home_id is None:
-        return str(home)
+        return None
     is_here = any(_is_same(made_at, home) for made_at in origin.locations)
     return origin.home_id if is_here else f"{origin.home_id} {home}"
 
