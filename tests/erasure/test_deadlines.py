@@ -9,6 +9,7 @@ import pytest
 from keptlog.log.erasures.erasure import ErasureWay
 from keptlog.log.given.partitioner import partition_for_key
 from keptlog.log.record import NewRecord
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal
 from keptlog.table.metadata.state import read_open_erasures
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, VALUE, World
@@ -194,6 +195,28 @@ def test_a_key_that_is_known_by_its_hash_gets_no_tombstone_where_it_is_not(world
     request = ErasureRequest("r1", ("users",), key_hashes=(key_hash,))
     found = world.eraser.propose(request, now_ms=world.now_ms).topics["users"]
     assert (found.earliest_ms, found.latest_ms) == (world.now_ms, world.now_ms)
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_what_no_log_has_any_more_is_in_retired_files_until_a_purge_takes_them(world: World, policy: str) -> None:
+    """Nothing was in the way of a deadline in an hour, and the file with the value stayed for two days."""
+    delay_ms = 48 * HOUR_MS
+    world.create(settings={"cleanup.policy": policy, "file.delete.delay.ms": str(delay_ms)})
+    world.append((KEY, VALUE))
+    key_hash = world.eraser.hash_of(KEY)
+    world.store.delete_records(TopicPartition("users", 0), -1, None)
+    gone_ms = table_of(world.home, "users").metadata.snapshots[-1].timestamp_ms
+    world.later(HOUR_MS)
+    request = ErasureRequest("r1", ("users",), key_hashes=(key_hash,), deadline_ms=world.now_ms + HOUR_MS)
+    found = world.eraser.propose(request, now_ms=world.now_ms).topics["users"]
+    assert (found.earliest_ms, found.latest_ms) == (gone_ms + delay_ms,) * 2
+    (told,) = found.hindrances
+    assert told.what.startswith("retired files may have the key, and go at ")
+    assert (told.until_ms, "file.delete.delay.ms" in told.what) == (gone_ms + delay_ms, True)
+    world.later(delay_ms)
+    late = replace(request, deadline_ms=world.now_ms + 1)
+    found = world.eraser.propose(late, now_ms=world.now_ms).topics["users"]
+    assert (found.earliest_ms, found.hindrances) == (world.now_ms, ())
 
 
 def test_an_empty_log_has_nothing_that_waits_for_retention(world: World) -> None:

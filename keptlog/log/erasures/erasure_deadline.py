@@ -123,6 +123,9 @@ def impossible(found: KeyLogs, way: ErasureWay, now_ms: int, deadline_ms: int | 
     told += [each for log in logs for each in _may_be_swept_later(log, way, now_ms, deadline_ms)]
     if deadline_ms is None:
         return told
+    if found.retired_until_ms > deadline_ms:
+        what = f"retired files may have the key, and go {next_time(found.retired_until_ms)} (file.delete.delay.ms)"
+        told.append(Hindrance(what, found.retired_until_ms, "lower that setting, or give a later --by"))
     late = [log for log in logs if _done_ms(log, way, now_ms) > deadline_ms]
     # One without a segment matters only for a key that is in no other.
     late = [log for log in late if log.segments] or late

@@ -5,7 +5,8 @@
                  where the default partitioner puts it
     a key hash   may be in either; if it is in neither, it gets no tombstone
 
-So a log without a segment needs a clean only for a key that is put there. How long the fastest of a key's logs takes is
+So a log without a segment needs a clean only for a key that is put there. What no log has any more is in retired files
+for a while, and nothing is done before these are gone. How long the fastest of a key's logs takes is
 the earliest; how long the slowest of all takes is what can be relied on.
 """
 
@@ -24,15 +25,18 @@ class KeyLogs:
     logs: tuple[Log, ...]
     choices: frozenset[frozenset[int]]
     """Of each key the partitions that it may be in; keys of the same partitions are one."""
+    retired_until_ms: int = 0
+    """Where no log has a record: until when files have those that it had."""
 
     def earliest(self, done_ms: Callable[[Log], int], now_ms: int) -> int:
         """When all keys can be done, each in the fastest of its logs."""
         times = {log.topic_partition.partition: done_ms(log) for log in self.logs}
-        return max((min(times[number] for number in each) for each in self.choices), default=now_ms)
+        fastest = (min(times[number] for number in each) for each in self.choices)
+        return max([now_ms, self.retired_until_ms, *fastest])
 
     def latest(self, done_ms: Callable[[Log], int], now_ms: int) -> int:
         """When all keys can be done, wherever they are."""
-        return max(map(done_ms, self.logs), default=now_ms)
+        return max([now_ms, self.retired_until_ms, *map(done_ms, self.logs)])
 
 
 def all_of(logs: Iterable[Log]) -> KeyLogs:

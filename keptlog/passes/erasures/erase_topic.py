@@ -53,7 +53,7 @@ from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposa
 from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.changes.erasures import RegisterChange, Require
-from keptlog.table.removal.erasure_look import SnapshotAges, read_register
+from keptlog.table.removal.erasure_look import SnapshotAges, current_snapshot_of, read_register
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
@@ -124,9 +124,17 @@ class TopicErasure:
 
     def _key_logs(self, logs: Sequence[Log], way: ErasureWay) -> KeyLogs:
         if way in {ErasureWay.HERE, ErasureWay.RETENTION}:
-            return all_of(logs)
-        put_in = (partition_for_key(key, len(logs)) for key in self.request.keys)
-        return key_logs(logs, put_in, has_hashes=bool(self.request.key_hashes))
+            found = all_of(logs)
+        else:
+            put_in = (partition_for_key(key, len(logs)) for key in self.request.keys)
+            found = key_logs(logs, put_in, has_hashes=bool(self.request.key_hashes))
+        if any(log.segments for log in logs):
+            return found
+        gone, delay_ms = (
+            current_snapshot_of(self.store.load_table(self.topic.name)),
+            self.topic.config.file_delete_delay_ms,
+        )
+        return replace(found, retired_until_ms=gone.at_ms + delay_ms if gone.at_ms else 0)
 
     def ask(self, proposal: TopicProposal) -> Erasure:
         """Ask for it, in one commit; the same again gives what is known of it.
