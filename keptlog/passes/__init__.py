@@ -4,7 +4,8 @@ passes            ``clean``, ``retain``, ``purge``, ``drop``, ``repair``, ``appl
 ``restore_position``, ``restore_to_file``; one log, leg or topic at a time: ``apart``, ``rewrites``, ``in_legs``,
 ``landing``; failed logs: ``marked``
 which logs        ``names``
-how they stand    ``observer`` (the one way to look), ``observable``, ``stores_asked``, ``standings``, ``stored_files``
+how they stand    ``observer`` (the one way to look), ``observable``, ``judging``, ``stores_asked``, ``standings``,
+                  ``stored_files``
 what is checked   ``verify_pass``, ``verify``, ``segment_content``, ``check``, ``holders``
 what is adopted   ``columns_beside``
 readers, proofs   ``readers``, ``reader_position``, ``receipts``

@@ -29,15 +29,14 @@ imported here that takes long, so that ``keptlog status`` starts quickly.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
-from keptlog.log.assessment import Assessment, Trigger, assess, in_order_of_urgency
+from keptlog.log.assessment import Assessment, Trigger, in_order_of_urgency
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.declared import About
 from keptlog.log.erasures.open_erasures import OpenErasures
@@ -47,6 +46,7 @@ from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.log.words.named import unnamed
+from keptlog.passes.judging import judged, judged_again_ms, judged_apart, seen_and_judged
 from keptlog.passes.names import named_logs
 from keptlog.passes.observable import Observable
 from keptlog.passes.stores_asked import StoresAsked, rests_until_ms
@@ -153,12 +153,16 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
     look = _Look(store, None if names else store.metadata_locations())
     look.begin(now_ms)
     named = named_logs(look, names)
-    topics = {log.topic_partition.topic: look.seen_of(log.topic_partition.topic) for log in named.logs}
+    assessments, unjudged = judged_apart(named.logs, now_ms)
+    look.seen |= unjudged
+    topics = {
+        topic: look.seen_of(topic) for topic in dict.fromkeys(each.log.topic_partition.topic for each in assessments)
+    }
     return Overview(
         now_ms,
-        tuple(assess(log, now_ms) for log in named.logs),
+        tuple(assessments),
         {name: last for observed in topics.values() for name, last in observed.last_passes.items()},
-        named.unreadable,
+        {**named.unreadable, **unjudged},
         {topic: observed.location for topic, observed in topics.items()},
         {topic: observed.erasures for topic, observed in topics.items()},
         holdings={topic: observed.holdings for topic, observed in (topics | look.away).items()},
@@ -254,18 +258,18 @@ class _Topic:
     """Log by log, when it is to be judged again: asked of a hundred thousand at each look, so it is kept."""
 
     def __post_init__(self) -> None:
-        self._again_ms = [_again_ms(each) for each in self.assessments]
+        self._again_ms = [judged_again_ms(each) for each in self.assessments]
 
-    def away(self, why: StorageUnavailable) -> _Topic:
-        """The same where its store does not answer: nothing is known of its logs now."""
+    def away(self, why: KeptlogError) -> _Topic:
+        """The same where its store does not answer, or it can't be judged: nothing is known of its logs now."""
         return replace(self, assessments=[], last_passes={}, unreadable=why)
 
     def judge_again(self, now_ms: int) -> None:
         """Judge the logs anew for which the clock has reached something, or was set back."""
         for number, again_ms in enumerate(self._again_ms):
             if again_ms <= now_ms or now_ms < self.assessments[number].now_ms:
-                self.assessments[number] = assess(self.assessments[number].log, now_ms)
-                self._again_ms[number] = _again_ms(self.assessments[number])
+                [self.assessments[number]] = judged([self.assessments[number].log], now_ms)
+                self._again_ms[number] = judged_again_ms(self.assessments[number])
 
     def is_to_be_tried(self, monotonic_ms: int) -> bool:
         """Whether it could not be read and is to be read anew."""
@@ -308,8 +312,9 @@ class Observer:
             began_ms = self.monotonic_ms()
             locations = self.store.metadata_locations(Patience(self.monotonic_ms, began_ms + LOCATING_MS))
             self._seen = {topic: seen for topic, seen in self._seen.items() if topic in locations}
-            for seen in self._seen.values():
-                seen.judge_again(now_ms)
+            for topic, seen in self._seen.items():
+                if why := apart(topic, partial(seen.judge_again, now_ms)):
+                    self._seen[topic] = seen.away(why)
             changed = [topic for topic, location in locations.items() if self._location(topic) != location]
             # Who mends a file need not move the location: what could not be read is tried anew, longest ago first.
             unreadable = [
@@ -350,17 +355,17 @@ class Observer:
 
     def _read(self, topic: str, location: str, now_ms: int) -> _Topic:
         began_ms = self.monotonic_ms()
-        observed = apart(topic, lambda: self.store.observe(topic, location))
-        if isinstance(observed, KeptlogError):
-            rests_ms = rests_until_ms(observed, began_ms, self.monotonic_ms())
+        found = seen_and_judged(self.store, topic, location, now_ms)
+        if isinstance(found, KeptlogError):
+            rests_ms = rests_until_ms(found, began_ms, self.monotonic_ms())
             before = self._seen.get(topic)
             open_then = before.erasures if before else OpenErasures()
-            erasures = unread_erasures_of(self.store, topic, observed) or open_then
-            return _Topic(location, unreadable=observed, erasures=erasures, rests_until_ms=rests_ms)
-        judged = [assess(log, now_ms) for log in observed.logs]
+            erasures = unread_erasures_of(self.store, topic, found) or open_then
+            return _Topic(location, unreadable=found, erasures=erasures, rests_until_ms=rests_ms)
+        observed, assessments = found
         return _Topic(
             observed.location,
-            judged,
+            assessments,
             observed.last_passes,
             erasures=observed.erasures,
             holdings=observed.holdings,
@@ -389,9 +394,3 @@ class Observer:
             },
             broker=BrokerConfig.of(self.store.broker_settings),
         )
-
-
-def _again_ms(assessment: Assessment) -> float:
-    """When the clock first changes something: at once for one that is due; while one waits, not its next try alone."""
-    moments = (assessment.due_ms, assessment.good_until_ms)
-    return min((ms for ms in moments if ms is not None), default=math.inf)

@@ -14,6 +14,8 @@ from pyiceberg.table import CommitTableResponse, Table
 from keptlog.errors import KeptlogError
 from keptlog.home import open_home
 from keptlog.ingest.lag import LagScanner
+from keptlog.log.assessment import Assessment, assess
+from keptlog.log.segment import Log
 from keptlog.passes.names import named_logs
 from keptlog.passes.observer import Observer, observe
 from keptlog.passes.purge import Purger
@@ -66,6 +68,27 @@ def test_who_looks_at_all_topics_names_it_and_sees_the_others(
     failed = look(strange)
     assert list(failed) == ["a"]
     assert "topic a: the look at it stopped at IndexError: list index out of range; report it" in str(failed["a"])
+
+
+def test_a_log_that_cant_be_judged_costs_only_its_topic(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended each look of all topics, until somebody found out which one it was."""
+    really, strange = assess, {"a"}
+
+    def judge(log: Log, now_ms: int) -> Assessment:
+        if log.topic_partition.topic in strange:
+            raise OverflowError("int too large")
+        return really(log, now_ms)
+
+    monkeypatch.setattr("keptlog.passes.judging.assess", judge)
+    observer = Observer(store, lambda: 0)
+    for seen in (observe(store, now_ms=NOW_MS), observer.look(NOW_MS)):
+        assert "topic a: the look at it stopped at OverflowError" in str(seen.unreadable["a"])
+        assert (list(seen.unreadable), {log.topic_partition.topic for log in seen.logs}) == (["a"], {"b", "c"})
+    strange.clear()
+    assert observer.look(NOW_MS).unreadable == {}
+    strange.add("b")
+    seen = observer.look(NOW_MS - 1)  # set back, so all are judged again
+    assert (list(seen.unreadable), {log.topic_partition.topic for log in seen.logs}) == (["b"], {"a", "c"})
 
 
 def test_the_status_of_a_home_names_it(store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
