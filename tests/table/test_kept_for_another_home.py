@@ -17,9 +17,10 @@ from keptlog.passes.holders import check_gone, look_for_holders
 from keptlog.table.doctor.topic_exam import examined
 from keptlog.table.purge_preview import preview_purge
 from keptlog.table.removal.erasure_register import read_erasures
+from keptlog.table.removal.search import searched_files
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
-from tests.table.foreign import set_properties, table_of
+from tests.table.foreign import insert, set_properties, table_of
 from tests.table.purges import DAY_MS, clock_ms
 from tests.table.stores import TOPIC, append_each, clean, create, staged, store_at, values
 from tests.table.test_elsewhere_without_numbers import commit_plainly, copied_beside, head_of, registered
@@ -172,6 +173,65 @@ def test_a_copied_state_without_its_manifest_list_is_lost_and_stops_no_purge(oth
     assert snapshot
     Path(snapshot.manifest_list.removeprefix("file://")).unlink()
     assert other.purge(TOPIC, clock_ms() + LATER_MS).deleted_files
+
+
+def files_beside(tmp_path: Path) -> set[str]:
+    return {f"file://{path}" for path in (tmp_path / "beside").rglob("*.parquet")}
+
+
+@pytest.fixture
+def with_a_file_beside(tmp_path: Path) -> LogStore:
+    """Who has registered a copy of a topic to which another program has brought a file from outside of its folder."""
+    home = tmp_path / "original"
+    store = create(home)
+    append_each(store, [("a", "1")])
+    set_properties(home, {"write.data.path": f"file://{tmp_path}/beside"})
+    insert(home, 1)
+    set_properties(home, {"write.data.path": None})
+    plan = store.plan_repair(TOPIC, is_adoption=True)
+    assert plan
+    store.repair(plan, "adopt")
+    commit_plainly(home)
+    other = registered(tmp_path / "other", copied_beside(head_of(home), tmp_path / "users.metadata.json"))
+    append_each(other, [(key.decode(), "2") for key in keys_of(other)], [("z", "2")])
+    clean(other)
+    return other
+
+
+def keys_of(store: LogStore) -> list[bytes]:
+    return [record.key for _, record in store.read(TOPIC) if record.key]
+
+
+def test_what_a_copied_state_shows_outside_of_the_folder_stays_known_until_somebody_deletes_it(
+    with_a_file_beside: LogStore, tmp_path: Path
+) -> None:
+    other, head = with_a_file_beside, head_of(tmp_path / "original")
+    [beside] = files_beside(tmp_path)
+    now_ms = purged_twice(other)
+    [left] = other.purge(TOPIC, now_ms).not_deleted
+    assert (left.path, f"has the topic under the name file://{head}" in left.reason) == (beside, True)
+    assert HolderKind.ELSEWHERE not in {each.kind for each in holders(other, now_ms)}
+    told = {each.kind: each.files for each in holders(other, now_ms)}
+    assert told[HolderKind.COPIED_STATE] == 2
+
+    head.rename(tmp_path / "moved")
+    now_ms = purged_twice(other)
+    assert beside in {each.path for each in searched_files(lambda: other.load_table(TOPIC), other.files)}
+    assert [each.path for each in other.purge(TOPIC, now_ms).not_deleted] == [beside]
+    assert "delete by hand what nobody needs" in check_gone(other, TOPIC, [0], now_ms)[0].description
+
+    Path(beside.removeprefix("file://")).unlink()
+    other.purge(TOPIC, now_ms)
+    assert check_gone(other, TOPIC, [0], now_ms)[0].outcome == "ok"
+
+
+def test_a_preview_does_not_say_that_somebody_is_to_delete_by_hand_what_another_home_may_need(
+    with_a_file_beside: LogStore, tmp_path: Path
+) -> None:
+    now_ms = purged_twice(with_a_file_beside)
+    assert "by hand" not in str(preview_purge(with_a_file_beside, TOPIC, now_ms, DAY_MS))
+    head_of(tmp_path / "original").rename(tmp_path / "moved")
+    assert "by hand" in str(preview_purge(with_a_file_beside, TOPIC, now_ms, DAY_MS))
 
 
 def test_watermarks_that_the_copied_file_names_are_left(original: LogStore, tmp_path: Path) -> None:

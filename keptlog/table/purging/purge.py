@@ -168,7 +168,7 @@ class Purge:
 
     @cached_property
     def _removal(self) -> Removal:
-        return Removal(self.files, self.topic.location)
+        return Removal(self.files, self.topic.location, keeper_of=self._spared.keeper_of)  # known by then
 
     @cached_property
     def _named_files(self) -> NamedFiles:
@@ -277,8 +277,7 @@ class Purge:
         """What must stay, in comparable form; older snapshots are read only if something can't be told without."""
         told = live_references(table, self._manifests)
         told.add(named_references(table))
-        told.add(self._spared)
-        needed = told.keys()
+        needed = told.keys() | self._spared.keys_below(self.topic.location)
         present = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
         journals = self._removal.journals.values()
         is_certain = not left_behind and all(present.isdisjoint(each.snapshots) for each in journals)
@@ -325,7 +324,8 @@ class Purge:
         newest_list = newest_list_of(table, self._stored)
         if left_behind or any(may_still_land(file, self.topic.location, newest_list) for file in orphans):
             self._fence.condemn(path for path, journal in removal.journals.items() if is_sweep(journal))
-            needed = all_references(self._table(), self._manifests).keys() | self._spared.keys()
+            needed = all_references(self._table(), self._manifests).keys()
+            needed |= self._spared.keys_below(self.topic.location)
         doomed = removal.own(is_sweep, needed)
         removal.delete(doomed.values())
         return doomed

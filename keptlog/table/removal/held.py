@@ -102,8 +102,9 @@ def held_in(
         if found.held or len(table.metadata.snapshots) > 1:
             refused = purge_refusal(table, storage, manifests, files, load)
             refused = replace(refused, why=refusal(table) or refused.why)
-        found = told_by_keeper(found, refused.spared)
         held = tuple(journals_told(table, found.held, found_there.listed.keys(), files, manifests))
+        found = told_by_keeper(replace(found, held=held), refused.spared)
+        held = found.held
         late = [each for each in held if (each.deadline_ms(terms) or now_ms) < now_ms]
         told = with_locks(files, held, late, terms)
         return replace(found, held=told, unread=(*found.unread, *refused.unread), no_purge=refused.why)

@@ -44,6 +44,10 @@ _STILL_THERE = "it is still there, although the storage said that it was deleted
 _ELSEWHERE = (
     "it lies outside of the topic's folder, where a purge deletes nothing: delete it by hand if nobody needs it"
 )
+_KEPT_ELSEWHERE = (
+    "it lies outside of the topic's folder, and another home may need it, which has the topic under the name {keeper}: "
+    "if no other home has it, move that file away, and delete this one by hand"
+)
 _HIDDEN_ELSEWHERE = (
     "it lies outside of the topic's folder, and was deleted there, but its bucket keeps versions of it: delete these by"
     " hand too"
@@ -73,6 +77,8 @@ class Removal:
     location: str
     journals: dict[str, Journal] = field(default_factory=dict)
     """By path."""
+    keeper_of: Callable[[str], str | None] = lambda _: None
+    """The metadata file under whose name another home may need a file."""
     _reasons: dict[str, str] = field(default_factory=dict)
     """Path to why it could not be deleted."""
     _left: dict[str, NotDeleted] = field(default_factory=dict)
@@ -192,7 +198,8 @@ class Removal:
         """Null if it is not there; where nobody can tell, it may be."""
         try:
             if self.files.exists(path):
-                return _ELSEWHERE
+                keeper = self.keeper_of(path)
+                return _KEPT_ELSEWHERE.format(keeper=keeper) if keeper else _ELSEWHERE
         except _FAILURES as error:
             return f"{_ELSEWHERE} ({one_line(error)})"
         try:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.holder import Held, HolderKind, Holdings, Terms
-from keptlog.table.metadata.references import Manifests, References, comparable, comparable_forms, references_of
+from keptlog.table.metadata.references import Manifests, References, below, comparable, comparable_forms, references_of
 from keptlog.table.metadata.state import watermarks_paths
 from keptlog.table.removal.ahead import ToldApart, told_apart, why_refused
 from keptlog.table.removal.erasure_register import register_path
@@ -42,10 +42,13 @@ _RETOLD = {
             HolderKind.WATERMARKS,
             HolderKind.OBJECT_VERSION,
             HolderKind.POST_DATED,
+            HolderKind.ELSEWHERE,
         }
     ),
     # A younger one is of a run that may be under way.
-    HolderKind.COMMIT_AHEAD: frozenset({HolderKind.ORPHAN, HolderKind.WATERMARKS, HolderKind.OBJECT_VERSION}),
+    HolderKind.COMMIT_AHEAD: frozenset(
+        {HolderKind.ORPHAN, HolderKind.WATERMARKS, HolderKind.OBJECT_VERSION, HolderKind.ELSEWHERE}
+    ),
 }
 """What is told by who keeps it: all of it is referred to by nothing here."""
 
@@ -69,6 +72,18 @@ class Spared(References):
     """What of it holds names and numbers alone, in comparable form."""
     unread: str = ""
     """Why nobody can tell what is to be spared, so nothing may be deleted, and what to do; empty if all was read."""
+
+    def keys_below(self, location: str) -> set[str]:
+        """What of it lies in a table's folder, in comparable form, where it is found again once nobody needs it.
+
+        Elsewhere no purge deletes anything, and nobody lists: what is there is remembered by journals alone.
+        """
+        return set(filter(below(location), self.keepers))
+
+    def keeper_of(self, path: str) -> str | None:
+        """The metadata file for which a file is spared; null if it is not."""
+        keeper = self.keepers.get(comparable(path))
+        return keeper.path if keeper else None
 
     def take(self, keeper: Keeper, needed: References, nameless: Iterable[str]) -> None:
         """Add what one of these metadata files needs."""
