@@ -234,6 +234,24 @@ def test_a_preview_does_not_say_that_somebody_is_to_delete_by_hand_what_another_
     assert "by hand" in str(preview_purge(with_a_file_beside, TOPIC, now_ms, DAY_MS))
 
 
+@pytest.mark.parametrize("kept", [1, 2])
+def test_a_copied_state_is_spared_while_it_is_the_oldest_of_a_history_that_was_cut(tmp_path: Path, kept: int) -> None:
+    home = tmp_path / "original"
+    append_each(create(home), [("a", "1")])
+    set_properties(home, {"write.metadata.previous-versions-max": str(kept)})
+    append_each(store_at(home), *[[(key, "1")] for key in "bcd"])
+    commit_plainly(home)
+    other = registered(tmp_path / "other", copied_beside(head_of(home), tmp_path / "users.metadata.json"))
+    before = values(store_at(home))
+    append_each(other, *[[(key, "2") for key in "abcd"]] * kept)
+
+    with pytest.raises(LogCorrupt, match="under that name"):
+        other.delete_topic(TOPIC, clock_ms() + LATER_MS)
+    other.purge(TOPIC, clock_ms() + LATER_MS)
+
+    assert values(store_at(home)) == before
+
+
 def test_watermarks_that_the_copied_file_names_are_left(original: LogStore, tmp_path: Path) -> None:
     marks = f"{original.describe_topic(TOPIC).location}/data/watermarks/partition=0/marks.arrow"
     original.files.write_bytes(marks, b"keys")

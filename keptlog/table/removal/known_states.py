@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _METADATA_FILE = re.compile(r"(\d+)-[^/]*\.metadata\.json")
 _WRITTEN = re.compile(r"\d+-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.gz)?\.metadata\.json")
 """As whoever commits names a file."""
+_UNKNOWN_BASE = comparable("")
 
 
 class MetadataStanding(Enum):
@@ -66,7 +67,7 @@ class KnownStates:
     numbers: tuple[int, ...] | None
     """Oldest first; null if they don't count the commits."""
     bases: Mapping[tuple[str, int], KnownState]
-    """By what each was built on, and when it was made."""
+    """By what each was built on, and when it was made; of the oldest nobody knows the first."""
     oldest_ms: int
     age: tuple[int, int]
 
@@ -77,7 +78,7 @@ class KnownStates:
         paths = [*(each.metadata_file for each in log), table.metadata_location]
         forms = comparable_forms(paths)
         made_ms = [*(each.timestamp_ms for each in log), table.metadata.last_updated_ms]
-        built_on = [comparable(""), *(forms[path] for path in paths[:-1])]
+        built_on = [_UNKNOWN_BASE, *(forms[path] for path in paths[:-1])]
         states = [KnownState(*each) for each in zip(paths, [*made_ms[1:], None], strict=True)]
         return cls(
             frozenset(forms.values()),
@@ -102,8 +103,13 @@ class KnownStates:
         return MetadataStanding.LEFT
 
     def state_of(self, metadata: TableMetadata) -> KnownState | None:
-        """The known file of the same base and time."""
-        return self.bases.get((comparable(base_of(metadata)), metadata.last_updated_ms))
+        """The known file of the same base and time.
+
+        Of the oldest one the time alone is known: what it was built on has left the history, or was nothing.
+        """
+        base, made_ms = comparable(base_of(metadata)), metadata.last_updated_ms
+        found = self.bases.get((base, made_ms))
+        return found or (None if base in self.known else self.bases.get((_UNKNOWN_BASE, made_ms)))
 
     def _is_copied(self, path: str, metadata: TableMetadata) -> bool:
         known = self.state_of(metadata)
