@@ -65,6 +65,8 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
     hidden = set[dg.AssetKey]()
     sections = _sections(tick, seen.locations)
     meant = [each for each in reversed(silent) if _is_meant(own, each.dagster_run, sections)]
+    if not meant:
+        return []
     for record in _in_turn(tick, meant, sections, _sections(tick, seen.unreadable))[:_AT_ONCE]:
         if not left:
             break
@@ -105,17 +107,21 @@ def _may_be_meant(own: OwnRuns, run: dg.DagsterRun) -> bool:
     """Whether it may have cleaned something here, or hides what had failed before, as far as it says that itself.
 
     Those of the job that died are looked at by who marks their logs. Who has named what failed has said all that it
-    knows, but of the sections of one mount alone.
+    knows, but of the sections of one mount alone. A key does not say of which mount it is: one mount may have no
+    prefix, or one that another's begins with. So of several keys only a look at the topics tells (``_is_meant``).
     """
     if _is_of_own_job(own, run):
         return run.status is dg.DagsterRunStatus.CANCELED and FAILED_TAG not in run.tags
     asked, prefix = own.materialized_by(run), [*own.mount.keys.prefix]
-    here = [key for key in asked if [*key.path[: len(prefix)]] == prefix]
-    return bool(here) and (FAILED_TAG not in run.tags or len(here) < len(asked))
+    may_be_here = any([*key.path[: len(prefix)]] == prefix for key in asked)
+    return may_be_here and (FAILED_TAG not in run.tags or len(asked) > 1)
 
 
 def _is_meant(own: OwnRuns, run: dg.DagsterRun, sections: AbstractSet[dg.AssetKey]) -> bool:
-    return _is_of_own_job(own, run) or not sections.isdisjoint(own.materialized_by(run))
+    if _is_of_own_job(own, run):
+        return True
+    asked = own.materialized_by(run)
+    return not sections.isdisjoint(asked) and (FAILED_TAG not in run.tags or not asked <= sections)
 
 
 def _is_of_own_job(own: OwnRuns, run: dg.DagsterRun) -> bool:

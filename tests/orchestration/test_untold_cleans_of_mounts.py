@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.definitions.partitions.definition import StaticPartitionsDefinition
 
+from keptlog.dagster import build_defs
 from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
+from keptlog.dagster.resources.clock import ClockResource
 from tests.erasure.world import World as Cleaning
 from tests.orchestration.conftest import DAY_MS, World
+from tests.orchestration.ingesting import InProcessSpark
 from tests.orchestration.instance import fresh_instance
 from tests.orchestration.test_mounts import HOMES, Project
 from tests.orchestration.test_siblings import HERE
 
 KEYS = {home: dg.AssetKey([home, "users", "clean"]) for home in HOMES}
+
+
+class OneAsShipped(Project):
+    """The home of sales has no prefix: all keys of the other one begin like its own."""
+
+    @property
+    def defs(self) -> dg.Definitions:
+        crm, sales = (self.worlds[name] for name in ("crm", "sales"))
+        spark = InProcessSpark(spark_config={})
+        of_crm = build_defs(
+            crm.path, {"spark": spark, "clock": ClockResource(now_ms=crm.now_ms)}, name_prefix="crm", key_prefix="crm"
+        )
+        of_sales = build_defs(sales.path, {"spark": spark, "clock": ClockResource(now_ms=sales.now_ms)})
+        return dg.Definitions.merge(of_crm, of_sales)
 
 
 @pytest.fixture
@@ -34,13 +51,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
         yield made
 
 
-def cleaned_and_died(project: Project, instance: dg.DagsterInstance) -> dg.DagsterRun:
+def cleaned_and_died(
+    project: Project, instance: dg.DagsterInstance, keys: Mapping[str, dg.AssetKey] = KEYS
+) -> dg.DagsterRun:
     """A run that somebody has begun for both sections, and that dies once both were cleaned."""
     everything = project.defs.resolve_implicit_global_asset_job_def()
     run = instance.create_run_for_job(
-        everything.get_subset(asset_selection={*KEYS.values()}),
+        everything.get_subset(asset_selection={*keys.values()}),
         tags={"dagster/partition": "users-0"},
-        asset_selection=frozenset(KEYS.values()),
+        asset_selection=frozenset(keys.values()),
         status=dg.DagsterRunStatus.STARTED,
         remote_job_origin=HERE,
     )
@@ -83,3 +102,26 @@ def test_so_it_does_where_the_step_of_the_other_mount_has_named_what_failed(proj
     assert "it had cleaned users-0" in str(project.tick("sales_failed_run_sensor").skip_reason)
 
     assert tab(instance)["sales"] == "MATERIALIZED"
+
+
+@pytest.mark.parametrize("failed", [None, "orders-0"])
+def test_so_does_a_home_as_shipped_beside_one_with_a_prefix(project: Project, failed: str | None) -> None:
+    both, instance = OneAsShipped(project.worlds), project.worlds["crm"].instance
+    keys = {"crm": KEYS["crm"], "sales": dg.AssetKey(["users", "clean"])}
+    run = cleaned_and_died(both, instance, keys)
+    tell_in_tags(instance, run.run_id, {FAILED_TAG: failed} if failed else {})
+
+    assert "it had cleaned users-0" in str(both.tick("failed_run_sensor").skip_reason)
+
+    assert run.run_id not in str(both.tick("failed_run_sensor").skip_reason)
+
+
+def test_who_has_named_what_failed_of_this_mount_alone_is_not_looked_at(project: Project) -> None:
+    instance = project.worlds["crm"].instance
+    run = cleaned_and_died(project, instance, {"crm": KEYS["crm"]})
+    tell_in_tags(instance, run.run_id, {FAILED_TAG: "users-0"})
+
+    assert run.run_id not in str(project.tick("crm_failed_run_sensor").skip_reason)
+
+    (record,) = instance.get_run_records(dg.RunsFilter(run_ids=[run.run_id]))
+    assert not [name for name in record.dagster_run.tags if "marked" in name]
