@@ -31,6 +31,7 @@ from keptlog.dagster.assets.outage import (
 )
 from keptlog.dagster.assets.report import run_id_of
 from keptlog.errors import KeptlogError, UnknownTopic, first_line
+from keptlog.ingest.lag_news import ShownLag
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted, some_of
 
@@ -139,6 +140,14 @@ def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag) -> dg
         description=f"stopped: {stopped}" if stopped else None,
         metadata=numbers,
     )
+
+
+def lag_told(observation: dg.AssetObservation) -> ShownLag:
+    """What an observation of a source has told: the other way round."""
+    told = {name: value.value for name, value in observation.metadata.items()}
+    stopped, *offsets = (told.get(name) for name in ("stopped", "position", "log_start_offset", "last_stable_offset"))
+    position, start, end = (each if isinstance(each, int) else None for each in offsets)
+    return ShownLag(None if stopped is None else str(stopped), position, start, end)
 
 
 def by_reason(reasons: Mapping[str, str]) -> list[str]:

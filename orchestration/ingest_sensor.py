@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -29,10 +29,10 @@ from keptlog.dagster.orchestration.in_flight import UNDER_WAY, InFlight, ingests
 from keptlog.dagster.orchestration.ingest_failures import ASKED_AT_TAG, IngestFailures, recent_failures
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import LOGS_TAG, NAMES_IN_TAG, TRIGGER_TAG, run_key
-from keptlog.dagster.orchestration.stored_ticks import TellingCursor, ToldLast
+from keptlog.dagster.orchestration.stored_ticks import TellingCursor
+from keptlog.dagster.orchestration.told_lags import ToldLags
 from keptlog.dagster.resources.lag import lag_scanner_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.ingest.lag_news import LagNews
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted, first_lines, some_of
 from keptlog.log.words.iso_time import next_time
@@ -93,7 +93,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
         settings, threshold = kafka.settings(log_store), kafka.threshold
     except InvalidConfig as error:
         return dg.SensorResult(skip_reason=f"nothing can be ingested: {error}")
-    lags = log_store.remembered(_ToldLags, lambda _: _ToldLags(), tick.mount.name_prefix)
+    lags = ToldLags.of(tick)
     lags.news.mark_untold(lags.untold(tick.context.cursor))
     scan = scanner.scan(settings, tick.now_ms(), sources)
     own = OwnRuns.of_tick(tick)
@@ -106,10 +106,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
     for reason in decision.reasons if request else ():
         tick.context.log.info(reason)
     before = TellingCursor.of(tick.context.cursor)
-    turns = [before.turn(0), before.turn(1)]
-    news = lags.news.of(scan, turns)
-    for name, log_lag in news:
-        turns[log_lag.stopped is None] = str(name)
+    news, turns = lags.to_tell(tick, scan, [before.turn(0), before.turn(1)])
     cursor = before.after(_TELLINGS, len(news), *turns)
     lags.ends(tick.context.cursor, cursor, (name for name, _ in news))
     return dg.SensorResult(
@@ -127,13 +124,6 @@ def _topic_ids(tick: Tick) -> dict[str, str | None]:
     except StorageUnavailable:
         return {}  # then what has failed before counts on
     return {log.topic_partition.topic: log.topic_id for log in seen.logs}
-
-
-@dataclass
-class _ToldLags(ToldLast):
-    """Which lags a mount has told Dagster of."""
-
-    news: LagNews = field(default_factory=LagNews)
 
 
 def decide(

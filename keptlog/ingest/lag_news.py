@@ -2,14 +2,17 @@
 
 Hundreds of busy topic-partitions change with every scan, and each line told costs its reader's database tens of ms. So
 one that is merely further on is told every few minutes; one that stopped, or caught up, at once.
+
+Who remembers nothing may ask its reader what it was told, a few topic-partitions at a time, and leaves the others
+until then: a process may live for two scans only, and else would tell all anew.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.log.given.past import was_within
 from keptlog.log.topic_partition import TopicPartition
@@ -23,41 +26,75 @@ NEWS_INTERVAL_MS = 300_000
 """A busy topic-partition changes all the time; this often it is told. What stopped or caught up is told at once."""
 
 
+class ShownLag(NamedTuple):
+    """What a reader is shown of a topic-partition."""
+
+    stopped: str | None
+    position: int | None
+    log_start_offset: int | None
+    end_offset: int | None
+
+    @classmethod
+    def of(cls, lag: LogLag) -> ShownLag:
+        """Of what a scan has found."""
+        start, end = (lag.log.log_start_offset, lag.log.end_offset) if lag.log else (None, None)
+        return cls(lag.stopped, lag.position, start, end)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to be read."""
+        return self.end_offset is not None and max(self.position or 0, self.log_start_offset or 0) < self.end_offset
+
+
 @dataclass
 class LagNews:
     """Remembers what was told of the topic-partitions of one store. Safe to use from several threads."""
 
-    _told: dict[TopicPartition, tuple[LogLag, int]] = field(default_factory=dict)
+    _told: dict[TopicPartition, tuple[ShownLag, int]] = field(default_factory=dict)
+    _heard: set[TopicPartition] = field(default_factory=set)
+    """Those of which it is known what the reader was told."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, scan: LagScan, turns: Sequence[str] = ("", "")) -> list[tuple[TopicPartition, LogLag]]:
+    def of(self, scan: LagScan, but_for: Container[TopicPartition] = ()) -> list[tuple[TopicPartition, LogLag]]:
         """What is to be told of a scan: topic-partitions that have changed, stopped ones first, a few at a time.
 
-        ``turns`` are the stopped one and the other one that were told last. Who remembers nothing begins behind them:
-        a process may live for two scans only, and then would tell of the same ones for ever.
+        Half of the places are for those that are not stopped, if there are so many: the reason of a stopped one may
+        be another one at each scan.
         """
         with self._lock:
-            lags = {name: topic.lag_of(name) for topic in scan.topics for name in topic.names}
-            changed = [name for name, lag in lags.items() if self._is_news(name, lag, scan.now_ms)]
-            last = [next((name for name in lags if str(name) == turn), None) for turn in turns]
-
-            def waits(name: TopicPartition) -> tuple[bool, int, bool, TopicPartition]:
-                is_well = lags[name].stopped is None
-                before = last[is_well]
-                return is_well, self._told_ms(name), before is not None and name <= before, name
-
-            changed.sort(key=waits)
-            told = changed[:NEWS_PER_SCAN]
-            self._told.update((name, (lags[name], scan.now_ms)) for name in told)
+            lags = {name: topic.lag_of(name) for topic in scan.topics for name in topic.names if name not in but_for}
+            changed = [name for name, lag in lags.items() if self._is_news(name, ShownLag.of(lag), scan.now_ms)]
+            changed.sort(key=lambda name: (self._told_ms(name), name))
+            stopped = [name for name in changed if lags[name].stopped is not None]
+            others = [name for name in changed if lags[name].stopped is None]
+            first = stopped[: max((NEWS_PER_SCAN + 1) // 2, NEWS_PER_SCAN - len(others))]
+            told = [*first, *others][:NEWS_PER_SCAN]
+            self._told.update((name, (ShownLag.of(lags[name]), scan.now_ms)) for name in told)
+            self._heard.update(told)
             return [(name, lags[name]) for name in told]
 
-    def mark_untold(self, names: Iterable[TopicPartition] | None) -> None:
-        """Forget what was told of these topic-partitions: it has reached nobody. Of all if null."""
+    def unheard(self, scan: LagScan) -> list[TopicPartition]:
+        """Those of which it is not known what the reader was told."""
         with self._lock:
-            for name in list(self._told) if names is None else names:
+            return [name for topic in scan.topics for name in topic.names if name not in self._heard]
+
+    def hear(self, name: TopicPartition, told: tuple[ShownLag, int] | None) -> None:
+        """Take it from the reader what it was told last of a topic-partition, and when; null if it was nothing."""
+        with self._lock:
+            self._heard.add(name)
+            if told:
+                self._told[name] = told
+
+    def mark_untold(self, names: Iterable[TopicPartition] | None) -> None:
+        """Forget what was told of these topic-partitions: it has reached nobody. Of all if null: the reader knows."""
+        with self._lock:
+            if names is None:
+                self._told.clear()
+                self._heard.clear()
+            for name in names or ():
                 self._told.pop(name, None)
 
-    def _is_news(self, name: TopicPartition, lag: LogLag, now_ms: int) -> bool:
+    def _is_news(self, name: TopicPartition, lag: ShownLag, now_ms: int) -> bool:
         if name not in self._told:
             return True
         before, told_ms = self._told[name]
