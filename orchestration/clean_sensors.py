@@ -264,7 +264,10 @@ def _events_of(
 
 
 def _digest(seen: Overview) -> str:
-    """A few characters that change whenever a topic does, or when one can be read that could not."""
-    known = {topic: location for topic, location in seen.locations.items() if topic not in seen.unreadable}
-    text = "\n".join(f"{topic} {location}" for topic, location in sorted(known.items()))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    """A few characters that change whenever a section does, by time alone too, or when one can be read that could not.
+
+    What is shown of a section is in its version, as in what Dagster is told. A topic's files stay as they are when
+    its active segment closes, or when its records are old enough to be cleaned.
+    """
+    sections = (f"{each.log.topic_partition} {each.log.topic_id} {each.dirty_version}" for each in seen.assessments)
+    return hashlib.sha256("\n".join(sorted(sections)).encode()).hexdigest()[:16]

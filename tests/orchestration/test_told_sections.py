@@ -19,7 +19,7 @@ from dagster._core.events import (
 from keptlog.dagster.orchestration.clean_sensors import EVENTS_PER_TICK
 from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.orchestration.still_told import AGAIN_MS, ASKED_AGAIN_PER_TICK
-from tests.orchestration.conftest import World, unreadable_topics
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, unreadable_topics
 from tests.orchestration.shipped import KEYS, clean_logs, dirty_ratio_sensor
 
 LOGS = 2 * EVENTS_PER_TICK
@@ -300,6 +300,19 @@ def test_a_new_process_tells_only_of_what_has_changed_since_the_last_one(world: 
 
     assert told(world) == []
     assert sorted(first + second) == sorted(f"users-{number}" for number in range(LOGS))
+
+
+def test_a_new_process_tells_of_what_time_alone_has_changed(world: World) -> None:
+    world.topic("users", min_compaction_lag_ms=str(HOUR_MS), min_cleanable_dirty_ratio="0.99")
+    world.append("users", ("a", "1"), age_ms=0)
+    world.append("users", ("b", "1"), age_ms=0)
+    until_nothing_is_told(world)
+    world.now_ms += 30 * DAY_MS
+    world.reopen()
+
+    assert told(world) == ["users-0"]
+    world.reopen()
+    assert told(world) == []
 
 
 def test_busy_logs_keep_no_other_one_from_being_told_by_new_processes(world: World) -> None:
