@@ -199,10 +199,10 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
     shown = {topic for topic in seen.locations if tick.keys.dirty(topic) in stored}
     sections.forget_all_but(shown)
     ask_again(tick, set() if untold is None else stored)
-    _forget_lost(tick, sections, shown, seen.now_ms)
     before = TellingCursor.of(tick.context.cursor)
-    clean, clean_turn = first_looks(tick, seen, EVENTS_PER_TICK, before.turn(_CLEAN))
     _take_for_told(sections, seen, shown, before)
+    _forget_lost(tick, sections, shown, seen.now_ms)
+    clean, clean_turn = first_looks(tick, seen, EVENTS_PER_TICK, before.turn(_CLEAN))
     dirty_turn = sections.ask(tick, seen, shown, before.turn(_DIRTY))
     told, state = _to_be_told(sections, seen, EVENTS_PER_TICK - len(clean))
     cursor = before.after(state, len(told), dirty_turn, clean_turn)
@@ -216,7 +216,8 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
 def _forget_lost(tick: Tick, sections: ToldSections, shown: Collection[str], now_ms: int) -> None:
     """Take for told to nobody what Dagster has lost, of a few sections."""
     dirty = {tick.keys.dirty(topic): topic for topic in (() if sections.is_none else shown)}
-    left = left_in_turn(tick, told_sections(tick) | dirty.keys(), now_ms)
+    unasked = {key for key, topic in dirty.items() if sections.is_unasked(topic)}
+    left = left_in_turn(tick, told_sections(tick) | dirty.keys(), unasked, now_ms)
     forget_lost(tick, left)
     for key in left.keys() & dirty.keys():
         sections.forget_lost(dirty[key], left[key])
@@ -228,7 +229,7 @@ def _take_for_told(sections: ToldSections, seen: Overview, shown: Collection[str
     That is so of the topics that are shown, and it can't know before it has read all topics.
     """
     if sections.is_none and not seen.behind and cursor.state == _digest(seen):
-        sections.remember(each for each in seen.assessments if each.log.topic_partition.topic in shown)
+        sections.take_for_told([each for each in seen.assessments if each.log.topic_partition.topic in shown])
 
 
 def _to_be_told(sections: ToldSections, seen: Overview, most: int) -> tuple[Sequence[Assessment], str]:

@@ -9,6 +9,7 @@ of each asset what is left of it, a few a tick.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -31,12 +32,18 @@ class _Asked:
     at_ms: dict[dg.AssetKey, int] = field(default_factory=dict)
 
 
-def left_in_turn(tick: Tick, keys: Iterable[dg.AssetKey], now_ms: int) -> dict[dg.AssetKey, set[str]]:
-    """The topic-partitions of which Dagster has a materialization: of those of these assets whose turn it is."""
+def left_in_turn(
+    tick: Tick, keys: Iterable[dg.AssetKey], unasked: AbstractSet[dg.AssetKey], now_ms: int
+) -> dict[dg.AssetKey, set[str]]:
+    """The topic-partitions of which Dagster has a materialization: of those of these assets whose turn it is.
+
+    Of those that are ``unasked``, this process has only concluded that Dagster was told.
+    """
     at_ms = tick.log_store.remembered(_Asked, lambda _: _Asked(), tick.mount.name_prefix).at_ms
-    keys = list(keys)
+    keys = sorted(keys, key=lambda key: key.path)  # the same in each process: the time says where one begins
     for key in keys:
-        at_ms.setdefault(key, now_ms)  # Of what is new here, Dagster was asked or told just now.
+        if key not in unasked:
+            at_ms.setdefault(key, now_ms)  # Of what is new here, Dagster was asked or told just now.
     return {key: tick.context.instance.get_materialized_partitions(key) for key in in_turn(at_ms, keys, now_ms)}
 
 

@@ -57,6 +57,8 @@ class ToldSections(ToldLast):
     _turn: int = 0
     _known: set[str] = field(default_factory=set)
     """The topics of which it is known what was told."""
+    _unasked: set[str] = field(default_factory=set)
+    """Those of them of which this process has not asked Dagster."""
 
     @classmethod
     def of(cls, tick: Tick) -> ToldSections:
@@ -116,6 +118,15 @@ class ToldSections(ToldLast):
         self._told.update(told)
         self._known |= {log.topic for log in told}
         self.is_none &= not told
+
+    def take_for_told(self, sections: Sequence[Assessment]) -> None:
+        """Take these dirty sections for told without asking Dagster: it may have lost them since."""
+        self.remember(sections)
+        self._unasked |= {each.log.topic_partition.topic for each in sections}
+
+    def is_unasked(self, topic: str) -> bool:
+        """Whether Dagster was not asked what it was told of a topic: that was concluded."""
+        return topic in self._unasked
 
     def forget(self, logs: Iterable[TopicPartition] | None) -> None:
         """Take the dirty sections of these logs for told to nobody; all of them if null."""
