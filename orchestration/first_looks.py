@@ -57,7 +57,7 @@ class _Known:
 
 
 def first_looks(tick: Tick, seen: Overview, most: int, turn: str) -> tuple[list[dg.AssetMaterialization], str]:
-    """Materializations, at most so many, of clean sections of which Dagster was never told, and the topic asked last.
+    """Materializations, at most so many, of clean sections of which Dagster was never told, and the last topic of those.
 
     A process that has asked about none of two topics begins behind ``turn``: the one before may have lived for two
     ticks, and then would ask about the same ones for ever.
@@ -70,21 +70,21 @@ def first_looks(tick: Tick, seen: Overview, most: int, turn: str) -> tuple[list[
     in_turn = sorted((sections[topic] for topic in behind(turn, sections)), key=lambda each: known.asked_at[each])
     found: list[dg.AssetMaterialization] = []
     for section in in_turn[:ASKED_PER_TICK]:
-        known.asked_at[section] = known.ticks
         instance = tick.context.instance
         known.told[section] |= _told_of(instance, *section)
         tried = attempted_of(instance, section[0], [*UNDER_WAY, dg.DagsterRunStatus.FAILURE], section[1])
         left = _without(untold[section], known.told[section] | tried)
-        topic = turn = untold[section][0].log.topic_partition.topic
+        topic = untold[section][0].log.topic_partition.topic
         broken = broken_before(tick, topic, section[1]) if left else set()
         of_topic = _of_topic(tick, seen, topic) if left else {}
         for each in left:
             if each.log.topic_partition.partition in broken:
                 continue
             if len(found) == most:
-                return found, turn
+                return found, turn  # The next tick goes on with the rest of this topic.
             why = "nothing of the log is to be cleaned now" if each.log.segments else "the log is empty"
             found.append(unchanged_materialization(tick.keys, each, why, of_topic))
+        known.asked_at[section], turn = known.ticks, topic
     return found, turn
 
 

@@ -306,6 +306,28 @@ def test_processes_of_two_ticks_each_tell_all_topics_in_turn(world: World, monke
     assert materializations(world, KEYS.dirty(others[-1])) == 2, "Dagster is asked about the last topic, too"
 
 
+@pytest.mark.parametrize("lives", [1, 2])
+def test_a_large_topic_is_told_to_its_end_before_others_have_their_turn_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, lives: int
+) -> None:
+    """It got as many logs a round as a tick has place for, and a round of very many topics takes hours."""
+    monkeypatch.setattr("keptlog.dagster.orchestration.first_looks.ASKED_PER_TICK", 2)
+    world.topic("users", LOGS)
+    topics = [f"topic{number}" for number in range(8)]
+    for topic in topics:
+        world.topic(topic)
+
+    for tick in range(4 + 2 + 1):  # four for the others, what the large topic takes, and one that is shared
+        if tick % lives == 0:
+            world.reopen()
+        world.now_ms += 30_000
+        world.tick(dirty_ratio_sensor)
+
+    told = world.instance.get_materialized_partitions
+    assert told(KEYS.clean("users")) == {f"users-{number}" for number in range(LOGS)}
+    assert [topic for topic in topics if not told(KEYS.clean(topic))] == []
+
+
 def test_a_new_process_tells_only_of_what_has_changed_since_the_last_one(world: World) -> None:
     world.topic("users", LOGS)
     world.topic("orders")
