@@ -7,15 +7,16 @@ that is started again does not help: it finds nothing left to be done.
 
 That a clean has landed is seen in the topic: it has no mark, and its last clean is of that run, or one since the run
 began. One that was ended in the queue never did: another may have done its work, and not told. A run that has named
-what failed has said all that it knows: of such a log only a clean after its end tells more. Dagster's clock and that of
-who cleaned may differ. So a clean section that is as Dagster was told last tells nothing. A log that was found broken
-stays as it is, because nobody has read this one back.
+what failed has said all that it knows, unless it was of another mount's logs too: of such a log only a clean after its
+end tells more. Dagster's clock and that of who cleaned may differ. So a clean section that is as Dagster was told last
+tells nothing. A log that was found broken stays as it is, because nobody has read this one back.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from itertools import islice
 
 import dagster as dg
@@ -23,9 +24,9 @@ import dagster as dg
 from keptlog.dagster.assets.checks import broken_before
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.numbers import DATA_VERSION_TAG, clean_version, unchanged_materialization
-from keptlog.dagster.assets.outage import FAILED_TAG, told_of_itself
 from keptlog.dagster.assets.outlook import outlook_of
 from keptlog.dagster.assets.report import is_of_run
+from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment
 from keptlog.passes.observer import Overview
 
@@ -99,7 +100,8 @@ def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) ->
         return []
     ids = sorted({run_id for run_id, _ in left.values()})
     records = instance.get_run_records(dg.RunsFilter(run_ids=ids, statuses=_OVER))
-    known_ms = {each.dagster_run.run_id: _knew_all_ms(each) for each in records}
+    sections = {tick.keys.clean(each) for each in seen.locations} if records else set()
+    known_ms = {each.dagster_run.run_id: _knew_all_ms(tick, each, sections) for each in records}
     failed = {name: (run_id, known_ms[run_id]) for name, (run_id, _) in left.items() if run_id in known_ms}
     landed = [
         each
@@ -118,9 +120,9 @@ def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) ->
     return found
 
 
-def _knew_all_ms(record: dg.RunRecord) -> int:
+def _knew_all_ms(tick: Tick, record: dg.RunRecord, sections: AbstractSet[dg.AssetKey]) -> int:
     """Until when a run that has failed would have told of a clean; one that never began was to tell of all since."""
-    if FAILED_TAG in told_of_itself(record.dagster_run):
+    if OwnRuns.of_tick(tick).has_named_failed(record.dagster_run, sections):
         return ended_ms(record)
     return round(1000 * (record.start_time or record.create_timestamp.timestamp()))
 

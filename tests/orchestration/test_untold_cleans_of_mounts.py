@@ -51,18 +51,23 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
         yield made
 
 
-def cleaned_and_died(
-    project: Project, instance: dg.DagsterInstance, keys: Mapping[str, dg.AssetKey] = KEYS
-) -> dg.DagsterRun:
-    """A run that somebody has begun for both sections, and that dies once both were cleaned."""
+def begun(project: Project, instance: dg.DagsterInstance, keys: Mapping[str, dg.AssetKey] = KEYS) -> dg.DagsterRun:
+    """A run that somebody has begun for these sections."""
     everything = project.defs.resolve_implicit_global_asset_job_def()
-    run = instance.create_run_for_job(
+    return instance.create_run_for_job(
         everything.get_subset(asset_selection={*keys.values()}),
         tags={"dagster/partition": "users-0"},
         asset_selection=frozenset(keys.values()),
         status=dg.DagsterRunStatus.STARTED,
         remote_job_origin=HERE,
     )
+
+
+def cleaned_and_died(
+    project: Project, instance: dg.DagsterInstance, keys: Mapping[str, dg.AssetKey] = KEYS
+) -> dg.DagsterRun:
+    """One that dies once all of them were cleaned."""
+    run = begun(project, instance, keys)
     for world in project.worlds.values():
         world.now_ms += 20_000
         Cleaning(world.path, world.now_ms).clean()
@@ -125,3 +130,20 @@ def test_who_has_named_what_failed_of_this_mount_alone_is_not_looked_at(project:
 
     (record,) = instance.get_run_records(dg.RunsFilter(run_ids=[run.run_id]))
     assert not [name for name in record.dagster_run.tags if "marked" in name]
+
+
+def test_what_the_other_mount_has_named_hides_no_clean_of_this_one_from_while_the_run_went_on(project: Project) -> None:
+    instance = project.worlds["crm"].instance
+    run = begun(project, instance)
+    time.sleep(0.1)  # Dagster dates the run's begin, and its end.
+    sales = project.worlds["sales"]
+    Cleaning(sales.path, time.time_ns() // 1_000_000).clean()
+    sales.reopen()
+    time.sleep(0.1)
+    instance.report_run_failed(run)
+    tell_in_tags(instance, run.run_id, {FAILED_TAG: "users-0"})
+    sales.now_ms = time.time_ns() // 1_000_000 + 1_000
+
+    assert "it had cleaned users-0" in str(project.tick("sales_failed_run_sensor").skip_reason)
+
+    assert tab(instance) == {"crm": "FAILED", "sales": "MATERIALIZED"}
