@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
 from keptlog.home import new_id
 from keptlog.passes.readers import Readers
-from tests.erasure.world import KEY, OTHER, SECOND_MS, World
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.namespaces import NAMESPACE
+from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World
+from tests.table.foreign import set_properties
 
 
 def test_registers_histories_landed_changes_and_positions_of_readers_keep_no_request_open(tmp_path: Path) -> None:
@@ -23,3 +29,46 @@ def test_registers_histories_landed_changes_and_positions_of_readers_keep_no_req
     assert folders == {"erasures", "history", "readers", "runs"}
     world.later(SECOND_MS)
     assert world.verified().erasure.state == "verified"
+
+
+def test_metadata_files_of_the_table_outside_of_its_folder_keep_no_request_open(tmp_path: Path) -> None:
+    world = World(tmp_path / "home")
+    world.home.mkdir()
+    world.create()
+    set_properties(world.home, {"write.metadata.path": f"file://{tmp_path}/beside"}, "users")
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask(KEY)
+    assert world.to_deleted().erasure.state == "deleted"
+    row = world.verified()
+    assert (row.erasure.state, row.blocked) == ("verified", ())
+
+
+def plainly_committed(home: Path) -> Path:
+    """A metadata file without a checksum in its name, which alone can be copied under another one."""
+    own = open_catalog(home)
+    plain = SqlCatalog(own.name, uri=own.properties["uri"], warehouse=own.properties["warehouse"])
+    table = plain.load_table((NAMESPACE, "users"))
+    table.transaction().set_properties({"comment": "of another program"}).commit_transaction()
+    return Path(plain.load_table((NAMESPACE, "users")).metadata_location.removeprefix("file://"))
+
+
+@pytest.mark.parametrize("name", ["users.metadata.json", "00001-0d7b6f7e-7b0f-4f0b-9b5c-0a4c52f5b0a1.metadata.json"])
+def test_a_copy_of_the_metadata_that_somebody_has_registered_keeps_no_request_open(tmp_path: Path, name: str) -> None:
+    """Where no other home has the topic: the file that was copied is moved away."""
+    world = World(tmp_path / "home")
+    world.home.mkdir()
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    copy = tmp_path / "safe" / name
+    copy.parent.mkdir()
+    plainly_committed(world.home).rename(copy)
+    other = World(tmp_path / "other")
+    other.home.mkdir()
+    catalog = open_catalog(other.home)
+    catalog.create_namespace_if_not_exists(NAMESPACE)
+    catalog.register_table((NAMESPACE, "users"), f"file://{copy}")
+    other.append((OTHER, b"3"))
+    other.ask(KEY)
+    other.to_deleted()
+    row = other.verified()
+    assert (row.erasure.state, row.blocked) == ("verified", ())

@@ -68,13 +68,15 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
     # A purge deletes nothing elsewhere: what its journal names there is left, and no snapshot names it any more.
     left = {file.path: file.bytes for journal in journals.values() for file in journal.segments + journal.metadata}
     sizes = left | references.data_bytes | references.metadata_bytes
-    forms = comparable_forms([*paths, *sizes])
-    here, needed = {forms[path] for path in paths}, {forms[path] for path in _needed(references)}
+    own = _own_metadata(table)
+    forms = comparable_forms([*paths, *sizes, *own])
+    here, own_forms = {forms[path] for path in paths}, {forms[path] for path in own}
+    needed = {forms[path] for path in _needed(references)} - own_forms
     listed = [
         SearchedFile(
             file.path,
             file.size_bytes,
-            _is_metadata(location, file.path) and file.path not in strange,
+            (_is_metadata(location, file.path) or forms[file.path] in own_forms) and file.path not in strange,
             is_needed=forms[file.path] in needed,
             is_stray=forms[file.path] not in needed,
         )
@@ -82,11 +84,21 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
     ]
     below = comparable(location) + "/"
     elsewhere = [
-        SearchedFile(path, size_bytes, _is_metadata(location, path), is_needed=forms[path] in needed)
+        SearchedFile(
+            path,
+            size_bytes,
+            _is_metadata(location, path) or forms[path] in own_forms,
+            is_needed=forms[path] in needed,
+        )
         for path, size_bytes in sizes.items()
         if forms[path] not in here and (forms[path] in needed or not forms[path].startswith(below))
     ]
     return [*listed, *elsewhere]
+
+
+def _own_metadata(table: Table) -> list[str]:
+    """The metadata files of the table itself: wherever they lie and whatever they are called, Iceberg writes them."""
+    return [table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)]
 
 
 def _needed(references: References) -> list[str]:
