@@ -57,7 +57,7 @@ class _Known:
 
 
 def first_looks(tick: Tick, seen: Overview, most: int, turn: str) -> tuple[list[dg.AssetMaterialization], str]:
-    """Materializations, at most so many, of clean sections of which Dagster was never told, and the last topic of those.
+    """Materializations, at most so many, of clean sections that Dagster was never told of, and the last topic of those.
 
     A process that has asked about none of two topics begins behind ``turn``: the one before may have lived for two
     ticks, and then would ask about the same ones for ever.

@@ -40,7 +40,7 @@ def left_in_turn(
     Of those that are ``unasked``, this process has only concluded that Dagster was told.
     """
     at_ms = tick.log_store.remembered(_Asked, lambda _: _Asked(), tick.mount.name_prefix).at_ms
-    keys = sorted(keys, key=lambda key: key.path)  # the same in each process: the time says where one begins
+    keys = sorted(keys, key=dg.AssetKey.to_user_string)  # the same in each process: the time says where one begins
     for key in keys:
         if key not in unasked:
             at_ms.setdefault(key, now_ms)  # Of what is new here, Dagster was asked or told just now.
