@@ -87,30 +87,6 @@ def test_so_it_is_where_a_run_has_planned_the_wiped_section_before_the_next_tick
     assert told == (others if section == "clean" else {"users-0", *others})
 
 
-def test_so_it_is_where_the_processes_live_for_two_ticks_each(world: World) -> None:
-    """Each finds the cursor of the last one, and nothing new to tell. None lives for ten minutes."""
-    topics = [f"topic{number}" for number in range(2 * ASKED_AGAIN_PER_TICK)]
-    for topic in topics:
-        world.topic(topic)
-    until_nothing_is_told(world)
-    keys = [KEYS.dirty(topic) for topic in topics]
-    world.instance.wipe_assets(keys)
-    run = world.instance.create_run_for_job(clean_logs, status=dg.DagsterRunStatus.STARTING)
-    for topic, key in zip(topics, keys, strict=True):
-        planned = AssetMaterializationPlannedData(key, partition=f"{topic}-0")
-        event = dg.DagsterEvent.build_asset_materialization_planned_event(run.job_name, "clean", planned)
-        world.instance.report_dagster_event(event, run.run_id)
-
-    for _ in range(5):
-        world.reopen()
-        for _ in range(2):
-            world.now_ms += 30_000
-            world.tick(dirty_ratio_sensor)
-
-    told = {topic: world.instance.get_materialized_partitions(KEYS.dirty(topic)) for topic in topics}
-    assert told == {topic: {f"{topic}-0"} for topic in topics}
-
-
 def test_what_was_deleted_with_its_run_is_told_again(world: World) -> None:
     """Everybody deletes old runs. A log that nobody appends to is never cleaned again."""
     world.topic("users", 2)
@@ -304,28 +280,6 @@ def test_processes_of_two_ticks_each_tell_all_topics_in_turn(world: World, monke
     world.append(others[-1], ("a", "1"))
     minutes_of_short_processes(world, 3)
     assert materializations(world, KEYS.dirty(others[-1])) == 2, "Dagster is asked about the last topic, too"
-
-
-@pytest.mark.parametrize("lives", [1, 2])
-def test_a_large_topic_is_told_to_its_end_before_others_have_their_turn_again(
-    world: World, monkeypatch: pytest.MonkeyPatch, lives: int
-) -> None:
-    """It got as many logs a round as a tick has place for, and a round of very many topics takes hours."""
-    monkeypatch.setattr("keptlog.dagster.orchestration.first_looks.ASKED_PER_TICK", 2)
-    world.topic("users", LOGS)
-    topics = [f"topic{number}" for number in range(8)]
-    for topic in topics:
-        world.topic(topic)
-
-    for tick in range(4 + 2 + 1):  # four for the others, what the large topic takes, and one that is shared
-        if tick % lives == 0:
-            world.reopen()
-        world.now_ms += 30_000
-        world.tick(dirty_ratio_sensor)
-
-    told = world.instance.get_materialized_partitions
-    assert told(KEYS.clean("users")) == {f"users-{number}" for number in range(LOGS)}
-    assert [topic for topic in topics if not told(KEYS.clean(topic))] == []
 
 
 def test_a_new_process_tells_only_of_what_has_changed_since_the_last_one(world: World) -> None:
