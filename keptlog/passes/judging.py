@@ -40,13 +40,17 @@ def seen_and_judged(
 
 
 def judged_apart(logs: Iterable[Log], now_ms: int) -> tuple[list[Assessment], dict[str, KeptlogError]]:
-    """How logs of several topics stand; and the topics of which one can't be judged, with the reason."""
+    """How logs of several topics stand, in their order; and why those of a topic can't be judged, by topic."""
+    in_order = list(logs)
     of_topics: dict[str, list[Log]] = {}
-    for log in logs:
+    for log in in_order:
         of_topics.setdefault(log.topic_partition.topic, []).append(log)
     found = {topic: apart(topic, partial(judged, of_topic, now_ms)) for topic, of_topic in of_topics.items()}
-    told = [each for seen in found.values() if not isinstance(seen, KeptlogError) for each in seen]
-    return told, {topic: seen for topic, seen in found.items() if isinstance(seen, KeptlogError)}
+    told = {
+        each.log.topic_partition: each for seen in found.values() if not isinstance(seen, KeptlogError) for each in seen
+    }
+    unjudged = {topic: seen for topic, seen in found.items() if isinstance(seen, KeptlogError)}
+    return [told[log.topic_partition] for log in in_order if log.topic_partition in told], unjudged
 
 
 def judged_again_ms(assessment: Assessment) -> float:

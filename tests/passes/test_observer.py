@@ -237,3 +237,10 @@ def test_a_manifest_that_was_read_is_not_read_again(store: LogStore, monkeypatch
     monkeypatch.setattr(live_segments, "entries_of", told)
     assert [log.log_end_offset for log in observer.look(NOW_MS).logs] == [2, 3, 2]
     assert read == ["b"]
+
+
+def test_logs_of_several_topics_are_shown_in_the_order_in_which_they_are_named(store: LogStore) -> None:
+    for topic in ("x", "y"):
+        store.create_topic(topic, 2, {"cleanup.policy": "compact"})
+    names = ["x-1", "y-0", "x-0", "y-1"]
+    assert [str(log.topic_partition) for log in observe(store, names, now_ms=NOW_MS).logs] == names
