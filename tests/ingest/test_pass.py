@@ -6,10 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
-from pyiceberg.table import CommitTableResponse, Table
 
 from keptlog.errors import CommitStateUnknown, InvalidConfig, InvariantViolated, LogCorrupt, StalePlan, UnknownTopic
 from keptlog.home import wall_clock_ms
@@ -20,13 +19,13 @@ from keptlog.log.record import NewRecord
 from keptlog.log.source import IngestPlan, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.spark.jobs import spark_engine
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
 from keptlog.table.commits.topics import Topic
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.ingest.directories import COMPACT, records_of, some_records
 from tests.ingest.memory import MemoryPart, MemorySource
 from tests.logs import open_store
+from tests.strange import each_commit_fails
 
 
 @dataclass(frozen=True)
@@ -181,14 +180,7 @@ def test_a_commit_that_ends_in_an_error_that_nobody_has_thought_of_fails_alone(
     ingest: Ingest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bring(ingest, MemorySource({"a": (10,), "b": (10,)}), "1")
-    really = EmbeddedCatalog.commit_table
-
-    def commit_table(catalog: EmbeddedCatalog, table: Table, *changes: Any) -> CommitTableResponse:
-        if table.name()[-1] == "a":
-            raise IndexError("list index out of range")
-        return really(catalog, table, *changes)
-
-    monkeypatch.setattr(EmbeddedCatalog, "commit_table", commit_table)
+    each_commit_fails(monkeypatch, "a")
     result = bring(ingest, MemorySource({"a": (20,), "b": (20,)}), "2")
     assert landed(result) == {"b-0": (10, 20)}
     assert list(result.failed) == ["a-0"]

@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from pyiceberg.table import CommitTableResponse, Table
 
 from keptlog.errors import CommitStateUnknown, LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.passes.marked import Death
 from keptlog.passes.names import named_logs
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.passes.conftest import NOW_MS, make_topic
+from tests.strange import each_commit_fails
 
 
 class Commits:
@@ -105,15 +104,8 @@ def test_an_error_that_nobody_has_thought_of_names_its_topic_and_costs_no_other(
 def no_commit_to_a(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What is strange about a table is met by every commit to it."""
     assert "a" in store.topics()
-    really = EmbeddedCatalog.commit_table
-
-    def commit_table(catalog: EmbeddedCatalog, table: Table, *changes: Any) -> CommitTableResponse:
-        if table.name()[-1] == "a":
-            raise IndexError("list index out of range")
-        return really(catalog, table, *changes)
-
     with monkeypatch.context() as patch:
-        patch.setattr(EmbeddedCatalog, "commit_table", commit_table)
+        each_commit_fails(patch, "a")
         yield
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyiceberg.catalog import Catalog
-from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table import Table
 
 from keptlog.errors import KeptlogError
 from keptlog.home import open_home
@@ -21,13 +20,13 @@ from keptlog.passes.observer import Observer, observe
 from keptlog.passes.purge import Purger
 from keptlog.passes.readers import reader_standings
 from keptlog.passes.standings import look_at_standings
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
 from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.metadata.logs import ObservedTopic
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from tests.passes.applying import applied, applier, file
 from tests.passes.conftest import DAY_MS, NOW_MS
+from tests.strange import each_commit_fails
 
 
 def _lag(store: LogStore) -> Mapping[str, KeptlogError]:
@@ -108,14 +107,7 @@ def test_the_status_of_a_home_names_it(store: LogStore, tmp_path: Path, monkeypa
 def test_an_apply_that_meets_it_at_the_commit_alters_the_others(
     store: LogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = EmbeddedCatalog.commit_table
-
-    def commit_table(catalog: EmbeddedCatalog, table: Table, *changes: Any) -> CommitTableResponse:
-        if table.name()[-1] == "a":
-            raise IndexError("list index out of range")
-        return really(catalog, table, *changes)
-
-    monkeypatch.setattr(EmbeddedCatalog, "commit_table", commit_table)
+    each_commit_fails(monkeypatch, "a")
     lines = [f"  {topic}: {{config: {{min.compaction.lag.ms: 5}}}}\n" for topic in "abc"]
     done = applied(store, *lines, "  new: {}\n")
     assert (list(done.failed), sorted(done.done)) == (["a"], ["b", "c", "new"])
