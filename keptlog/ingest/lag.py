@@ -63,11 +63,6 @@ class LogLag(NamedTuple):
     position: int | None
     log: SourceLog | None
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether there is something to be read."""
-        return self.log is not None and max(self.position or 0, self.log.log_start_offset) < self.log.end_offset
-
 
 @dataclass(frozen=True)
 class TopicLag:
