@@ -120,8 +120,7 @@ def _may_be_meant(own: OwnRuns, run: dg.DagsterRun) -> bool:
 def _is_meant(own: OwnRuns, run: dg.DagsterRun, sections: AbstractSet[dg.AssetKey]) -> bool:
     if _is_of_own_job(own, run):
         return True
-    asked = own.materialized_by(run)
-    return not sections.isdisjoint(asked) and (FAILED_TAG not in run.tags or not asked <= sections)
+    return not sections.isdisjoint(own.materialized_by(run)) and not own.has_named_failed(run, sections)
 
 
 def _is_of_own_job(own: OwnRuns, run: dg.DagsterRun) -> bool:
