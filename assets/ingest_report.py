@@ -63,6 +63,8 @@ def run_ingest(run: Run, ingest: Ingest, plans: IngestPlans, now_ms: int) -> Non
         for name, reason in topic.left_out.items():
             context.log.info("%s: %s is left out: %s", topic.plan.topic, name, reason)
     result = ingest.carry_out(plans, run_id_of(context), context.log.info)
+    for warning in result.warnings:
+        context.log.warning(warning)
     lag = _lag_afterwards(context, ingest, plans, result)
     for intake in result.committed:
         context.log_event(ingest_materialization(run.keys, intake, lag.get(intake.topic_partition)))

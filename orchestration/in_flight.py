@@ -232,6 +232,11 @@ def ingested_topics(run: dg.DagsterRun) -> set[str]:
     return topics | {name.rpartition("-")[0] for name in _named_by(run, "ingest", "topic_partitions")}
 
 
+def names_brokers(run: dg.DagsterRun) -> bool:
+    """Whether a run of the ingest job says where to read. Without topics it then leaves some out."""
+    return any(_named_by(run, "ingest", "bootstrap"))
+
+
 def _named_by(run: dg.DagsterRun, op: str, field_name: str) -> list[str]:
     """What a field of an op's configuration names, as it was typed.
 

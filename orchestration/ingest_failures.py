@@ -4,8 +4,8 @@ A run that fails says in a tag which topic-partitions did not come in, and at wh
 that died could not say anything; all that it was asked for has failed, at the positions that the sensor has put into
 its tags. Only failures at the position of today count: whatever moved it, a run, a hand, a topic that was made anew,
 ended the row of failures. Where a whole topic failed, or a run died that a hand had launched, no position is known.
-That counts until a newer run that named the topic succeeds, or until the topic is made anew, where the run could say
-which it was.
+That counts until a newer run over the topic succeeds (over all topics, if it named none and no brokers), or until the
+topic is made anew, where the run could say which it was.
 
 The pause grows as it does for logs that can't be cleaned, from ``log.cleaner.backoff.ms`` to
 ``keptlog.cleaner.backoff.max.ms``. A run that an outage has stopped, or that never began, counts for
@@ -24,7 +24,7 @@ import dagster as dg
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.long_tags import tag_text
 from keptlog.dagster.assets.outage import json_object
-from keptlog.dagster.orchestration.in_flight import has_ended_lately, ingested_topics, stopped_ingests
+from keptlog.dagster.orchestration.in_flight import has_ended_lately, ingested_topics, names_brokers, stopped_ingests
 from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, failed_records, outages_among, outages_of
 from keptlog.dagster.orchestration.own_runs import INGEST_JOB_NAME, OwnRuns, happened_ms
 from keptlog.log.given.past import is_past
@@ -151,6 +151,7 @@ def _last_successes(own: OwnRuns) -> dict[str, int]:
     """By topic, which run was the last that named it and succeeded; Dagster counts its runs, whatever a clock says."""
     last: dict[str, int] = {}
     for record in own.records(dg.DagsterRunStatus.SUCCESS, job_name=INGEST_JOB_NAME, limit=_RUNS):
-        for topic in ingested_topics(record.dagster_run) or {_ALL}:
+        run = record.dagster_run
+        for topic in ingested_topics(run) or (set() if names_brokers(run) else {_ALL}):
             last[topic] = max(record.storage_id, last.get(topic, -1))
     return last

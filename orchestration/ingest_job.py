@@ -32,7 +32,7 @@ class IngestConfig(dg.Config):
     topics: list[str] = Field(
         default=[],
         description="Topics: those that are here already by their names here, new ones by their names at the broker. "
-        "If nothing is named, all that remember a broker, with bootstrap all from there.",
+        "If nothing is named, all that remember a broker; with bootstrap those that were there, or are by their ids.",
     )
     topic_partitions: list[str] = Field(
         default=[], description="Some topic-partitions (orders-0) of topics that are here already, instead of topics."
@@ -101,6 +101,7 @@ def _ingest(run: Run, config: IngestConfig) -> None:
                 config.bootstrap or None,
                 _topic_settings(config),
                 with_broker_config=config.broker_config,
+                are_named=bool(config.topics or only),
             )
             plans = ingest.plan(source, skip_lost=config.skip_lost, reconcile=config.reconcile, seen=_seen(run, config))
             if not (config.topics or config.into):

@@ -24,7 +24,7 @@ def none_empty(context: click.Context, option: click.Parameter, texts: Sequence[
 def broker_address(context: click.Context, option: click.Parameter, text: str | None) -> str | None:
     """The callback of ``--bootstrap``."""
     if not_empty(context, option, text) is not None:
-        from keptlog.log.source import valid_bootstrap  # noqa: PLC0415  # few commands have it
+        from keptlog.log.broker_addresses import valid_bootstrap  # noqa: PLC0415  # few commands have it
 
         valid_bootstrap(text or "")
     return text

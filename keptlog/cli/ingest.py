@@ -79,8 +79,8 @@ def kafka(  # noqa: PLR0913
 
     Records keep their offsets. A topic that does not exist yet is created, with cleanup.policy=compact or, with
     --broker-config, as it is there; --config goes on top. Later runs go on where the last one ended. Without --topic
-    they take all topics that remember a broker, with --bootstrap all from there. SASL and TLS are set up in
-    kafka.properties; KEPTLOG_KAFKA_SASL_PASSWORD sets sasl.password.
+    they take all topics that remember a broker, with --bootstrap those that were there or are there by their ids. SASL
+    and TLS are set up in kafka.properties; KEPTLOG_KAFKA_SASL_PASSWORD sets sasl.password.
 
     \b
     keptlog ingest kafka --bootstrap broker-1:9092 --topic users --topic orders
@@ -93,7 +93,7 @@ def kafka(  # noqa: PLR0913
     if configs and existing:
         progress(f"--config is for new topics; {', '.join(existing)} stay as they are (keptlog topic alter)")
     settings = client_settings(home.path, file)
-    source = KafkaBrokers(settings, topics, bootstrap, config, with_broker_config=broker_config)
+    source = KafkaBrokers(settings, topics, bootstrap, config, with_broker_config=broker_config, are_named=bool(names))
     ingest = home.ingest(command_spark)
     plans = ingest.plan(source, skip_lost=skip_lost, reconcile=reconcile)
     if names:

@@ -20,10 +20,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from keptlog.errors import KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
+from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
-from keptlog.log.source import IngestPlan, SourceIdentity, StoredSource
+from keptlog.log.source import IngestPlan, SourceIdentity, SourceTopic, StoredSource, why_not_shown
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.topics import (
     BrokerTopics,
@@ -49,9 +49,9 @@ _logger = logging.getLogger(__name__)
 def topics_from_brokers(store: LogStore, only: Collection[str] | None = None) -> dict[str, str]:
     """The topics here that remember brokers, and their names there; of some of them if ``only`` names these.
 
-    None is left out by the address that it remembers: the cluster may have moved since, and is asked by that topic's
-    name and id. One that can't be read is among them, under its own name: it fails once it is planned, and stops no
-    other.
+    None is left out by the address that it remembers: the cluster may have moved since. Whether brokers that are named
+    have it is seen once they are asked (``KafkaBrokers.are_named``). One that can't be read is among them, under its
+    own name: it fails once it is planned, and stops no other.
     """
 
     def name_there(topic: str) -> str | None:
@@ -81,6 +81,10 @@ class KafkaBrokers:
     """Settings of topics that don't exist yet."""
     with_broker_config: bool = False
     """Let new topics have the settings that they have at their broker."""
+    are_named: bool = field(default=False, kw_only=True)
+    """Whether somebody has named these very topics, and with ``bootstrap`` where they are now. If not, one that was
+    elsewhere is left out with a warning, unless its id is there: another cluster may have one of its name, and its
+    records would be mixed with those that are here."""
     wait_seconds: float = WAIT_SECONDS
     """So long each of the brokers' few answers is waited for."""
     _silent: set[str | None] = field(default_factory=set, init=False, repr=False, compare=False)
@@ -91,28 +95,44 @@ class KafkaBrokers:
         return False
 
     def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
-        """As ``Source`` says; a cluster that does not answer fails its topics, a partition without a leader itself."""
+        """As ``Source`` says; a cluster that does not answer fails its topics, a partition without a leader itself.
+
+        Raises:
+            InvalidConfig: besides, nothing shows that ``bootstrap`` has any of them.
+            StorageUnavailable: besides, it does not answer, and none of them was there.
+        """
         topics: list[TopicSurvey] = []
         failed: dict[str, KeptlogError] = {}
+        left_out: list[str] = []
+        elsewhere = {here for here, known in stored.items() if self._may_be_elsewhere(known)}
         for bootstrap, names in self._by_cluster(stored).items():
             new = {here for here in names if stored[here] is None}
             try:
                 found, settings, unseen = self._ask(self.settings.at(bootstrap), names, new)
             except KeptlogError as error:
                 _logger.info("%s can't be surveyed: %s", ", ".join(names), error)
-                failed |= dict.fromkeys(names, error)
+                if elsewhere.issuperset(names):
+                    raise  # or nothing would say that there was no answer
+                left_out += elsewhere & names.keys()
+                failed |= dict.fromkeys(names.keys() - elsewhere, error)
                 continue
             for here, name in names.items():
+                if here in elsewhere and not _is_surely(stored[here], found.topics.get(name)):
+                    left_out.append(here)
+                    continue
                 why = found.missing.get(name) or (unseen.get(name) if here in new else None)
                 why = why or _why_unknown(stored[here], found.topics[name].source)
                 if why:
-                    failed[here] = why
+                    failed[here] = self._with_address(why, stored[here])
                     continue
                 partitions = found.failed.get(name, {})
                 failed |= {str(TopicPartition(here, number)): error for number, error in partitions.items()}
                 made = settings.get(name, TopicSettings(dict(DEFAULT_CONFIG), {}))
                 topics.append(TopicSurvey(here, found.topics[name], {**made.config, **self.config}, made.left_out))
-        return Survey(tuple(topics), failed)
+        warnings = self._told_as_left_out({here: stored[here] for here in sorted(left_out)})
+        if warnings and not (topics or failed):
+            raise InvalidConfig("; ".join(warnings))
+        return Survey(tuple(topics), failed, warnings)
 
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[BrokerPart, ...]]:
         """As ``Source`` says; offsets are all that is known of how much work there is."""
@@ -165,6 +185,27 @@ class KafkaBrokers:
             clusters[self.bootstrap or remembered][here] = self.topics[here]
         return clusters
 
+    def _may_be_elsewhere(self, known: StoredSource | None) -> bool:
+        """Whether a topic was last at other brokers than are asked, and nobody has said that it is theirs."""
+        return not self.are_named and bool(known and known.source and known.source.was_elsewhere(self.bootstrap))
+
+    def _told_as_left_out(self, topics: Mapping[str, StoredSource | None]) -> tuple[str, ...]:
+        """A line for each address that they were at."""
+        by_address: dict[str, list[str]] = defaultdict(list)
+        for here, known in topics.items():
+            if known and known.source and known.source.bootstrap:
+                by_address[known.source.bootstrap].append(here)
+        return tuple(why_not_shown(names, address, self.bootstrap or "") for address, names in by_address.items())
+
+    def _with_address(self, error: KeptlogError, known: StoredSource | None) -> KeptlogError:
+        """The error of a topic that is not there, with where it was, if that was elsewhere."""
+        source = known.source if known else None
+        if not (isinstance(error, UnknownTopic) and source and source.was_elsewhere(self.bootstrap)):
+            return error
+        return UnknownTopic(
+            f"{error}; it was last at {source.bootstrap}: if it still is there, leave out --bootstrap"
+        ).at_a_source()
+
     def _ask(
         self, settings: ClientSettings, names: Mapping[str, str], new: set[str]
     ) -> tuple[BrokerTopics, dict[str, TopicSettings], dict[str, KeptlogError]]:
@@ -194,6 +235,13 @@ class KafkaBrokers:
 
     def _settings_of(self, plan: IngestPlan) -> ClientSettings:
         return self.settings.at(plan.source.bootstrap)
+
+
+def _is_surely(stored: StoredSource | None, there: SourceTopic | None) -> bool:
+    """Whether a topic there is the one that was read before, by its id."""
+    if not (stored and stored.source and there):
+        return False
+    return stored.source.is_surely(there.source)
 
 
 def _why_unknown(stored: StoredSource | None, there: SourceIdentity) -> StorageUnavailable | None:

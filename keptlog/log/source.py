@@ -27,19 +27,16 @@ up to the first later epoch are those that were there under the epoch of then:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.given import given
+from keptlog.log.broker_addresses import share_a_broker
 from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import MAX_PARTITIONS, TopicPartition
+from keptlog.log.words.counted import some_of
 
-_ADDRESS = re.compile(r"([A-Za-z_]+://)?(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+)(:(?P<port>[0-9]{1,9}))?")
-_LARGEST_PORT = 65_535
-_DEFAULT_PORT = 9092
-"""librdkafka's."""
+_NAMES_IN_LINE = 3
 NO_PARTITION = "its source does not have this partition any more: look there"
 
 
@@ -63,40 +60,17 @@ class SourceIdentity:
         known_ids = {self.topic_id, other.topic_id} - {None}
         return self.topic == other.topic and len(known_ids) < 2
 
+    def was_elsewhere(self, bootstrap: str | None) -> bool:
+        """Whether it was last at brokers of which ``bootstrap`` names none: they may be those of another cluster."""
+        return bool(self.bootstrap and bootstrap) and not share_a_broker(self.bootstrap or "", bootstrap or "")
+
+    def is_surely(self, other: SourceIdentity) -> bool:
+        """Whether an id that both have says that they are one topic, wherever each of them was."""
+        return self.topic_id is not None and self.may_be(other) and self.topic_id == other.topic_id
+
     def updated(self, found: SourceIdentity) -> SourceIdentity:
         """What is stored once ``found`` was read: an id that was not known is kept, the newest address counts."""
         return SourceIdentity(self.topic, self.topic_id or found.topic_id, found.bootstrap or self.bootstrap)
-
-
-def valid_bootstrap(text: str) -> str:
-    """Addresses of brokers as Kafka's clients take them: HOST or HOST:PORT, several with commas between them.
-
-    Raises:
-        InvalidConfig: one of them is none.
-    """
-    text = given.text(text, "bootstrap")
-    for part in text.split(","):
-        address = _ADDRESS.fullmatch(part.strip())
-        if address is None or not 1 <= int(address["port"] or 1) <= _LARGEST_PORT:
-            raise InvalidConfig(
-                f"bootstrap {text!r} is no address of a broker: write HOST:PORT, with a port from 1 to "
-                f"{_LARGEST_PORT}, and commas between several"
-            )
-    return text
-
-
-def _share_a_broker(bootstrap: str, other: str) -> bool:
-    """Whether two lists of addresses have one in common, however it is written: then they are of one cluster.
-
-    Without one they may still be.
-    """
-    return not _addresses(bootstrap).isdisjoint(_addresses(other))
-
-
-def _addresses(bootstrap: str) -> set[tuple[str, int]]:
-    """Hosts and ports."""
-    found = (_ADDRESS.fullmatch(part.strip()) for part in bootstrap.split(","))
-    return {(address["host"].lower(), int(address["port"] or _DEFAULT_PORT)) for address in found if address}
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +210,7 @@ def plan_ingest(
         if log is None and not found.is_whole:
             continue
         if why_stopped := _why_stopped(topic, position, log, skip_lost=skip_lost):
-            stopped[partition] = why_stopped
+            stopped[partition] = _perhaps_elsewhere(stored, found.source) + why_stopped
         elif log and (position is None or position < log.end_offset):
             from_offset = max(position or 0, log.log_start_offset)
             ranges.append(OffsetRange(partition, position, from_offset, log.end_offset, None, log.leader_epoch))
@@ -341,7 +315,7 @@ def _require_one_source(
 
 def _why_another_topic(topic: str, stored: SourceIdentity, source: SourceIdentity) -> str:
     """Why nothing must be read of a topic that has the name of the stored one, and another id."""
-    if stored.bootstrap and source.bootstrap and not _share_a_broker(stored.bootstrap, source.bootstrap):
+    if stored.was_elsewhere(source.bootstrap):
         return (
             f"{source} is not the topic that was read before: that one has the id {stored.topic_id}, and was last at "
             f"{stored.bootstrap}. If it still is there, leave out --bootstrap. If it is not, or was deleted and "
@@ -352,6 +326,22 @@ def _why_another_topic(topic: str, stored: SourceIdentity, source: SourceIdentit
         f"is {source.topic_id}), so that its offsets mean other records now: ingest it into another topic (--into "
         f"{topic}-again), or delete the one here first (keptlog topic delete {topic})"
     )
+
+
+def why_not_shown(topics: Sequence[str], stored: str, bootstrap: str) -> str:
+    """Why topics that remember an address are not read at another one, if nobody has named them."""
+    return (
+        f"{some_of(topics, _NAMES_IN_LINE)} left out: last at {stored}, and nothing shows that {bootstrap} has the "
+        f"same. What still is at {stored} is read there without --bootstrap; what {bootstrap} has now is to be named "
+        "(--topic, and --into if it has another name here)"
+    )
+
+
+def _perhaps_elsewhere(stored: SourceIdentity | None, source: SourceIdentity) -> str:
+    """What comes before an advice that would cost what is whole, if the topic there is another one than is here."""
+    if stored is None or not stored.was_elsewhere(source.bootstrap) or stored.is_surely(source):
+        return ""
+    return f"it was last at {stored.bootstrap}: if it still is there, leave out --bootstrap. If it is not, "
 
 
 def _why_stopped(topic: str, position: int | None, log: SourceLog | None, *, skip_lost: bool) -> str | None:

@@ -26,10 +26,11 @@ from functools import partial
 from pathlib import Path
 
 from keptlog.errors import InvalidConfig
+from keptlog.log.broker_addresses import valid_bootstrap
 from keptlog.log.config import parse_setting
 from keptlog.log.declared import MAX_DESCRIPTION_LENGTH, About, DeclaredTopic, valid_owner
 from keptlog.log.setting import meant
-from keptlog.log.source import SourceIdentity, valid_bootstrap
+from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.log.words.counted import counted
 from keptlog.topics_file.nodes import Entry, FileProblem, YamlFile, is_null, kind_of, whole_number
