@@ -25,9 +25,11 @@ from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
 from keptlog.log.source import IngestPlan, SourceIdentity, SourceTopic, StoredSource, why_not_shown
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import (
     BrokerTopics,
     TopicSettings,
+    look_at_ids,
     look_at_topics,
     tombstones_kept_ms,
     topic_settings,
@@ -89,6 +91,10 @@ class KafkaBrokers:
     """So long each of the brokers' few answers is waited for."""
     _silent: set[str | None] = field(default_factory=set, init=False, repr=False, compare=False)
     """The addresses that gave no answer when they were asked last: others are not to wait as long behind each topic."""
+    _silence: dict[str | None, Silence] = field(
+        default_factory=lambda: defaultdict(Silence), init=False, repr=False, compare=False
+    )
+    """By address of a cluster that answers, those of its brokers that did not."""
 
     @property
     def is_copy(self) -> bool:
@@ -156,10 +162,9 @@ class KafkaBrokers:
             StalePlan: it was created anew since it was surveyed.
             KeptlogError: it can't be looked at now, so that nobody knows.
         """
-        name = plan.source.topic
-        looked = self._answer(
-            self._settings_of(plan), lambda settings, seconds: look_at_topics(settings, [name], seconds)
-        )
+        name, where = plan.source.topic, self._settings_of(plan)
+        silence = self._silence[where.bootstrap]
+        looked = self._answer(where, lambda settings, seconds: look_at_ids(settings, [name], seconds, silence))
         why_missing = looked.missing.get(name)
         if isinstance(why_missing, UnknownTopic):
             return
@@ -211,12 +216,15 @@ class KafkaBrokers:
     ) -> tuple[BrokerTopics, dict[str, TopicSettings], dict[str, KeptlogError]]:
         """What one cluster says of topics, and of the settings of new ones if they are wanted; or why it does not."""
         asked = sorted(set(names.values()))
-        found = self._answer(settings, lambda settings, seconds: look_at_topics(settings, asked, seconds))
+        silence = self._silence[settings.bootstrap]
+        found = self._answer(settings, lambda settings, seconds: look_at_topics(settings, asked, seconds, silence))
         new_there = sorted({name for here, name in names.items() if here in new and name in found.topics})
         if not (self.with_broker_config and new_there):
             return found, {}, {}
         try:
-            made, errors = topic_settings(settings, new_there, self.wait_seconds)
+            made, errors = self._answer(
+                settings, lambda settings, seconds: topic_settings(settings, new_there, seconds)
+            )
         except KeptlogError as error:
             return found, {}, dict.fromkeys(new_there, error)  # the others need none
         return found, made, errors

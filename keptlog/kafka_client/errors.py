@@ -197,6 +197,11 @@ def ask(
             _logger.debug("no broker answers yet (%s), %d more turns follow if need be", error.args[0].name(), turns)
 
 
+def is_no_answer(error: KafkaError) -> bool:
+    """Whether it says no more than that nothing came, or that nobody is there."""
+    return _kind(error) in {_CONNECTION, _SILENCE}
+
+
 def is_broken_batch(error: KafkaError) -> bool:
     """Whether a consumer says that a batch is damaged, or of a kind that it can't read: no waiting mends that."""
     return error.code() in _BROKEN_BATCH
@@ -204,8 +209,7 @@ def is_broken_batch(error: KafkaError) -> bool:
 
 def translated(error: KafkaError, settings: ClientSettings, doing: str, trouble: Trouble | None = None) -> KeptlogError:
     """One error of a client as keptlog's. If it only says that nothing came, the reason is in ``trouble``."""
-    says_little = _kind(error) in {_CONNECTION, _SILENCE}
-    known = [*trouble.errors.values(), error] if trouble and says_little else [error]
+    known = [*trouble.errors.values(), error] if trouble and is_no_answer(error) else [error]
     telling = min(known, key=lambda each: _KINDS.index(_kind(each)))
     kind, text = _kind(telling), settings.hide(telling.str())
     return kind.error(f"{doing}: {kind.what.format(where=settings.bootstrap, text=text)}")

@@ -19,6 +19,7 @@ from keptlog.log.record import TimestampType
 from keptlog.log.topic_partition import TopicPartition as Name
 from keptlog.sources.kafka_broker import ranges
 from keptlog.sources.kafka_broker.part import BrokerPart
+from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_topics
 from keptlog.sources.kafka_log.directory import log_directories
 from tests.broker.broker import DEADLINE_SECONDS, Broker
@@ -235,7 +236,7 @@ def test_a_topic_that_goes_before_its_settings_are_asked_for_costs_no_other(
     there.broker.create_topic(gone, 1, {})
     admin = there.broker.admin
 
-    def then_deleted(settings: ClientSettings, topics: Sequence[str], wait_seconds: float) -> BrokerTopics:
+    def then_deleted(settings: ClientSettings, topics: Sequence[str], wait_seconds: float, _: Silence) -> BrokerTopics:
         found = look_at_topics(settings, topics, wait_seconds)
         admin.delete_topics([gone])[gone].result(DEADLINE_SECONDS)
         return found

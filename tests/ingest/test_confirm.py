@@ -16,7 +16,7 @@ SURVEYED = SourceIdentity("t", "id-1", "nowhere:1")
 
 def confirm(monkeypatch: pytest.MonkeyPatch, found: BrokerTopics, surveyed: SourceIdentity = SURVEYED) -> None:
     """Ask whether what was read may land, while the broker says this."""
-    monkeypatch.setattr(kafka_brokers, "look_at_topics", lambda *_: found)
+    monkeypatch.setattr(kafka_brokers, "look_at_ids", lambda *_: found)
     settings = ClientSettings.load({"bootstrap.servers": "nowhere:1"}, {})
     KafkaBrokers(settings, {"t": "t"}).confirm(IngestPlan("t", surveyed, 1, ()))
 

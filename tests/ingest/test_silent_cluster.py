@@ -11,6 +11,7 @@ from keptlog.ingest import kafka_brokers
 from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan, SourceIdentity, SourceTopic
+from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import BrokerTopics
 
 TOPICS = {f"t-{number}": f"t-{number}" for number in range(4)}
@@ -24,7 +25,7 @@ class Clusters:
     waited: list[tuple[str | None, float]] = field(default_factory=list)
     """Which cluster was asked, and how long its answer was waited for."""
 
-    def look(self, settings: ClientSettings, topics: list[str], seconds: float) -> BrokerTopics:
+    def look(self, settings: ClientSettings, topics: list[str], seconds: float, _silence: Silence) -> BrokerTopics:
         self._ask(settings, seconds)
         return BrokerTopics({topic: SourceTopic(SourceIdentity(topic), ()) for topic in topics}, {})
 
@@ -42,6 +43,7 @@ class Clusters:
 def clusters(monkeypatch: pytest.MonkeyPatch) -> Clusters:
     made = Clusters()
     monkeypatch.setattr(kafka_brokers, "look_at_topics", made.look)
+    monkeypatch.setattr(kafka_brokers, "look_at_ids", made.look)
     monkeypatch.setattr(kafka_brokers, "tombstones_kept_ms", made.kept)
     return made
 

@@ -20,6 +20,7 @@ from keptlog.ingest.plans import IngestPlans
 from keptlog.ingest.result import IngestResult
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import SourceIdentity, why_not_shown
+from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_topics
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
@@ -58,8 +59,8 @@ def with_ids(monkeypatch: pytest.MonkeyPatch, ids: Mapping[str | None, str | Non
     """Let mock brokers say ids as those of today do: the same of each topic, by address."""
     really = look_at_topics
 
-    def look(settings: ClientSettings, topics: Sequence[str], seconds: float) -> BrokerTopics:
-        found = really(settings, topics, seconds)
+    def look(settings: ClientSettings, topics: Sequence[str], seconds: float, silence: Silence) -> BrokerTopics:
+        found = really(settings, topics, seconds, silence)
         told = {
             name: replace(each, source=replace(each.source, topic_id=ids[settings.bootstrap]))
             for name, each in found.topics.items()
@@ -67,6 +68,7 @@ def with_ids(monkeypatch: pytest.MonkeyPatch, ids: Mapping[str | None, str | Non
         return replace(found, topics=told)
 
     monkeypatch.setattr(kafka_brokers, "look_at_topics", look)
+    monkeypatch.setattr(kafka_brokers, "look_at_ids", look)
 
 
 def ingested_from(store: LogStore, bootstrap: str, named: Mapping[str, str] | None = None) -> IngestResult:

@@ -24,10 +24,25 @@ _UP = "UP"
 
 @dataclass(slots=True)
 class Silence:
-    """Which leaders of a cluster were waited for in vain: known to the parts of one ingest that one task reads."""
+    """Which brokers of a cluster were waited for in vain: known to the parts of one ingest that one task reads.
+
+    Who looks at topics remembers it too (``topics``), for as long as an ingest.
+    """
 
     leaders: set[int] = field(default_factory=set)
     """Ids of brokers, or ``NOBODY``."""
+
+    def given_up(self, leader: int) -> None:
+        """It was waited for in vain."""
+        self.leaders.add(leader)
+
+    def answers(self, leader: int) -> None:
+        """It does. Of others that tells nothing."""
+        self.leaders.discard(leader)
+
+    def wait_seconds(self, leader: int, longest: float, after_silence: float) -> float:
+        """How long it is waited for."""
+        return after_silence if leader in self.leaders else longest
 
 
 @dataclass(slots=True)

@@ -10,12 +10,14 @@ All topics are looked at with one connection and a handful of requests, however 
 What is asked besides, once something depends on it, are topics' settings.
 
 Offsets are what the leader of each partition tells, so a partition without a leader fails alone, and the others of its
-topic are there.
+topic are there. A broker that was asked in vain is remembered, and waited for a few seconds when topics are looked at
+again; the others of its cluster are waited for as ever.
 """
 
 from __future__ import annotations
 
 import difflib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -33,13 +35,22 @@ from confluent_kafka.admin import (
 )
 
 from keptlog.errors import KeptlogError, UnknownTopic
-from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_errors, translated
+from keptlog.kafka_client.errors import (
+    AFTER_SILENCE_SECONDS,
+    WAIT_SECONDS,
+    Trouble,
+    ask,
+    broker_errors,
+    is_no_answer,
+    translated,
+)
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import topic_id_of
 from keptlog.log.config import DECIDING, NOT_APPLICABLE, SETTINGS
 from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic
 from keptlog.log.words.counted import counted
+from keptlog.sources.kafka_broker.signs import NOBODY, Silence
 
 Name = TypeVar("Name")
 Value = TypeVar("Value")
@@ -79,11 +90,16 @@ class _Answers:
     trouble: Trouble
     settings: ClientSettings
     wait_seconds: float
+    silence: Silence
     errors: dict[str, KeptlogError] = field(default_factory=dict)
     failed: dict[tuple[str, int], KeptlogError] = field(default_factory=dict)
 
     def metadata(self) -> ClusterMetadata:
         return ask(self.admin, self.trouble, lambda seconds: self.admin.list_topics(timeout=seconds), self.wait_seconds)
+
+    def wait_of(self, broker: int) -> float:
+        """How long a broker is waited for."""
+        return self.silence.wait_seconds(broker, self.wait_seconds, min(self.wait_seconds, AFTER_SILENCE_SECONDS))
 
     def of(
         self,
@@ -91,8 +107,9 @@ class _Answers:
         topic_of: Callable[[Name], str],
         doing: str,
         told: Callable[[Future[Value]], Value] = Future.result,
+        asked: int | None = None,
     ) -> tuple[dict[Name, Value], dict[Name, KeptlogError]]:
-        """The results that could be had, and why others could not."""
+        """The results that could be had, and why others could not; ``asked`` is the broker, where it is only one."""
         results: dict[Name, Value] = {}
         errors: dict[Name, KeptlogError] = {}
         for name, future in futures.items():
@@ -101,11 +118,17 @@ class _Answers:
             except KafkaException as error:
                 where = f"topic {topic_of(name)}: {doing}"
                 errors[name] = translated(error.args[0], self.settings, where, self.trouble)
+                if asked is not None and is_no_answer(error.args[0]):
+                    self.silence.given_up(asked)
+        if asked is not None and results:
+            self.silence.answers(asked)
         return results, errors
 
 
-def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS) -> BrokerTopics:
-    """What is there to read of each topic. Nothing is waited for longer than ``wait_seconds``.
+def look_at_ids(
+    settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS, silence: Silence | None = None
+) -> BrokerTopics:
+    """Which topics are there, without their logs: no leader is asked, and one that is silent costs nothing.
 
     Raises:
         InvalidConfig: a client setting, a password or a certificate is wrong.
@@ -113,13 +136,39 @@ def look_at_topics(settings: ClientSettings, topics: Sequence[str], wait_seconds
     """
     with broker_errors(settings, f"{_shown(topics)} can't be looked at") as trouble:
         admin = AdminClient(settings.for_admin(error_cb=trouble))
-        answers = _Answers(admin, trouble, settings, wait_seconds)
+        answers = _Answers(admin, trouble, settings, wait_seconds, silence or Silence())
+        metadata = answers.metadata()
+        names = list(_partitions(answers, metadata, topics))
+        ids = _topic_ids(answers, metadata, names)
+    there = {name: SourceIdentity(name, ids.get(name), settings.bootstrap) for name in names}
+    found = {name: SourceTopic(each, (), is_whole=False) for name, each in there.items() if name not in answers.errors}
+    return BrokerTopics(found, answers.errors)
+
+
+def look_at_topics(
+    settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS, silence: Silence | None = None
+) -> BrokerTopics:
+    """What is there to read of each topic. Nothing is waited for longer than ``wait_seconds``.
+
+    ``silence`` has the brokers of this cluster that were asked in vain before, and gets those that are now.
+
+    Raises:
+        InvalidConfig: a client setting, a password or a certificate is wrong.
+        StorageUnavailable: no broker can be reached.
+    """
+    with broker_errors(settings, f"{_shown(topics)} can't be looked at") as trouble:
+        admin = AdminClient(settings.for_admin(error_cb=trouble))
+        answers = _Answers(admin, trouble, settings, wait_seconds, silence or Silence())
         metadata = answers.metadata()
         partitions = _partitions(answers, metadata, topics)
         ids = _topic_ids(answers, metadata, list(partitions))
-        positions = [Position(name, number) for name, numbers in partitions.items() for number in numbers]
-        starts = _offsets(answers, positions, OffsetSpec.earliest())
-        ends = _offsets(answers, positions, OffsetSpec.latest())
+        leaders = {
+            Position(name, number): metadata.topics[name].partitions[number].leader
+            for name, numbers in partitions.items()
+            for number in numbers
+        }
+        starts = _offsets(answers, leaders, OffsetSpec.earliest())
+        ends = _offsets(answers, leaders, OffsetSpec.latest())
     found = BrokerTopics({}, answers.errors)
     for name, numbers in partitions.items():
         failed = {number: answers.failed[name, number] for number in numbers if (name, number) in answers.failed}
@@ -180,7 +229,7 @@ def _all_settings(
     """All settings of topics, by their names, defaults too; and why those of others could not be had."""
     with broker_errors(settings, f"the settings of {_shown(topics)} can't be looked at") as trouble:
         admin = AdminClient(settings.for_admin(error_cb=trouble))
-        answers = _Answers(admin, trouble, settings, wait_seconds)
+        answers = _Answers(admin, trouble, settings, wait_seconds, Silence())
         answers.metadata()  # tells early, and why, if nobody is there
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
         futures = admin.describe_configs(resources, request_timeout=wait_seconds)
@@ -228,32 +277,45 @@ def _partitions(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[s
 
 def _topic_ids(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, str]:
     """The ids of topics, in base64 as Kafka prints them, where they are known."""
-    if not topics or metadata.controller_id not in metadata.brokers:
+    controller = metadata.controller_id
+    if not topics or controller not in metadata.brokers:
         return {}  # only the controller knows, and this cluster has none: librdkafka's mock
-    futures = answers.admin.describe_topics(TopicCollection(list(topics)), request_timeout=answers.wait_seconds)
-    described, errors = answers.of(futures, str, "it can't be described")
+    futures = answers.admin.describe_topics(TopicCollection(list(topics)), request_timeout=answers.wait_of(controller))
+    described, errors = answers.of(futures, str, "it can't be described", asked=controller)
     answers.errors |= errors
     ids = {name: topic_id_of(description.topic_id) for name, description in described.items()}
     return {name: topic_id for name, topic_id in ids.items() if topic_id != _NO_ID}
 
 
 def _offsets(
-    answers: _Answers, positions: Sequence[Position], which: OffsetSpec
+    answers: _Answers, leaders: Mapping[Position, int], which: OffsetSpec
 ) -> dict[tuple[str, int], ListOffsetsResultInfo]:
-    """An offset of each topic-partition, of committed records, and the leader epoch of then."""
-    wanted = {
-        each: which
-        for each in positions
-        if each.topic not in answers.errors and (each.topic, each.partition) not in answers.failed
+    """An offset of each topic-partition, of committed records, and the leader epoch of then.
+
+    Each leader is asked by itself, and all at once: the client waits for the slowest of those that it asks together.
+    """
+    wanted: dict[int, dict[Position, OffsetSpec]] = defaultdict(dict)
+    for each, leader in leaders.items():
+        if each.topic not in answers.errors and (each.topic, each.partition) not in answers.failed:
+            wanted[leader][each] = which
+    if len(wanted) > 1:
+        # Of those that nobody leads the client says so only if somebody else is asked too.
+        leaderless = wanted.pop(NOBODY, {})
+        wanted[min(wanted, key=answers.wait_of)] |= leaderless
+    asked = {
+        leader: answers.admin.list_offsets(
+            specs, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=answers.wait_of(leader)
+        )
+        for leader, specs in wanted.items()
     }
-    if not wanted:
-        return {}
-    futures = answers.admin.list_offsets(
-        wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=answers.wait_seconds
-    )
-    found, errors = answers.of(futures, lambda each: str(each.topic), "its offsets can't be looked at", told_offset)
-    answers.failed |= {(each.topic, each.partition): error for each, error in errors.items()}
-    return {(each.topic, each.partition): result for each, result in found.items()}
+    offsets: dict[tuple[str, int], ListOffsetsResultInfo] = {}
+    for leader, futures in asked.items():
+        found, errors = answers.of(
+            futures, lambda each: str(each.topic), "its offsets can't be looked at", told_offset, leader
+        )
+        answers.failed |= {(each.topic, each.partition): error for each, error in errors.items()}
+        offsets |= {(each.topic, each.partition): result for each, result in found.items()}
+    return offsets
 
 
 def _log(number: int, start: ListOffsetsResultInfo, end: ListOffsetsResultInfo) -> SourceLog:
