@@ -60,6 +60,9 @@ _TABLE_ROWS = 4_096
 _TABLE_BYTES = 8 * 2**20
 """Of keys and values; whichever comes first."""
 
+_WHO_LEADS_SECONDS = 0.25
+"""For an answer that is there in a millisecond, and nothing depends on."""
+
 _TOLD_IN_A_STALL = 12
 """So often librdkafka's statistics come in the longest wait: each 5 s of 60."""
 
@@ -147,6 +150,15 @@ class BrokerPart:
                 reading = _Reading(self, consumer, trouble, signs)
                 while not reading.is_done:
                     yield from reading.next_table()
+                if signs.is_anonymous and self.silence.leaders:
+                    self._ask_who_leads(consumer, signs)
+
+    def _ask_who_leads(self, consumer: Consumer, signs: Signs) -> None:
+        """Of a small part nobody says it before the end; so one that was silent, and has just answered, stayed that."""
+        with contextlib.suppress(KafkaException):
+            told = consumer.list_topics(self.topic, timeout=_WHO_LEADS_SECONDS).topics[self.topic].partitions
+            if partition := told.get(self.topic_partition.partition):
+                signs.is_led_by(partition.leader)
 
 
 @dataclass

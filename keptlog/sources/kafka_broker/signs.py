@@ -7,7 +7,8 @@ A leader that is silent would cost each of its parts the whole wait, one after t
     part 3    waits some seconds until broker 2 has answered; then as long as any part
 
 Who is only slow, or held back by a quota, has answered at once. In a cluster that says nothing at all nobody is known
-to lead: that is remembered in the same way.
+to lead: that is remembered in the same way, until anything is heard of it. Another matter are partitions of which it
+says that nobody leads them, as of those whose only replica is down: that others have leaders is no news of these.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-NOBODY = -1
-"""Leads a partition as long as no broker has said who does."""
+LEADERLESS = -1
+"""Leads a partition of which brokers say that nobody does."""
+UNKNOWN = -2
+"""Leads a partition as long as no broker has said who does, or that nobody does."""
 
 _UP = "UP"
 """Of a connection: the broker has answered on it."""
@@ -30,7 +33,7 @@ class Silence:
     """
 
     leaders: set[int] = field(default_factory=set)
-    """Ids of brokers, or ``NOBODY``."""
+    """Ids of brokers, ``LEADERLESS`` or ``UNKNOWN``."""
 
     def given_up(self, leader: int) -> None:
         """It was waited for in vain."""
@@ -57,29 +60,49 @@ class Signs:
     (``rd_kafka_msgset_reader_run``)."""
     times: int = 0
     """So often it was told."""
-    leader: int = NOBODY
+    leader: int = UNKNOWN
     has_answered: bool = False
     """Whether the leader has, since the client was made."""
+    is_anonymous: bool = False
+    """Whether it has answered before anybody said who it is."""
 
     def __call__(self, statistics: str) -> None:
         told = json.loads(statistics)
         partition = told.get("topics", {}).get(self.topic, {}).get("partitions", {}).get(self.partition, {})
         self.fetched = partition.get("next_offset", -1)
         self.times += 1
-        self.leader = partition.get("leader", NOBODY)
+        # One that is asked for is listed with leader -1 before any broker has told of it, too.
+        is_told = "leader" in partition and not partition.get("unknown")
+        self.is_led_by(partition["leader"] if is_told else UNKNOWN)
         brokers = told.get("brokers", {}).values()
         if self.leader >= 0 and any(each["nodeid"] == self.leader and each["state"] == _UP for each in brokers):
             self.answers()
 
+    def is_led_by(self, leader: int) -> None:
+        """Brokers say so, unless it is ``UNKNOWN``."""
+        before, self.leader = self.leader, leader
+        if leader == UNKNOWN:
+            return
+        self.silence.answers(UNKNOWN)
+        if before == LEADERLESS != leader:
+            self.silence.answers(LEADERLESS)
+        if self.is_anonymous and leader >= 0:
+            self.is_anonymous = False
+            self.silence.answers(leader)
+
     def answers(self) -> None:
         """The leader does, so that the cluster has said who leads. Of its other brokers that tells nothing."""
         self.has_answered = True
-        self.silence.leaders -= {NOBODY, self.leader}
+        self.silence.answers(UNKNOWN)
+        if self.leader >= 0:
+            self.silence.answers(self.leader)
+        else:
+            self.is_anonymous = True
 
     def given_up(self) -> None:
         """The leader was waited for in vain."""
-        self.silence.leaders.add(self.leader)
+        self.silence.given_up(self.leader)
 
     def wait_seconds(self, longest: float, after_silence: float) -> float:
         """How long the next sign is waited for."""
-        return after_silence if self.leader in self.silence.leaders and not self.has_answered else longest
+        return longest if self.has_answered else self.silence.wait_seconds(self.leader, longest, after_silence)

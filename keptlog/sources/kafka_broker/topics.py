@@ -50,7 +50,7 @@ from keptlog.kafka_client.topic_ids import topic_id_of
 from keptlog.log.config import DECIDING, NOT_APPLICABLE, SETTINGS
 from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic
 from keptlog.log.words.counted import counted
-from keptlog.sources.kafka_broker.signs import NOBODY, Silence
+from keptlog.sources.kafka_broker.signs import LEADERLESS, Silence
 
 Name = TypeVar("Name")
 Value = TypeVar("Value")
@@ -300,7 +300,7 @@ def _offsets(
             wanted[leader][each] = which
     if len(wanted) > 1:
         # Of those that nobody leads the client says so only if somebody else is asked too.
-        leaderless = wanted.pop(NOBODY, {})
+        leaderless = wanted.pop(LEADERLESS, {})
         wanted[min(wanted, key=answers.wait_of)] |= leaderless
     asked = {
         leader: answers.admin.list_offsets(

@@ -16,8 +16,8 @@ from keptlog.log.record import Record
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker import part as module
 from keptlog.sources.kafka_broker.part import BrokerPart
-from keptlog.sources.kafka_broker.signs import NOBODY, Signs, Silence
-from tests.mock_broker import delay_answers, set_leader
+from keptlog.sources.kafka_broker.signs import LEADERLESS, UNKNOWN, Signs, Silence
+from tests.mock_broker import BROKER_ID, PARTITIONS, delay_answers, mock_broker, set_leader
 from tests.sources.kafka_broker.conftest import Mock, read
 
 STALL_SECONDS = 2.0
@@ -60,14 +60,16 @@ def test_the_second_part_of_a_silent_cluster_waits_a_few_seconds(hung: str, monk
 
 def test_a_part_of_another_task_waits_as_long_as_ever(hung: str) -> None:
     [first], [other] = parts(hung, 1), parts(hung, 1)
-    first.silence.leaders.add(NOBODY)
+    first.silence.leaders.add(UNKNOWN)
     assert other.wait_seconds(Signs("t", "0", other.silence)) == STALL_SECONDS
 
 
-def test_a_cluster_that_answers_again_is_read_and_waited_for_as_ever(mock: Mock) -> None:
-    mock.produce("after-silence", RECORDS)
-    part = mock.part("after-silence", 0, 1)
-    part.silence.leaders.add(NOBODY)
+@pytest.mark.parametrize("silent", [UNKNOWN, BROKER_ID], ids=["cluster", "broker"])
+def test_what_answers_again_is_read_and_waited_for_as_ever(mock: Mock, silent: int) -> None:
+    """Also for a part that is over before the client's statistics say who leads."""
+    mock.produce(f"after-silence-{silent}", RECORDS)
+    part = mock.part(f"after-silence-{silent}", 0, 1)
+    part.silence.leaders.add(silent)
     assert read(part) == RECORDS
     assert not part.silence.leaders
 
@@ -108,10 +110,77 @@ def test_a_leader_that_answers_says_nothing_of_another_one_of_its_cluster() -> N
 
 
 def test_once_a_cluster_has_answered_who_leads_it_is_not_silent_as_a_whole() -> None:
-    silence = Silence({NOBODY})
+    silence = Silence({UNKNOWN})
     first, second = Signs("t", "0", silence), Signs("t", "0", silence)
     first(told("UP", 2))
     assert second.wait_seconds(60, 3) == 60
+
+
+def of_partition(leader: int, *, unknown: bool) -> str:
+    return json.dumps({"topics": {"t": {"partitions": {"0": {"leader": leader, "unknown": unknown}}}}})
+
+
+def test_that_others_are_led_is_no_news_of_partitions_that_nobody_leads() -> None:
+    """Broker 3 of 3 is down, and so is each partition of which it has the only replica."""
+    silence = Silence()
+    waited: list[float] = []
+    for leader in (LEADERLESS, 1, LEADERLESS, 1, LEADERLESS):
+        signs = Signs("t", "0", silence)
+        signs(told("UP", leader) if leader > 0 else of_partition(leader, unknown=False))
+        waited.append(signs.wait_seconds(60, 3))
+        if leader == LEADERLESS:
+            signs.given_up()
+    assert waited == [60, 60, 3, 60, 3]
+
+
+def test_once_one_of_them_is_led_again_the_next_is_waited_for_as_ever() -> None:
+    silence = Silence({LEADERLESS})
+    signs = Signs("t", "0", silence)
+    signs(of_partition(LEADERLESS, unknown=False))
+    assert signs.wait_seconds(60, 3) == 3
+    signs(of_partition(2, unknown=False))
+    assert silence.leaders == set()
+
+
+def test_what_no_broker_has_told_of_yet_is_not_taken_for_leaderless() -> None:
+    silence = Silence({LEADERLESS})
+    signs = Signs("t", "0", silence)
+    signs(of_partition(-1, unknown=True))
+    assert signs.leader == UNKNOWN
+    assert signs.wait_seconds(60, 3) == 60
+
+
+def test_what_came_from_a_leader_that_is_named_later_is_its_answer_alone() -> None:
+    silence = Silence({1, 2})
+    signs = Signs("t", "0", silence)
+    signs.answers()
+    signs(of_partition(-1, unknown=True))
+    signs(of_partition(1, unknown=False))
+    assert silence.leaders == {2}
+    signs(of_partition(2, unknown=False))
+    assert silence.leaders == {2}
+
+
+def test_partitions_that_nobody_leads_are_waited_for_once_between_healthy_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "AFTER_SILENCE_SECONDS", FEW_SECONDS)
+    with mock_broker() as broker:
+        settings = ClientSettings.load({"bootstrap.servers": broker.bootstrap}, {})
+        silence = Silence()
+        told: list[str] = []
+        for partition in range(PARTITIONS):
+            broker.produce("t", ("k", "v"), partition=partition)
+        for partition in (1, 3):
+            broker.lose_leader("t", partition)
+        for partition in (1, 0, 3, 2):
+            part = BrokerPart(settings, "t", TopicPartition("t", partition), 0, 1, None, silence, STALL_SECONDS)
+            try:
+                told.append(f"{len(read(part))} read")
+            except StorageUnavailable as given_up:
+                told.append(str(given_up).partition(": ")[2].partition(" at offset")[0])
+    long, few = (f"nothing came for {seconds:g} s" for seconds in (STALL_SECONDS, FEW_SECONDS))
+    assert told == [long, "1 read", few, "1 read"]
 
 
 def test_behind_a_healthy_broker_a_silent_one_of_the_same_cluster_is_still_known(
