@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal
 from keptlog.table.metadata.state import read_open_erasures
-from tests.erasure.world import DAY_MS, HOUR_MS, KEY, VALUE, World
+from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, VALUE, World
 from tests.table.foreign import table_of
 
 PURGES_MS, GRACE_MS = 2 * DAY_MS, DAY_MS
@@ -217,6 +218,48 @@ def test_what_no_log_has_any_more_is_in_retired_files_until_a_purge_takes_them(w
     late = replace(request, deadline_ms=world.now_ms + 1)
     found = world.eraser.propose(late, now_ms=world.now_ms).topics["users"]
     assert (found.earliest_ms, found.hindrances) == (world.now_ms, ())
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+@pytest.mark.parametrize("is_purged_before", [False, True])
+def test_what_had_no_record_when_it_was_asked_for_is_done_when_the_proposal_says(
+    world: World, policy: str, *, is_purged_before: bool
+) -> None:
+    """The request's own snapshot was waited for, a file.delete.delay.ms longer than the answer had said."""
+    world.create(settings={"cleanup.policy": policy, "file.delete.delay.ms": str(HOUR_MS)})
+    world.append((KEY, VALUE))
+    key_hash = world.eraser.hash_of(KEY)
+    world.store.delete_records(TopicPartition("users", 0), -1, None)
+    if is_purged_before:
+        world.later(HOUR_MS + 1)
+        world.purge()
+    time.sleep(0.05)  # the snapshot of the request is not of the millisecond of the removal
+    request = ErasureRequest("r1", ("users",), key_hashes=(key_hash,), deadline_ms=world.now_ms + DAY_MS)
+    found = world.eraser.propose(request, now_ms=world.now_ms)
+    world.eraser.request(found, now_ms=world.now_ms)
+    proposed = found.topics["users"]
+    if not is_purged_before:
+        world.now_ms = proposed.earliest_ms - 1
+        world.purge()
+        assert (world.row().erasure.state, world.row().next_ms) == ("compacted", proposed.earliest_ms)
+    world.now_ms = proposed.earliest_ms
+    world.purge()
+    assert world.row().erasure.state == "deleted"
+    assert world.verified().erasure.state == "verified"
+
+
+def test_a_second_request_waits_no_longer_than_the_first_where_no_record_is_left(world: World) -> None:
+    """Each request adds a snapshot, and shows as little as the one in which the records had gone."""
+    world.create(settings={"file.delete.delay.ms": str(HOUR_MS)})
+    world.append((KEY, VALUE))
+    first = world.eraser.hash_of(KEY)
+    second = world.eraser.hash_of(OTHER)
+    world.store.delete_records(TopicPartition("users", 0), -1, None)
+    for number, key_hash in enumerate((first, second)):
+        time.sleep(0.02)
+        world.ask_by_hash(key_hash, id=f"r{number}", deadline_ms=world.now_ms + DAY_MS)
+    rows = world.eraser.list(["users"], now_ms=world.now_ms).rows
+    assert len({row.next_ms for row in rows}) == 1
 
 
 def test_an_empty_log_has_nothing_that_waits_for_retention(world: World) -> None:

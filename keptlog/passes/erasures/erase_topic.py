@@ -53,7 +53,7 @@ from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposa
 from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.changes.erasures import RegisterChange, Require
-from keptlog.table.removal.erasure_look import SnapshotAges, current_snapshot_of, read_register
+from keptlog.table.removal.erasure_look import SnapshotAges, read_register, without_segments_since
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
@@ -128,13 +128,15 @@ class TopicErasure:
         else:
             put_in = (partition_for_key(key, len(logs)) for key in self.request.keys)
             found = key_logs(logs, put_in, has_hashes=bool(self.request.key_hashes))
-        if any(log.segments for log in logs):
-            return found
-        gone, delay_ms = (
-            current_snapshot_of(self.store.load_table(self.topic.name)),
-            self.topic.config.file_delete_delay_ms,
-        )
-        return replace(found, retired_until_ms=gone.at_ms + delay_ms if gone.at_ms else 0)
+        return replace(found, retired_until_ms=self._retired_until_ms())
+
+    def _retired_until_ms(self) -> int:
+        """Until when files are kept that a topic without segments had; 0 if it has segments, or no such files."""
+        table = self.store.load_table(self.topic.name)
+        gone = without_segments_since(table)
+        if gone is None or SnapshotAges.of(table).oldest >= gone.sequence_number:
+            return 0
+        return gone.at_ms + self.topic.config.file_delete_delay_ms
 
     def ask(self, proposal: TopicProposal) -> Erasure:
         """Ask for it, in one commit; the same again gives what is known of it.

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt, StalePlan
-from keptlog.log.erasures.erasure import Erasure, ErasureBound, bound, further
+from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ErasureWay, bound, further, reached
 from keptlog.log.erasures.open_erasures import open_erasures
 from keptlog.log.record import NewRecord
 from keptlog.table.changes.append import Append, AppendedPartition, log_end_offsets
@@ -33,6 +33,7 @@ from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.state import ERASURES, OPEN_ERASURES, read_open_erasures
 from keptlog.table.metadata.stored_json import to_json
+from keptlog.table.removal.erasure_look import without_segments_since
 from keptlog.table.removal.erasure_register import NamedFile, Register, read_erasures, register_folder
 
 ENDED_MEMORY_MS = 30 * 24 * 3_600_000
@@ -98,6 +99,9 @@ class RegisterChange:
     def request(self, erasure: Erasure, next_ms: int | None, require: Require | None = None) -> Erasure:
         """Remember a request that appends nothing; once for each request. Without bounds it gets those of the log ends.
 
+        Where no segment is left, its records are gone already: not since the snapshot of the request, which would keep
+        it open for as long again.
+
         ``require`` says of the log ends whether the request is still right.
 
         Raises:
@@ -115,7 +119,7 @@ class RegisterChange:
             if not erasure.waiting and not erasure.bounds:
                 bounds = [ErasureBound(number, end, end) for number, end in ends.items()]
                 requested = bound(erasure, bounds, self.now_ms)
-            return _with(known, requested)
+            return _with(known, self._gone_already(requested, table))
 
         self._change(f"{erasure.id}/{_PURPOSE}", changed, lambda table: self._earlier(table, next_ms), since=0)
         return self._landed(erasure.id)
@@ -142,6 +146,14 @@ class RegisterChange:
             lambda table: next_ms if are_all else self._earlier(table, next_ms),
             since=None,
         )
+
+    def _gone_already(self, requested: Erasure, table: Table) -> Erasure:
+        """A request of a topic without segments, which no clean and no retention can bring on."""
+        is_over = requested.state is ErasureState.TOMBSTONED and requested.way != ErasureWay.HERE
+        gone = without_segments_since(table) if is_over else None
+        if gone is None:
+            return requested
+        return replace(reached(requested, ErasureState.COMPACTED, self.now_ms), gone=gone)
 
     def _change(
         self, commit_id: str, changed: Changed, next_ms: Callable[[Table], int | None], *, since: int | None

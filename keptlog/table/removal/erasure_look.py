@@ -41,6 +41,30 @@ def current_snapshot_of(table: Table) -> GoneSince:
     return GoneSince(current.sequence_number or 0, current.timestamp_ms) if current else GoneSince(0, 0)
 
 
+def without_segments_since(table: Table) -> GoneSince | None:
+    """The first snapshot from which on the table shows no segment; null if it shows one now, or has no snapshot.
+
+    What another request of then waits for, this one waits for too: each adds a snapshot that shows as little.
+    """
+    topic, since = table.name()[-1], None
+    snapshot = table.current_snapshot()
+    while snapshot and not _shows_segments(topic, snapshot, table):
+        since = snapshot
+        parent_id = snapshot.parent_snapshot_id
+        snapshot = table.snapshot_by_id(parent_id) if parent_id is not None else None
+    return GoneSince(since.sequence_number or 0, since.timestamp_ms) if since else None
+
+
+def _shows_segments(topic: str, snapshot: Snapshot, table: Table) -> bool:
+    """By its manifest list alone; one that is damaged may show some."""
+    try:
+        return any(
+            each.has_added_files() or each.has_existing_files() for each in manifests_of(topic, snapshot, table.io)
+        )
+    except LogCorrupt:
+        return True
+
+
 def snapshot_ids(table: Table) -> tuple[int, ...]:
     """Of all snapshots that are there, the current one last."""
     current = table.metadata.current_snapshot_id
