@@ -43,7 +43,7 @@ def _earliest(proposed: TopicProposal) -> str:
     if proposed.latest_ms == proposed.earliest_ms:
         return earliest
     when = iso_time(proposed.latest_ms) if has_date(proposed.latest_ms) else "never"
-    return f"{earliest}, {when} if a key is in the slowest of its logs"
+    return f"{earliest}, {when} in the worst case"
 
 
 def _is_too_late(proposed: TopicProposal) -> bool:

@@ -262,6 +262,39 @@ def test_a_second_request_waits_no_longer_than_the_first_where_no_record_is_left
     assert len({row.next_ms for row in rows}) == 1
 
 
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_a_log_without_records_may_remember_a_deleted_key_and_says_until_when(world: World, policy: str) -> None:
+    """It said that nothing was in the way, and the verification found the key among the watermarks for a week."""
+    settings = {"compaction.strategy": "timestamp", "keptlog.watermark.retention.ms": str(7 * DAY_MS)}
+    world.create(settings=settings | {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0"})
+    world.append((KEY, VALUE), (KEY, None))
+    for _ in range(3):
+        world.later(2 * HOUR_MS)
+        world.clean()
+        world.purge(grace_ms=GRACE_MS)
+    (log,) = world.store.logs("users")
+    assert (log.segments, log.watermarks_path is None) == ((), False)
+    world.store.alter_topic("users", {"cleanup.policy": policy})
+    request = ErasureRequest(
+        "r1", ("users",), key_hashes=(world.eraser.hash_of(KEY),), deadline_ms=world.now_ms + DAY_MS
+    )
+    found = world.eraser.propose(request, now_ms=world.now_ms)
+    world.eraser.request(found, now_ms=world.now_ms)
+    proposed = found.topics["users"]
+    (told,) = proposed.hindrances
+    assert (proposed.earliest_ms, proposed.latest_ms) == (world.now_ms, world.now_ms + 7 * DAY_MS + GRACE_MS)
+    assert told.what.startswith("watermarks of users-0 have the key if it was deleted lately; ")
+    assert (told.until_ms, "keptlog.watermark.retention.ms" in told.what) == (proposed.latest_ms, True)
+    world.later(DAY_MS)
+    world.purge(grace_ms=GRACE_MS)
+    assert (world.row().erasure.state, world.verified().erasure.state) == ("deleted", "deleted")
+    world.now_ms = proposed.latest_ms
+    for _ in range(2):
+        world.purge(grace_ms=GRACE_MS)
+    assert world.row().erasure.state == "deleted"
+    assert world.verified().erasure.state == "verified"
+
+
 def test_an_empty_log_has_nothing_that_waits_for_retention(world: World) -> None:
     world.create(settings={"cleanup.policy": "delete", "retention.ms": str(DAY_MS)}, partitions=2)
     found = proposed(world, deadline_ms=world.now_ms + 1)

@@ -22,7 +22,7 @@ class ProposedErasureForm(TypedDict):
     """Why there is no deadline."""
     earliest_ms: int
     latest_ms: int
-    """The same if the keys are in the slowest of the logs that they may be in."""
+    """The same if the keys are in the slowest of the logs that they may be in, or were deleted lately."""
     is_impossible: bool
     hindrances: list[HindranceForm]
     is_repeated: bool

@@ -7,7 +7,8 @@
 The key stands in its tombstone, so ``delete.retention.ms`` counts. Old files are purged after the clean and again after
 the tombstone has expired: each takes the delay, and a purge comes within its interval.
 
-Where records have versions, the key is remembered for a while longer, in files that go after the grace of orphans.
+Where records have versions, the key is remembered for a while longer, in files that go after the grace of orphans
+(``remembered``).
 
 A topic without ``max.compaction.lag.ms`` promises nothing, and so does one whose records nothing removes.
 """
@@ -23,7 +24,8 @@ from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure import ErasureWay
 from keptlog.log.erasures.key_logs import KeyLogs
 from keptlog.log.erasures.next_time import CleanTimes
-from keptlog.log.holder import ORPHAN_GRACE_MS, PURGE_INTERVAL_MS
+from keptlog.log.erasures.remembered import forgotten_ms, swept_ms, watermarks_ms
+from keptlog.log.holder import PURGE_INTERVAL_MS
 from keptlog.log.plan import why_off
 from keptlog.log.retention import TIME_SETTINGS, how_to_settle, never_old
 from keptlog.log.segment import Log
@@ -77,8 +79,9 @@ def earliest_ms(found: KeyLogs, way: ErasureWay, now_ms: int) -> int:
 
 
 def latest_ms(found: KeyLogs, way: ErasureWay, now_ms: int) -> int:
-    """The same where the keys are in the slowest of the logs, which nobody knows before they are looked for."""
-    return found.latest(lambda log: _done_ms(log, way, now_ms), now_ms)
+    """The same where the keys are in the slowest of the logs, or were deleted lately: nobody knows before a search."""
+    forgotten = (forgotten_ms(log, way, now_ms) for log in found.remembering)
+    return max([found.latest(lambda log: _in_worst_case_ms(log, way, now_ms), now_ms), *forgotten])
 
 
 def cleaned_ms(log: Log, now_ms: int) -> int:
@@ -120,7 +123,7 @@ def impossible(found: KeyLogs, way: ErasureWay, now_ms: int, deadline_ms: int | 
     ]
     never = {log.topic_partition: never_taken(log, way, log.log_end_offset) for log in logs}
     told += [each for each in dict.fromkeys(never.values()) if each]
-    told += [each for log in logs for each in _may_be_swept_later(log, way, now_ms, deadline_ms)]
+    told += _remembered(found, way, now_ms, deadline_ms)
     if deadline_ms is None:
         return told
     if found.retired_until_ms > deadline_ms:
@@ -216,25 +219,27 @@ def why_no_promise(config: TopicConfig, way: ErasureWay) -> str:
     return "what the settings of the topic add up to ends after the year 9999: lower them, or give --by"
 
 
-def watermarks_ms(config: TopicConfig) -> int:
-    """How long the watermark of a deleted key, which holds the key, outlives its tombstone."""
-    return config.keptlog_watermark_retention_ms if config.strategy.has_versions else 0
+def _in_worst_case_ms(log: Log, way: ErasureWay, now_ms: int) -> int:
+    """When keys in this log can be done, if a clean of any key replaces their watermarks when these end."""
+    has_own = way in {ErasureWay.TOMBSTONE, ErasureWay.SOURCE}
+    return _done_ms(log, way, now_ms) + (swept_ms(log.config) if has_own else 0)
 
 
-def swept_ms(config: TopicConfig) -> int:
-    """How much longer than a segment a file of watermarks may stay once it is replaced: it goes as orphans do."""
-    return max(ORPHAN_GRACE_MS - config.file_delete_delay_ms, 0) if config.strategy.has_versions else 0
-
-
-def _may_be_swept_later(log: Log, way: ErasureWay, now_ms: int, deadline_ms: int | None) -> Sequence[Hindrance]:
-    """A drop replaces the file of watermarks, and a clean may just have: nobody knows here how old that is."""
-    at_ms = now_ms + log.config.file_delete_delay_ms + swept_ms(log.config)
-    if way is not ErasureWay.HERE or not log.watermarks_path or deadline_ms is None or at_ms <= deadline_ms:
+def _remembered(found: KeyLogs, way: ErasureWay, now_ms: int, deadline_ms: int | None) -> Sequence[Hindrance]:
+    """That files may know of keys that were deleted before: when each was, nobody knows here."""
+    if deadline_ms is None:
         return ()
-    which = f"a replaced file of watermarks of {log.topic_partition}"
-    return (
-        Hindrance(f"{which} may have the key; if it is new, it goes {next_time(at_ms)}", at_ms, "give a later --by"),
-    )
+    late = [log for log in found.remembering if forgotten_ms(log, way, now_ms) > deadline_ms]
+    if not late:
+        return ()
+    last_ms, names = max(forgotten_ms(log, way, now_ms) for log in late), _names(late)
+    if way is ErasureWay.HERE:
+        what = f"a replaced file of watermarks of {names} may have the key; if it is new, it goes {next_time(last_ms)}"
+    else:
+        when = f"it goes from there {next_time(last_ms)} at the latest" if has_date(last_ms) else "nothing ends that"
+        what = f"watermarks of {names} have the key if it was deleted lately; {when}"
+        what += " (keptlog.watermark.retention.ms)"
+    return (Hindrance(what, last_ms if has_date(last_ms) else None, "give a later --by"),)
 
 
 def _closes_ms(log: Log, now_ms: int) -> int:

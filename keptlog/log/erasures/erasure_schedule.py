@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keptlog.log.config import TopicConfig
-from keptlog.log.erasures.erasure_deadline import swept_ms, watermarks_ms
 from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures
+from keptlog.log.erasures.remembered import swept_ms, watermarks_ms
 
 ALLOWANCE_MS = 15 * 60_000
 """For each pass: until a sensor ticks, a queue lets it go and Spark has started; and all that again, if it fails."""

@@ -6,8 +6,8 @@
     a key hash   may be in either; if it is in neither, it gets no tombstone
 
 So a log without a segment needs a clean only for a key that is put there. What no log has any more is in retired files
-for a while, and nothing is done before these are gone. How long the fastest of a key's logs takes is
-the earliest; how long the slowest of all takes is what can be relied on.
+for a while, and nothing is done before these are gone. A file of watermarks may have a key that is in no segment.
+How long the fastest of a key's logs takes is the earliest; how long the slowest of all takes is what can be relied on.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class KeyLogs:
     """Of each key the partitions that it may be in; keys of the same partitions are one."""
     retired_until_ms: int = 0
     """Where no log has a record: until when files have those that it had."""
+    remembering: tuple[Log, ...] = ()
+    """All that have a file of watermarks: a key that was deleted may be in it, whatever segments there are."""
 
     def earliest(self, done_ms: Callable[[Log], int], now_ms: int) -> int:
         """When all keys can be done, each in the fastest of its logs."""
@@ -42,7 +44,8 @@ class KeyLogs:
 def all_of(logs: Iterable[Log]) -> KeyLogs:
     """Where each log has to be done, whatever is in it."""
     logs = tuple(logs)
-    return KeyLogs(logs, frozenset(frozenset([log.topic_partition.partition]) for log in logs))
+    choices = frozenset(frozenset([log.topic_partition.partition]) for log in logs)
+    return KeyLogs(logs, choices, remembering=_remembering(logs))
 
 
 def key_logs(logs: Sequence[Log], put_in: Iterable[int], *, has_hashes: bool) -> KeyLogs:
@@ -51,4 +54,9 @@ def key_logs(logs: Sequence[Log], put_in: Iterable[int], *, has_hashes: bool) ->
     choices = {frozenset(filled | {home}) for home in homes}
     if has_hashes and filled:
         choices.add(frozenset(filled))
-    return KeyLogs(tuple(log for log in logs if log.topic_partition.partition in filled | homes), frozenset(choices))
+    may_have = tuple(log for log in logs if log.topic_partition.partition in filled | homes)
+    return KeyLogs(may_have, frozenset(choices), remembering=_remembering(logs))
+
+
+def _remembering(logs: Iterable[Log]) -> tuple[Log, ...]:
+    return tuple(log for log in logs if log.watermarks_path)

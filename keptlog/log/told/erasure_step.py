@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from keptlog.log.broker import CLEANER_DISABLED, SWITCH_CLEANER_ON
-from keptlog.log.erasures.erasure_deadline import watermarks_ms
 from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.erasures.remembered import watermarks_end_ms
 from keptlog.log.segment import Log
 from keptlog.log.words.iso_time import has_date, iso_time
 from keptlog.log.words.next_command import next_command
@@ -104,8 +104,7 @@ def kept_until(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> st
 
 def _remembered_until(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> str | None:
     """Until when a verification may find the keys among those that were deleted; null if it finds none there."""
-    ends_ms = [needy.since_ms + watermarks_ms(log.config) for log in logs if log.watermarks_path]
-    last_ms = max(ends_ms, default=0)
+    last_ms = max((watermarks_end_ms(log, needy.since_ms) for log in logs), default=0)
     if last_ms <= now_ms or not has_date(last_ms):
         return None
     return f"a verification may find the keys until {iso_time(last_ms)}: {_KEPT_BY[needy.need][0]}"

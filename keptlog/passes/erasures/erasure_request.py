@@ -89,7 +89,7 @@ class TopicProposal:
     earliest_ms: int
     """When it can be done at the earliest, if nothing more is appended."""
     latest_ms: int
-    """The same if the keys are in the slowest of the logs that they may be in; they are not looked for before."""
+    """The same if the keys are in the slowest of the logs that they may be in, or were deleted lately."""
     hindrances: tuple[Hindrance, ...]
     """What makes the deadline impossible, or unsure."""
     is_repeated: bool = False
