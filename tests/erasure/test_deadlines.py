@@ -295,6 +295,23 @@ def test_a_log_without_records_may_remember_a_deleted_key_and_says_until_when(wo
     assert world.verified().erasure.state == "verified"
 
 
+def test_a_key_that_an_ingested_topic_has_no_more_waits_for_no_tombstone(world: World) -> None:
+    """None is appended there: a segment that closes and delete.retention.ms were reckoned, of what never comes."""
+    world.create()
+    world.ingest({0: (KEY, VALUE)}, 1)
+    world.store.delete_records(TopicPartition("users", 0), -1, None)
+    found = world.eraser.propose(
+        ErasureRequest("r1", ("users",), (KEY,), deadline_ms=world.now_ms + HOUR_MS), now_ms=world.now_ms
+    )
+    proposed = found.topics["users"]
+    assert (proposed.way, proposed.hindrances) == (ErasureWay.SOURCE, ())
+    world.eraser.request(found, now_ms=world.now_ms)
+    world.now_ms = max(proposed.earliest_ms, time.time_ns() // 1_000_000)
+    world.purge()
+    assert world.row().erasure.state == "deleted"
+    assert world.verified().erasure.state == "verified"
+
+
 def test_an_empty_log_has_nothing_that_waits_for_retention(world: World) -> None:
     world.create(settings={"cleanup.policy": "delete", "retention.ms": str(DAY_MS)}, partitions=2)
     found = proposed(world, deadline_ms=world.now_ms + 1)

@@ -126,8 +126,10 @@ class TopicErasure:
         if way in {ErasureWay.HERE, ErasureWay.RETENTION}:
             found = all_of(logs)
         else:
-            put_in = (partition_for_key(key, len(logs)) for key in self.request.keys)
-            found = key_logs(logs, put_in, has_hashes=bool(self.request.key_hashes))
+            # Into an ingested topic nobody appends a tombstone: a key there is where it is, as one known by its hash.
+            keys = self.request.keys if way is ErasureWay.TOMBSTONE else ()
+            put_in = (partition_for_key(key, len(logs)) for key in keys)
+            found = key_logs(logs, put_in, has_hashes=bool(self.request.key_hashes) or way is ErasureWay.SOURCE)
         return replace(found, retired_until_ms=self._retired_until_ms())
 
     def _retired_until_ms(self) -> int:
