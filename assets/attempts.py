@@ -22,9 +22,9 @@ from dagster._core.events import AssetMaterializationPlannedData
 from keptlog.dagster.assets.last_results import TOPIC_ID
 from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import clean_version_tags
-from keptlog.log.assessment import assess
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.judging import judged_apart
 
 _LOOKED_BACK = 50
 """So many attempts at a log are looked back at: many may have been ended one after the other."""
@@ -42,9 +42,10 @@ def end_attempts(run: Run, reasons: Mapping[TopicPartition, str], logs: Iterable
     """Say of logs that nothing was to be done to them, and why: a run that fails because of others is not theirs.
 
     ``logs`` holds these as they are: what is told says of which topic it is, and as which version of the section. A log
-    that can't be had is told without.
+    that can't be had, or judged, is told without.
     """
-    there = {log.topic_partition: assess(log, run.now_ms()) for log in logs if log.topic_partition in reasons}
+    found, _ = judged_apart((log for log in logs if log.topic_partition in reasons), run.now_ms())
+    there = {each.log.topic_partition: each for each in found}
     for name, reason in reasons.items():
         each = there.get(name)
         told = dg.AssetMaterialization(

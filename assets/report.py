@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -31,7 +32,7 @@ from keptlog.errors import (
     UnknownTopic,
     first_line,
 )
-from keptlog.log.assessment import assess
+from keptlog.log.assessment import Assessment
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.segment import Log
 from keptlog.log.told.metrics import metrics_by_log
@@ -39,6 +40,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.log.words.named import named_lines
 from keptlog.passes.holders import GONE_IN_TIME
+from keptlog.passes.judging import judged_apart
 from keptlog.passes.observer import Overview, observe
 
 if TYPE_CHECKING:
@@ -119,11 +121,15 @@ def _told_before(run: Run, cleaned: Pass) -> set[str]:
 
 
 def told_of_topics(run: Run, after: Overview, now_ms: int) -> dict[str, Metadata]:
-    """What every event of a clean section tells of its whole topic; ``after`` are the logs as the pass left them."""
-    return {
-        topic: outlook_of(run, [assess(log, now_ms) for log in logs], now_ms)
-        for topic, logs in after.whole_topics.items()
-    }
+    """What every event of a clean section tells of its whole topic; ``after`` are the logs as the pass left them.
+
+    Of a topic that can't be judged nothing is told: what has landed is told all the same.
+    """
+    found, _ = judged_apart(chain.from_iterable(after.whole_topics.values()), now_ms)
+    of_topics: dict[str, list[Assessment]] = defaultdict(list)
+    for each in found:
+        of_topics[each.log.topic_partition.topic].append(each)
+    return {topic: outlook_of(run, theirs, now_ms) for topic, theirs in of_topics.items()}
 
 
 def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:

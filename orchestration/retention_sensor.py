@@ -17,6 +17,7 @@ a log for what is wrong with it: what these left waits until the hour is over.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 import dagster as dg
 
@@ -85,7 +86,8 @@ def _tick(tick: Tick) -> dg.SensorResult:
     seen = tick.log_store.observer.look(tick.now_ms())
     retainer = tick.log_store.retainer
     logs = seen.logs
-    old = retainer.plan(logs, seen.now_ms).steps
+    planned = retainer.plan(logs, seen.now_ms)
+    seen, old = replace(seen, unreadable={**seen.unreadable, **planned.unplanned}), planned.steps
     if not old:
         none = f"{counted(len(logs), 'log')}, none has a segment to remove now"
         none += "" if seen.locations else tick.log_store.perhaps_away()

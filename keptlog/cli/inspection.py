@@ -58,10 +58,11 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
     refuse_unknown(seen.unreadable)
     made = clean_plan(seen.logs, broker, now_ms, requested=requested)
     retention = retention_plan(seen.logs, broker, now_ms)
+    failed = {**seen.unreadable, **made.unplanned, **retention.unplanned}
     if as_json:
         answer = {"now_ms": made.now_ms, "steps": [_step(each) for each in made.steps], "left_alone": made.left_alone}
         rest = {"retention": [_step(each) for each in retention.steps], "holders": holders_json(all_holders(seen))}
-        print_json(answer | rest, seen.unreadable)
+        print_json(answer | rest, failed)
     else:
         for step in made.steps + retention.steps:
             click.echo(harmless(describe_step(step)))
@@ -70,8 +71,8 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
         for holder in all_holders(seen):
             click.echo(harmless(str(holder)))
         if not seen.logs:
-            click.echo(no_topics(seen.unreadable))
-    exit_if_failed(seen.unreadable)
+            click.echo(no_topics(failed))
+    exit_if_failed(failed)
 
 
 @click.command(short_help="Say why one log is (not) cleaned, and when it will be.")

@@ -8,10 +8,11 @@ Names: a *plan* is a description, a *staged* segment is written but invisible, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.offset_map import UNBOUNDED
@@ -19,6 +20,7 @@ from keptlog.log.retention import never_old, retention_of, why_unsettled
 from keptlog.log.sections import expirable
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import ANY_BYTES, CleanStep, Compact, Drop, Expire, Retain, Step, in_legs
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.log.words.units import in_words, size
 
@@ -33,6 +35,8 @@ class Plan(Generic[S_co]):
     steps: tuple[S_co, ...]
     left_alone: dict[str, str]
     """Topic-partition to reason."""
+    unplanned: Mapping[str, KeptlogError] = field(default_factory=dict)
+    """Topic to why nobody can tell what is to be done to its logs; they are in neither of the others."""
 
 
 CleanPlan = Plan[CleanStep]
@@ -131,16 +135,33 @@ def make_plan(
     assessments: Iterable[Assessment], now_ms: int, broker: BrokerConfig | None = None, *, requested: bool = False
 ) -> CleanPlan:
     """Plan a pass over the given logs, most urgent first."""
-    judged = sorted(assessments, key=lambda each: (each.urgency, each.log.topic_partition))
-    steps: list[CleanStep] = []
-    left_alone: dict[str, str] = {}
-    for assessment in judged:
-        step = plan_step(assessment, broker, requested=requested)
-        if step:
-            steps.append(step)
-        else:
-            left_alone[str(assessment.log.topic_partition)] = why_left_alone(assessment)
-    return Plan(now_ms, tuple(steps), left_alone)
+    return plan_of((decide(each, broker, requested=requested) for each in assessments), now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is done to one log, or why it is left alone, and how urgent that is beside others."""
+
+    name: TopicPartition
+    urgency: tuple[int, float, float]
+    step: CleanStep | None
+    why_not: str = ""
+
+
+def decide(assessment: Assessment, broker: BrokerConfig | None = None, *, requested: bool = False) -> Decision:
+    """What a pass does to one log; all that is asked of the log itself is asked here."""
+    step = plan_step(assessment, broker, requested=requested)
+    why_not = "" if step else why_left_alone(assessment)
+    return Decision(assessment.log.topic_partition, assessment.urgency, step, why_not)
+
+
+def plan_of(
+    decisions: Iterable[Decision], now_ms: int, unplanned: Mapping[str, KeptlogError] | None = None
+) -> CleanPlan:
+    """The plan of a pass in which this is done, most urgent first."""
+    in_order = sorted(decisions, key=lambda each: (each.urgency, each.name))
+    left_alone = {str(each.name): each.why_not for each in in_order if not each.step}
+    return Plan(now_ms, tuple(each.step for each in in_order if each.step), left_alone, unplanned or {})
 
 
 def retention_step(log: Log, now_ms: int) -> Retain | None:

@@ -28,6 +28,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from keptlog.errors import (
@@ -42,7 +43,7 @@ from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.given.given import whole_number
 from keptlog.log.offset_map import slot_bytes_for, slots_in
-from keptlog.log.plan import CleanPlan, Plan, make_plan
+from keptlog.log.plan import CleanPlan, Plan, decide, plan_of
 from keptlog.log.result import RewriteResult
 from keptlog.log.run_id import valid_run_id
 from keptlog.log.segment import Log, total_bytes
@@ -52,6 +53,7 @@ from keptlog.log.topic_partition import possible_topics
 from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.log.words.counted import counted
 from keptlog.passes.apart import Apart
+from keptlog.passes.judging import judged_apart, topics_apart
 from keptlog.passes.landing import OUTAGES_BORNE, Landing, land_fresh
 from keptlog.passes.marked import Death, Marked
 from keptlog.passes.names import named_logs, require_all
@@ -93,7 +95,9 @@ class Pass:
         What is staged keeps its times: steps have their own.
         """
         planned_ms = self.plan.now_ms if self.planned_ms is None else self.planned_ms
-        return replace(self, plan=replace(self.plan, now_ms=now_ms - self.duration_ms), planned_ms=planned_ms)
+        # Made anew, for what an older keptlog has handed on lacks a field; what was not planned is among the failed.
+        plan = Plan(now_ms - self.duration_ms, self.plan.steps, self.plan.left_alone)
+        return replace(self, plan=plan, planned_ms=planned_ms)
 
     @property
     def stopped_by(self) -> KeptlogError | None:
@@ -106,12 +110,20 @@ def _stands_still() -> int:
 
 
 def clean_plan(logs: Iterable[Log], broker: BrokerConfig, now_ms: int, *, requested: bool = False) -> CleanPlan:
-    """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time."""
+    """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time.
+
+    A topic with a log that can't be judged is ``unplanned``, and is nothing to the others.
+    """
     now_ms = whole_number(now_ms, "now_ms")
     if not broker.log_cleaner_enable:
         return Plan(now_ms, (), {str(log.topic_partition): CLEANER_DISABLED for log in logs})
     tried = (replace(log, uncleanable=None) for log in logs) if requested else logs
-    return make_plan((assess(log, now_ms) for log in tried), now_ms, broker, requested=requested)
+    found = topics_apart(
+        tried, lambda of_topic: [decide(assess(log, now_ms), broker, requested=requested) for log in of_topic]
+    )
+    planned = [seen for seen in found.values() if not isinstance(seen, KeptlogError)]
+    unplanned = {topic: seen for topic, seen in found.items() if isinstance(seen, KeptlogError)}
+    return plan_of(chain.from_iterable(planned), now_ms, unplanned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +139,20 @@ class Cleaner:
         """What a pass over these logs would do; changes nothing.
 
         Raises:
-            KeptlogError: a name means nothing, or a log can't be read.
+            KeptlogError: a name means nothing, or a log can't be read or judged.
         """
         named = named_logs(self.store, names)
         require_all(named.unreadable)
-        return self.plan_for(named.logs, now_ms, requested=requested)
+        planned = self.plan_for(named.logs, now_ms, requested=requested)
+        require_all(planned.unplanned)
+        return planned
 
     def plan_for(self, logs: Iterable[Log], now_ms: int, *, requested: bool = False) -> CleanPlan:
         """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time."""
         return clean_plan(logs, self.broker, now_ms, requested=requested)
 
     def begin(self, names: Iterable[str], run_id: str, *, now_ms: int, requested: bool = False) -> Pass:
-        """Plan a pass over these logs, all if there are no names; what can't be found or read counts as failed.
+        """Plan a pass over these logs, all if there are no names; what can't be found, read or judged has failed.
 
         Raises:
             InvalidConfig: the home is a copy, or was moved.
@@ -146,7 +160,7 @@ class Cleaner:
         self.store.require_writable()
         named = named_logs(self.store, names)
         plan = self.plan_for(named.logs, now_ms, requested=requested)
-        return Pass(valid_run_id(run_id), plan, failed=named.unreadable)
+        return Pass(valid_run_id(run_id), plan, failed={**named.unreadable, **plan.unplanned})
 
     def rewrite(self, steps: Sequence[CleanStep], run_id: str, progress: Progress = silent) -> list[RewriteResult]:
         """Run steps on Spark and verify each outcome; everything is staged, nothing visible. All are done, or none.
@@ -265,9 +279,12 @@ class Cleaner:
             possible_topics(name)[-1] for name, error in unmarked.items() if isinstance(error, StorageUnavailable)
         }
         by_topic: dict[str, list[Failure]] = defaultdict(list)
-        for log in named.logs:
+        assessments, unjudged = judged_apart(named.logs, now_ms)
+        unmarked |= unjudged
+        for each in assessments:
+            log = each.log
             is_marked = log.uncleanable is not None and death.reason.startswith(log.uncleanable.reason)
-            if assess(log, now_ms).trigger and not is_marked:
+            if each.trigger and not is_marked:
                 by_topic[log.topic_partition.topic].append(
                     Failure(
                         log.topic_partition,

@@ -3,14 +3,17 @@
 topic a    judged
 topic b    a number in it that nobody has thought of: named as a topic that can't be read
 topic c    judged
+
+So it is with what follows from a judgement: when the clock changes something of it, and what a pass would do.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Assessment, assess
@@ -22,30 +25,57 @@ if TYPE_CHECKING:
     from keptlog.table.metadata.logs import ObservedTopic
 
 
-def judged(logs: Iterable[Log], now_ms: int) -> list[Assessment]:
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgements:
+    """Logs as they stand and, log by log, when the clock first changes something of that.
+
+    Both are found out together: a log of which only one can be told is one that can't be judged.
+    """
+
+    assessments: list[Assessment]
+    again_ms: list[float]
+
+    def judge_again(self, now_ms: int) -> None:
+        """Judge the logs anew for which the clock has reached something, or was set back."""
+        for number, again_ms in enumerate(self.again_ms):
+            if again_ms <= now_ms or now_ms < self.assessments[number].now_ms:
+                self.assessments[number] = assess(self.assessments[number].log, now_ms)
+                self.again_ms[number] = _again_ms(self.assessments[number])
+
+
+def judged(logs: Iterable[Log], now_ms: int) -> Judgements:
     """How these logs stand."""
-    return [assess(log, now_ms) for log in logs]
+    assessments = [assess(log, now_ms) for log in logs]
+    return Judgements(assessments, [_again_ms(each) for each in assessments])
 
 
 def seen_and_judged(
     store: Observable, topic: str, location: str, now_ms: int
-) -> tuple[ObservedTopic, list[Assessment]] | KeptlogError:
+) -> tuple[ObservedTopic, Judgements] | KeptlogError:
     """What a topic's table says, and how its logs stand; or why nobody can tell."""
 
-    def look() -> tuple[ObservedTopic, list[Assessment]]:
+    def look() -> tuple[ObservedTopic, Judgements]:
         observed = store.observe(topic, location)
         return observed, judged(observed.logs, now_ms)
 
     return apart(topic, look)
 
 
+def topics_apart(logs: Iterable[Log], look: Callable[[list[Log]], Found]) -> dict[str, Found | KeptlogError]:
+    """What a look at the logs of each topic gives, or why it gives nothing, by topic; logs stay in their order."""
+    of_topics: dict[str, list[Log]] = {}
+    for log in logs:
+        of_topics.setdefault(log.topic_partition.topic, []).append(log)
+    return {topic: apart(topic, partial(look, of_topic)) for topic, of_topic in of_topics.items()}
+
+
 def judged_apart(logs: Iterable[Log], now_ms: int) -> tuple[list[Assessment], dict[str, KeptlogError]]:
     """How logs of several topics stand, in their order; and why those of a topic can't be judged, by topic."""
     in_order = list(logs)
-    of_topics: dict[str, list[Log]] = {}
-    for log in in_order:
-        of_topics.setdefault(log.topic_partition.topic, []).append(log)
-    found = {topic: apart(topic, partial(judged, of_topic, now_ms)) for topic, of_topic in of_topics.items()}
+    found = topics_apart(in_order, lambda of_topic: judged(of_topic, now_ms).assessments)
     told = {
         each.log.topic_partition: each for seen in found.values() if not isinstance(seen, KeptlogError) for each in seen
     }
@@ -53,7 +83,7 @@ def judged_apart(logs: Iterable[Log], now_ms: int) -> tuple[list[Assessment], di
     return [told[log.topic_partition] for log in in_order if log.topic_partition in told], unjudged
 
 
-def judged_again_ms(assessment: Assessment) -> float:
+def _again_ms(assessment: Assessment) -> float:
     """When the clock first changes something: at once for one that is due; while one waits, not its next try alone."""
     moments = (assessment.due_ms, assessment.good_until_ms)
     return min((ms for ms in moments if ms is not None), default=math.inf)

@@ -46,7 +46,7 @@ from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.log.words.named import unnamed
-from keptlog.passes.judging import judged, judged_again_ms, judged_apart, seen_and_judged
+from keptlog.passes.judging import Judgements, judged_apart, seen_and_judged
 from keptlog.passes.names import named_logs
 from keptlog.passes.observable import Observable
 from keptlog.passes.stores_asked import StoresAsked, rests_until_ms
@@ -243,7 +243,8 @@ class _Topic:
     """What was last seen of a topic."""
 
     location: str
-    assessments: list[Assessment] = field(default_factory=list)
+    judged: Judgements = field(default_factory=lambda: Judgements([], []))
+    """When a log is to be judged again is asked of a hundred thousand at each look, so it is kept."""
     last_passes: Mapping[TopicPartition, LastPass] = field(default_factory=dict)
     unreadable: KeptlogError | None = None
     erasures: OpenErasures = field(default_factory=OpenErasures)
@@ -254,22 +255,15 @@ class _Topic:
     """Those that say all this."""
     rests_until_ms: int | None = None
     """Until when it is not tried again, on a clock that never goes back."""
-    _again_ms: list[float] = field(init=False)
-    """Log by log, when it is to be judged again: asked of a hundred thousand at each look, so it is kept."""
 
-    def __post_init__(self) -> None:
-        self._again_ms = [judged_again_ms(each) for each in self.assessments]
+    @property
+    def assessments(self) -> Sequence[Assessment]:
+        """How its logs stood at the last look."""
+        return self.judged.assessments
 
     def away(self, why: KeptlogError) -> _Topic:
         """The same where its store does not answer, or it can't be judged: nothing is known of its logs now."""
-        return replace(self, assessments=[], last_passes={}, unreadable=why)
-
-    def judge_again(self, now_ms: int) -> None:
-        """Judge the logs anew for which the clock has reached something, or was set back."""
-        for number, again_ms in enumerate(self._again_ms):
-            if again_ms <= now_ms or now_ms < self.assessments[number].now_ms:
-                [self.assessments[number]] = judged([self.assessments[number].log], now_ms)
-                self._again_ms[number] = judged_again_ms(self.assessments[number])
+        return replace(self, judged=Judgements([], []), last_passes={}, unreadable=why)
 
     def is_to_be_tried(self, monotonic_ms: int) -> bool:
         """Whether it could not be read and is to be read anew."""
@@ -313,7 +307,7 @@ class Observer:
             locations = self.store.metadata_locations(Patience(self.monotonic_ms, began_ms + LOCATING_MS))
             self._seen = {topic: seen for topic, seen in self._seen.items() if topic in locations}
             for topic, seen in self._seen.items():
-                if why := apart(topic, partial(seen.judge_again, now_ms)):
+                if why := apart(topic, partial(seen.judged.judge_again, now_ms)):
                     self._seen[topic] = seen.away(why)
             changed = [topic for topic, location in locations.items() if self._location(topic) != location]
             # Who mends a file need not move the location: what could not be read is tried anew, longest ago first.
@@ -362,10 +356,10 @@ class Observer:
             open_then = before.erasures if before else OpenErasures()
             erasures = unread_erasures_of(self.store, topic, found) or open_then
             return _Topic(location, unreadable=found, erasures=erasures, rests_until_ms=rests_ms)
-        observed, assessments = found
+        observed, judged = found
         return _Topic(
             observed.location,
-            assessments,
+            judged,
             observed.last_passes,
             erasures=observed.erasures,
             holdings=observed.holdings,

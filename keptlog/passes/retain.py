@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.given.given import whole_number
-from keptlog.log.plan import RetentionPlan, make_retention_plan, why_off
+from keptlog.log.plan import Plan, RetentionPlan, make_retention_plan, why_off
 from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
+from keptlog.passes.judging import topics_apart
 from keptlog.passes.landing import land_fresh
 from keptlog.table.waiting.reaching import why_not_landed
 
@@ -50,7 +51,10 @@ def _none_is(_: Log) -> bool:
 def retention_plan(
     logs: Iterable[Log], broker: BrokerConfig, now_ms: int, is_busy: Callable[[Log], bool] = _none_is
 ) -> RetentionPlan:
-    """What would be removed from these logs; ``is_busy`` says which of them are being cleaned."""
+    """What would be removed from these logs; ``is_busy`` says which of them are being cleaned.
+
+    A topic with a log of which nobody can tell it is ``unplanned``, and is nothing to the others.
+    """
     now_ms = whole_number(now_ms, "now_ms")
     left_alone: dict[str, str] = {}
     retained: list[Log] = []
@@ -61,8 +65,16 @@ def retention_plan(
             left_alone[str(log.topic_partition)] = off
         else:
             retained.append(log)
-    plan = make_retention_plan(retained, now_ms)
-    return replace(plan, left_alone=plan.left_alone | left_alone)
+    found = topics_apart(retained, lambda of_topic: make_retention_plan(of_topic, now_ms))
+    plans = [found[topic] for topic in sorted(found)]
+    planned = [plan for plan in plans if not isinstance(plan, KeptlogError)]
+    told = {name: why for plan in planned for name, why in plan.left_alone.items()}
+    return Plan(
+        now_ms,
+        tuple(step for plan in planned for step in plan.steps),
+        told | left_alone,
+        {topic: plan for topic, plan in found.items() if isinstance(plan, KeptlogError)},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +102,7 @@ class Retainer:
         for step in plan.steps:
             by_topic[step.topic_partition.topic].append(step)
         committed: list[Retain] = []
-        failed = dict(named.unreadable)
+        failed = {**named.unreadable, **plan.unplanned}
         for topic, steps in sorted(by_topic.items()):
             stale: dict[str, KeptlogError] = {}
             try:

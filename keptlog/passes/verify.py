@@ -55,6 +55,7 @@ from keptlog.passes.check import CHECKS, Check, CheckResult, sentence
 from keptlog.passes.segment_content import Bounds, SegmentContent, content_of
 from keptlog.storage.segment_reader import open_segment
 from keptlog.storage.watermark_file import read_watermark_file
+from keptlog.table.waiting.reaching import apart
 
 if TYPE_CHECKING:
     from keptlog.storage.files import Files
@@ -96,7 +97,10 @@ class _Findings:
 
 def verify_log(store: LogStore | UnopenedStore, log: Log, now_ms: int, *, every_byte: bool = True) -> list[CheckResult]:
     """Check one log; one result for each of ``CHECKS``, in their order."""
-    assessment, findings, files = assess(log, now_ms), _Findings(), store.files
+    seen = apart(log.topic_partition.topic, lambda: assess(log, now_ms))
+    if isinstance(seen, KeptlogError):
+        return none_looked_at(str(seen))
+    assessment, findings, files = seen, _Findings(), store.files
     bounds = Bounds.of(log, assessment.sections)
     _judge_between(log, assessment.sections, findings)
     for number, segment in enumerate(log.segments):
@@ -120,6 +124,14 @@ def verify_log(store: LogStore | UnopenedStore, log: Log, now_ms: int, *, every_
     if delay_ms > 0:
         findings.add("max_compaction_lag", f"the oldest uncompacted record is {duration(delay_ms)} late")
     return [_result(check, findings, assessment, every_byte=every_byte) for check in CHECKS]
+
+
+def none_looked_at(why: str, shown_by: Collection[str] = ()) -> list[CheckResult]:
+    """One result for each of ``CHECKS`` of a log of which nothing is known, but what this very reason shows."""
+    return [
+        CheckResult(check.name, passed=False, description=why, metadata={}, is_looked_at=check.name in shown_by)
+        for check in CHECKS
+    ]
 
 
 def _judge_between(log: Log, sections: Sections, findings: _Findings) -> None:

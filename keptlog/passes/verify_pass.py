@@ -21,10 +21,10 @@ from keptlog.log.given.given import whole_number
 from keptlog.log.segment import Log
 from keptlog.log.told.conditions import TIMELY_CHECKS
 from keptlog.notify.checks import leave_checks
-from keptlog.passes.check import CHECKS, CheckResult, what_broke
+from keptlog.passes.check import CheckResult, what_broke
 from keptlog.passes.holders import check_gone, not_looked_at
 from keptlog.passes.names import named_logs, require_all
-from keptlog.passes.verify import verify_log
+from keptlog.passes.verify import none_looked_at, verify_log
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.doctor.unowned import unowned_folders
 
@@ -158,8 +158,4 @@ def _unreadable(error: KeptlogError) -> list[CheckResult]:
     """The results of logs that can't even be told apart: what is corrupt breaks G1, else nothing is known."""
     shown_by = {"G1"} if isinstance(error, LogCorrupt) else set()
     reason = str(error)
-    results = [
-        CheckResult(check.name, passed=False, description=reason, metadata={}, is_looked_at=check.name in shown_by)
-        for check in CHECKS
-    ]
-    return [*results, not_looked_at(reason)]
+    return [*none_looked_at(reason, shown_by), not_looked_at(reason)]

@@ -10,6 +10,8 @@ import pytest
 from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
+from keptlog.log.retention import Retention, retention_of
+from keptlog.log.segment import Log
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, unreadable_topics
 from tests.orchestration.instance import fail
@@ -74,6 +76,24 @@ def test_a_topic_that_cannot_be_read_fails_the_run_and_stops_no_other(world: Wor
     result = retain(world)
     assert not result.success
     assert world.records(events) == [(2, b"a", b"2")]
+
+
+def test_a_tick_asks_for_the_others_and_names_the_topic_of_which_nobody_can_tell_what_is_old(
+    world: World, events: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It judges all logs in one call: a single one kept all others from ever being retained."""
+    world.topic("odd")
+
+    def retention(log: Log, now_ms: int) -> Retention:
+        if log.topic_partition.topic == "odd":
+            raise OverflowError("int too large")
+        return retention_of(log, now_ms)
+
+    monkeypatch.setattr("keptlog.log.plan.retention_of", retention)
+    (request,) = world.requests(SENSOR)
+    assert request.tags["keptlog/topic_partitions"] == f"{events}-0"
+    assert retain(world, request).success
+    assert "odd can't be read: the look at it stopped at OverflowError" in world.skips(SENSOR)
 
 
 def test_a_tick_names_the_topics_that_cannot_be_read(world: World) -> None:
