@@ -186,13 +186,15 @@ def request_numbers(news: ErasureNews) -> Metadata:
     rows = sorted(news.rows, key=lambda row: _row_urgency(row, now_ms))
     left = [counted(len(rows) - ROWS, "more row")] if len(rows) > ROWS else []
     left += [counted(news.unread, "more topic")] if news.unread else []
+    unseen = news.unseen.keys() - {row.topic for row in rows}
+    left += [f"{counted(len(unseen), 'topic')} not looked at"] if unseen else []
     more = f"{' and '.join(left)}: see `keptlog erasure list`" if left else ""
-    if not rows:
-        return {"requests": dg.MetadataValue.md(f"none\n\nand {more}" if more else "none"), **_numbers(news)}
-    table = wide_table(_COLUMNS, [_request_row(row, now_ms) for row in rows[:ROWS]], f"and {more}" if more else "")
-    # Without one, nothing is said of topics that could not be looked at.
-    glance = _at_a_glance(rows, now_ms)
+    glance = _at_a_glance(news, rows)
     urgent: Metadata = {"most_urgent": dg.MetadataValue.md(glance)} if glance else {}
+    if not rows:
+        none = dg.MetadataValue.md(f"none\n\nand {more}" if more else "none")
+        return {**urgent, "requests": none, **_numbers(news)}
+    table = wide_table(_COLUMNS, [_request_row(row, now_ms) for row in rows[:ROWS]], f"and {more}" if more else "")
     return {**urgent, "requests": dg.MetadataValue.md(table), **_numbers(news)}
 
 
@@ -269,28 +271,56 @@ def _request_row(row: ErasureRow, now_ms: int) -> tuple[str, ...]:
     return as_markdown(row.topic), erasure.state.value, deadline + overdue, upcoming, blocked, keys, as_markdown(row.id)
 
 
-def _at_a_glance(rows: Sequence[ErasureRow], now_ms: int) -> str:
-    """As many of the open erasures, the first deadline first, as a page shows without a click."""
-    still_open = [row for row in rows if row.erasure.is_open]
+def _at_a_glance(news: ErasureNews, rows: Sequence[ErasureRow]) -> str:
+    """As many of the open erasures, the first deadline first, as a page shows without a click, and how many more.
+
+    A topic has one line where its requests are not known: a deadline counts, whatever keeps them from being looked at.
+    """
+    now_ms = news.seen.now_ms
+    has_rows = {row.topic for row in rows}
+    found = [(_row_urgency(row, now_ms)[1:3], 1, partial(_glance, row, now_ms)) for row in rows if row.erasure.is_open]
+    for topic, each in news.seen.open_erasures.items():
+        if topic not in has_rows:
+            found.append((_urgency(topic, each), each.count, partial(_topic_glance, news, topic, each)))
+    found.sort(key=lambda one: one[0])
     lines: list[str] = []
-    for row in still_open:
-        line = _glance(row, now_ms)
+    for number, (_, _, tell) in enumerate(found):
+        line = tell()
         if lines and len("\n".join([*lines, line])) > _GLANCE_CHARACTERS:
+            lines.append(f"* and {sum(count for _, count, _ in found[number:])} more")
             break
         lines.append(line)
     return "\n".join(lines)
 
 
+def _topic_glance(news: ErasureNews, topic: str, each: OpenErasures) -> str:
+    """What is known of the erasures of a topic whose requests are not."""
+    overdue = each.overdue_count(news.seen.now_ms)
+    told = [counted(each.count, "erasure"), _deadline(each.earliest_deadline_ms)]
+    if overdue:
+        told[1] = f"{overdue if overdue < each.count else ''} **overdue**, {told[1]}".strip()
+    why = news.unseen.get(topic)
+    told.append(f"not looked at: {_shortened(why)}" if why else f"needs {as_markdown(_needs(each))}")
+    return f"* {as_markdown(topic)}: {', '.join(told)}"
+
+
+def _deadline(time_ms: int | None) -> str:
+    return f"deadline {time_cell(time_ms, 'none')}{' UTC' if time_ms is not None else ''}"
+
+
+def _shortened(reason: str) -> str:
+    return as_markdown(shorten(without_paths(reason), _GLANCE_BLOCKED, placeholder=" …"))
+
+
 def _glance(row: ErasureRow, now_ms: int) -> str:
     erasure = row.erasure
-    deadline = f"deadline {time_cell(erasure.deadline_ms, 'none')}{' UTC' if erasure.deadline_ms is not None else ''}"
+    deadline = _deadline(erasure.deadline_ms)
     told = [erasure.state.value, f"**overdue**, {deadline}" if erasure.is_overdue(now_ms) else deadline]
     upcoming = row.next_told(now_ms, lambda time_ms: f"{time_cell(time_ms, '')} UTC")
     if upcoming:
         told.append(f"next: {as_markdown(upcoming)}")
     if row.blocked:
-        blocked = shorten(without_paths("; ".join(row.blocked)), _GLANCE_BLOCKED, placeholder=" …")
-        told.append(f"blocked by: {as_markdown(blocked)}")
+        told.append(f"blocked by: {_shortened('; '.join(row.blocked))}")
     return f"* {as_markdown(row.topic)}: {', '.join(told)}"
 
 

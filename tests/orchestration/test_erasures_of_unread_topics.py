@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
 import dagster as dg
 import pytest
 
+from keptlog.dagster.assets.markdown import SHOWN_AT_ONCE
 from keptlog.log.told.conditions import Matter, Thresholds
 from keptlog.passes.observer import observe
 from keptlog.passes.watch import sighting_of
@@ -32,6 +34,21 @@ def break_log(world: World) -> None:
     """Its logs can't be told any more; its table can be read."""
     table = world.store.load_table("users")
     table.transaction().set_properties({"log.p0.log-end-offset": "many"}).commit_transaction()
+
+
+def damage_register(world: World, topic: str = "users") -> None:
+    """Its requests can't be told any more."""
+    for path in world.path.rglob(f"{topic}/metadata/receipts/erasures/*.json"):
+        path.write_text("{")
+
+
+def materialized(world: World) -> dict[str, Any]:
+    """What the asset shows once somebody has materialized it."""
+    result = world.defs.resolve_implicit_global_asset_job_def().execute_in_process(
+        instance=world.instance, asset_selection=[ERASURES_KEY]
+    )
+    (made,) = result.get_asset_materialization_events()
+    return {name: value.value for name, value in made.materialization.metadata.items()}
 
 
 def evaluation(result: dg.SensorResult) -> dg.AssetCheckEvaluation:
@@ -101,6 +118,40 @@ def test_whoever_materializes_the_asset_sees_the_request_and_that_it_is_overdue(
     assert (check.description or "").startswith("users: 1 erasure overdue, the first since ")
     (made,) = result.get_asset_materialization_events()
     assert "| users | tombstoned |" in str(made.materialization.metadata["requests"].value)
+
+
+def test_the_most_urgent_ones_name_an_overdue_topic_whose_requests_can_not_be_read(world: World, users: str) -> None:
+    """It named one of next year alone, and a red check beside it."""
+    ask(world, "fine", by_ms=2000 * HOUR_MS, request_id="r2")
+    damage_register(world)
+    world.now_ms += 5 * HOUR_MS
+
+    told = materialized(world)
+
+    overdue, next_year = told["most_urgent"].splitlines()
+    assert overdue.startswith("* users: 1 erasure, **overdue**, deadline ")
+    assert ", not looked at: " in overdue
+    assert next_year.startswith("* fine: tombstoned, deadline ")
+    assert "and 1 topic not looked at" in told["requests"]
+
+
+def test_they_are_told_also_where_no_request_at_all_can_be_read(world: World, users: str) -> None:
+    damage_register(world)
+    told = materialized(world)
+    assert re.match(r"\* users: 1 erasure, deadline \S+ \S+ UTC, not looked at: ", told["most_urgent"])
+    assert told["requests"].startswith("none\n\nand 1 topic not looked at")
+
+
+def test_what_has_no_place_among_the_most_urgent_ones_is_counted(world: World, users: str) -> None:
+    for number in range(30):
+        ask(world, by_ms=(5 + number) * HOUR_MS, request_id=f"r-{number}")
+    ask(world, "fine", by_ms=2000 * HOUR_MS, request_id="r2")
+    damage_register(world, "fine")
+
+    lines = materialized(world)["most_urgent"].splitlines()
+
+    shown = lines[:-1]
+    assert (lines[-1], len("\n".join(lines)) < SHOWN_AT_ONCE) == (f"* and {32 - len(shown)} more", True)
 
 
 def test_whoever_is_told_of_overdue_erasures_is_told_of_it(world: World, users: str) -> None:
