@@ -219,7 +219,7 @@ def deadline_result(call: Tick | Run, news: ErasureNews) -> dg.AssetCheckResult:
             **_metrics(news),
             "not_looked_at": len(unseen),
             TOLD_BY: teller.names[0],
-            HOME: teller.homes[0],
+            **({HOME: teller.home} if teller.home else {}),
             **({UNLOOKED: _with_reasons(news.unlooked)} if news.failed else {}),
             **({"first_deadline": iso_time(min(deadlines))} if deadlines else {}),
         },

@@ -42,22 +42,24 @@ class Teller:
 
     names: Sequence[str]
     """What it calls itself: by its code location, or by the home's path, as a run in a terminal does."""
-    homes: Sequence[str]
-    """``LogStoreResource.known_as``: an evaluation names the first."""
+    home: str | None
+    """``LogStoreResource.which``."""
 
     @classmethod
     def of(cls, call: Tick | Run) -> Self:
         path = str(call.log_store.path)
-        return cls([call.place_label, path] if call.place_label else [path], call.log_store.known_as())
+        return cls([call.place_label, path] if call.place_label else [path], call.log_store.which())
 
     def has_told(self, metadata: Mapping[str, object]) -> bool:
-        """Whether an evaluation with this metadata is of the home; one of an earlier keptlog does not name it.
+        """Whether an evaluation with this metadata is of the home.
 
-        What was told before the home got its id is its own word, too.
+        One of an earlier keptlog does not name it, nor does one from while the catalog could not be read.
         """
         told_by, home = metadata.get(TOLD_BY, self.names[0]), metadata.get(HOME)
         # A code location has one home on a page: a home that was moved, or whose topics are chosen anew, is that.
-        return home in self.homes or told_by == self.names[0] or (home is None and told_by in self.names)
+        if told_by == self.names[0]:
+            return True
+        return told_by in self.names if home is None else home == self.home
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class ToldDeadline:
     reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
     """Why, by topic. A store's text may be another one at each look, with the number of its request in it."""
     home: str | None = None
-    """Which one has told it, and of which of its topics; null if an earlier keptlog did, which did not say it."""
+    """Which one has told it, and of which of its topics; null if it did not say it (``Teller.has_told``)."""
     is_anothers: bool = False
     """Whether it is of another home, which has the same page: nothing of it says anything of this one.
 
@@ -100,7 +102,11 @@ class ToldDeadline:
 
         Two homes that answered each other would go on for ever: of another one's word only what is new here is told.
         """
-        return shown is not None and (shown == self or (shown.is_anothers and shown.unlooked == self.unlooked))
+        if shown is None:
+            return False
+        if shown.is_anothers:
+            return shown.unlooked == self.unlooked
+        return shown == replace(self, home=self.home or shown.home)
 
     def still_failed(self, seen: Overview, looked: AbstractSet[str]) -> dict[str, KeptlogError]:
         """Of these topics those at which nobody has looked since, with erasures that may be open; and why."""

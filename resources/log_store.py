@@ -86,9 +86,9 @@ class _Opened:
 
 @dataclass
 class _Which:
-    """What tells topics of a home from all others; nothing if that is not known yet."""
+    """What told topics of a home from all others when its catalog was read last; null if it never was."""
 
-    digests: tuple[str, ...] = ()
+    digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -163,25 +163,19 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """The same for the same topics of the same home."""
         return f"{self.path} {' '.join(self.topics)}".rstrip()
 
-    def which(self) -> str:
+    def which(self) -> str | None:
         """The same for the same topics of the same home, as a digest, and another one for those of any other home.
 
         The path alone does not say that: on two machines, or in two containers, homes may have the same. A catalog that
-        is configured has no id of a home. Raises what ``store`` does.
+        is configured has no id of a home. Null where nothing tells it from others: it never had topics, or its catalog
+        could not be read yet. Raises what ``store`` does.
         """
-        return self.known_as()[0]
-
-    def known_as(self) -> tuple[str, ...]:
-        """``which``, and behind it what that was before the home got its id. Raises what ``store`` does."""
         known = self.remembered(_Which, lambda _: _Which())
-        if known.digests:
-            return known.digests
-        homes, is_known = _which_home(self.path)
-        texts = [f"{home} {' '.join(self.topics)}".rstrip() for home in homes]
-        digests = tuple(hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts)
-        if is_known:
-            known.digests = digests
-        return digests
+        home = _which_home(self.path)
+        if home is not None:
+            text = f"{home} {' '.join(self.topics)}".rstrip()
+            known.digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return known.digest
 
     @property
     def told(self) -> str:
@@ -321,12 +315,8 @@ class LogStoreResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             raise StorageUnavailable(lost_since(self.path))
 
 
-def _which_home(path: Path) -> tuple[list[str], bool]:
-    """What tells a home from others, and behind it what did before it had an id; and whether that stays so.
-
-    It does not where its catalog can't be read just now, or where it gets its id with its next change: the path is all
-    that is known of it then.
-    """
+def _which_home(path: Path) -> str | None:
+    """What tells a home from all others; null if nothing does, or its catalog can't be read just now."""
     import sqlite3  # noqa: PLC0415  # a tick needs it, loading does not
 
     from keptlog.table.catalogs.configuration import catalog_told  # noqa: PLC0415  # the same
@@ -334,9 +324,8 @@ def _which_home(path: Path) -> tuple[list[str], bool]:
 
     catalog = catalog_told()
     if catalog != "embedded":
-        return [f"{path} {catalog}"], True
+        return f"{path} {catalog}"
     try:
-        home = which_home(path)
+        return which_home(path)
     except (sqlite3.Error, StorageUnavailable):
-        home = None
-    return ([home, str(path)], True) if home else ([str(path)], False)
+        return None

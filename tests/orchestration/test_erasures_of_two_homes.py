@@ -12,6 +12,7 @@ from keptlog.passes.erasures.erase import Eraser
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import ask, topic_with_the_key
 from tests.orchestration.instance import fresh_instance
+from tests.orchestration.test_erasures_under_another_name import Rename, rename, without_an_id
 from tests.orchestration.test_shown_deadlines import (
     OUTAGE,
     by_hand,
@@ -22,6 +23,8 @@ from tests.orchestration.test_shown_deadlines import (
     ticks,
     with_many,
 )
+
+__all__ = ["rename"]  # a fixture
 
 
 @pytest.fixture
@@ -76,3 +79,46 @@ def test_a_topic_that_a_run_could_not_look_at_is_looked_at_though_the_other_home
     told = [(ticks(many, 1, LOOK_AGAIN_MS), ticks(other, 1)) for _ in range(10)]
 
     assert (told, shown(many), said(many)) == ([(1, 0), *[(0, 0)] * 9], "SUCCEEDED", "")
+
+
+@pytest.mark.parametrize("has_id", [False, True])
+def test_a_home_at_the_same_path_on_another_machine_leaves_the_overdue_one_of_this_home(
+    world: World, rename: Rename, *, has_id: bool
+) -> None:
+    """It took all that was told by the path for its own word, and the alarm was green for good."""
+    rename(world, "here")
+    topic_with_the_key(world)
+    ask(world, by_ms=HOUR_MS)
+    if not has_id:
+        without_an_id(world)
+    world.now_ms += 2 * HOUR_MS
+    assert (ticks(world, 1), shown(world)) == (1, "FAILED")
+    cursors, home = dict(world.cursors), world.path.rename(world.path.with_name("aside"))
+
+    rename(world, "there")
+    world.topic("other")
+    assert (ticks(world, 3), shown(world)) == (0, "FAILED")
+
+    world.path.rename(world.path.with_name("of the other"))
+    home.rename(world.path)
+    rename(world, "here")
+    world.cursors.update(cursors)
+    assert (ticks(world, 3), shown(world)) == (0, "FAILED")
+
+
+def test_so_it_does_where_both_homes_are_older_than_ids_of_homes(world: World, rename: Rename) -> None:
+    rename(world, "here")
+    topic_with_the_key(world)
+    ask(world, by_ms=HOUR_MS)
+    without_an_id(world)
+    world.now_ms += 2 * HOUR_MS
+    assert (ticks(world, 1), shown(world)) == (1, "FAILED")
+    world.path.rename(world.path.with_name("aside"))
+
+    rename(world, "there")
+    topic_with_the_key(world)
+    without_an_id(world)
+    told = ticks(world, 3), shown(world)
+    world.topic("other")
+
+    assert [told, (ticks(world, 3), shown(world))] == [(0, "FAILED")] * 2

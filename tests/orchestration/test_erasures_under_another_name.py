@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from keptlog.dagster.assets.mount import MountCall
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.errors import StorageUnavailable
 from keptlog.passes.erasures.erase import Eraser
-from keptlog.table.catalogs.embedded import DATABASE
+from keptlog.table.catalogs import home_location
 from tests.orchestration.conftest import HOUR_MS, World
 from tests.orchestration.erasing import ask, topic_with_the_key
 from tests.orchestration.shipped import DEADLINE_CHECK
@@ -25,6 +26,7 @@ from tests.orchestration.test_shown_deadlines import (
     ticks,
     with_many,
 )
+from tests.orchestration.test_which_home import forget_id
 
 Rename = Callable[[World, str], None]
 
@@ -128,7 +130,7 @@ def test_so_it_is_where_the_home_has_got_its_id_between(world: World, rename: Re
     assert (ticks(world, 10), shown(world)) == (1, "SUCCEEDED")
 
 
-def test_a_home_that_gets_its_id_is_told_with_it_at_once(world: World, rename: Rename) -> None:
+def test_a_home_that_gets_its_id_has_nothing_to_tell_anew(world: World, rename: Rename) -> None:
     rename(world, "old")
     topic_with_the_key(world)
     ask(world, by_ms=HOUR_MS)
@@ -138,11 +140,43 @@ def test_a_home_that_gets_its_id_is_told_with_it_at_once(world: World, rename: R
 
     world.topic("other")
 
-    assert (ticks(world, 10), shown(world)) == (1, "FAILED")
+    assert (ticks(world, 10), shown(world)) == (0, "FAILED")
+
+
+def test_what_was_told_while_the_catalog_was_locked_is_told_by_no_home_and_not_taken_for_another_ones(
+    world: World, rename: Rename
+) -> None:
+    rename(world, "old")
+    topic_with_the_key(world)
+    ask(world, by_ms=HOUR_MS)
+    ticks(world, 1)
+    with pytest.MonkeyPatch.context() as locked:
+        locked.setattr(home_location, "which_home", fails)
+        world.reopen()
+        assert ticks(world, 3) == 0
+    world.now_ms += 2 * HOUR_MS
+    with pytest.MonkeyPatch.context() as locked:
+        locked.setattr(home_location, "which_home", fails)
+        world.reopen()
+        assert (ticks(world, 3), shown(world), home_told(world)) == (1, "FAILED", None)
+
+    world.store.delete_topic("users", world.now_ms)
+
+    assert (ticks(world, 3), shown(world), home_told(world) is None) == (1, "SUCCEEDED", False)
+
+
+def fails(home: Path) -> str:
+    raise StorageUnavailable(f"the catalog of {home} is held by another process")
+
+
+def home_told(world: World) -> object:
+    [newest] = world.instance.event_log_storage.get_asset_check_execution_history(DEADLINE_CHECK, limit=1)
+    assert newest.evaluation
+    told = newest.evaluation.metadata.get("home")
+    return told and told.value
 
 
 def without_an_id(world: World) -> None:
     """As a home that was made before homes had one."""
-    with sqlite3.connect(world.path / DATABASE) as connection:
-        connection.execute("delete from iceberg_namespace_properties where property_key like 'keptlog.home%'")
+    forget_id(world.path)
     world.reopen()

@@ -6,9 +6,10 @@
     /mnt/home           mv: nothing is where the catalog says
 
 So a home has an id and its location, two properties of the catalog's namespace, from the moment at which it is made;
-an older one gets them with its first change. They are copied with the catalog, however that is done, and compared with
-where the catalog lies now. Links and mounts are no matter: it is asked whether both paths lead to one folder. Reading
-is allowed everywhere; it shows what the paths lead to.
+an older one gets them with its first change. What its id will be is known before: it is made of what the catalog names,
+which nothing changes till then, and no other home has the same, wherever it lies. Both are copied with the catalog,
+however that is done, and compared with where the catalog lies now. Links and mounts are no matter: it is asked whether
+both paths lead to one folder. Reading is allowed everywhere; it shows what the paths lead to.
 
 What can't be seen: a copy on another machine at the same path. It has files of its own, and is a home of its own.
 """
@@ -16,6 +17,7 @@ What can't be seen: a copy on another machine at the same path. It has files of 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shlex
 import sqlite3
@@ -29,9 +31,10 @@ HOME_ID, HOME_LOCATION = "keptlog.home-id", "keptlog.home-location"
 """Properties of the catalog's namespace."""
 
 REMEMBER = (
-    "insert or ignore into iceberg_namespace_properties values (?, ?, ?, lower(hex(randomblob(16)))), (?, ?, ?, ?)"
+    "insert or ignore into iceberg_namespace_properties "
+    "values (?, ?, ?, coalesce(?, lower(hex(randomblob(16))))), (?, ?, ?, ?)"
 )
-"""Gives a home its id and its location, unless it has them; SQLite throws the dice."""
+"""Gives a home its id and its location, unless it has them; SQLite throws the dice for one without topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class _Origin:
 
     home_id: str | None
     locations: tuple[Path, ...]
+    id_to_be: str | None = None
+    """Of one without an id: that which it gets with its next change. Null if it has no topics either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,22 +116,31 @@ def elsewhere(home: Path) -> Elsewhere | None:
 def which_home(home: Path) -> str | None:
     """What tells a home from all others, also from one at this path on another machine, and from a copy beside it.
 
-    It stays where a link leads to the home from elsewhere. Null of one without an id, which may come any moment.
+    It stays where a link leads to the home from elsewhere. Null of one that has neither an id nor topics.
 
     Raises:
         StorageUnavailable: another process holds its catalog for longer than a commit takes.
         sqlite3.Error: its catalog can't be read.
     """
     origin = _origin(home / DATABASE)
-    if origin is None or origin.home_id is None:
+    if origin is None:
+        return None
+    home_id = origin.home_id or origin.id_to_be
+    if home_id is None:
         return None
     is_here = any(_is_same(made_at, home) for made_at in origin.locations)
-    return origin.home_id if is_here else f"{origin.home_id} {home}"
+    return home_id if is_here else f"{home_id} {home}"
 
 
-def remembered(home: Path) -> tuple[str, ...]:
-    """What goes into ``REMEMBER``."""
-    return CATALOG_NAME, NAMESPACE, HOME_ID, CATALOG_NAME, NAMESPACE, HOME_LOCATION, str(home)
+def remembered(home: Path) -> tuple[str | None, ...]:
+    """What goes into ``REMEMBER``.
+
+    Raises:
+        sqlite3.Error: its catalog can't be read.
+    """
+    origin = _origin(home / DATABASE)
+    id_to_be = origin.id_to_be if origin else None
+    return CATALOG_NAME, NAMESPACE, HOME_ID, id_to_be, CATALOG_NAME, NAMESPACE, HOME_LOCATION, str(home)
 
 
 def _origin(database: Path) -> _Origin | None:
@@ -145,8 +159,15 @@ def _origin(database: Path) -> _Origin | None:
         if HOME_ID in stored and HOME_LOCATION in stored:
             return _Origin(stored[HOME_ID], (Path(stored[HOME_LOCATION]),))
         query = "select metadata_location from iceberg_tables where catalog_name = ? and table_namespace = ?"
-        homes = (_home_of(location) for (location,) in connection.execute(query, (CATALOG_NAME, NAMESPACE)) if location)
-        return _Origin(None, tuple(dict.fromkeys(home for home in homes if home)))
+        named = [location for (location,) in connection.execute(query, (CATALOG_NAME, NAMESPACE)) if location]
+        homes = (_home_of(location) for location in named)
+        return _Origin(None, tuple(dict.fromkeys(home for home in homes if home)), _id_to_be(named))
+
+
+def _id_to_be(metadata_locations: list[str]) -> str | None:
+    """Each commit gives its file a random name, so no two homes name the same files."""
+    text = "\n".join(sorted(metadata_locations))
+    return hashlib.sha256(text.encode()).hexdigest()[:32] if text else None
 
 
 def _home_of(metadata_location: str) -> Path | None:
