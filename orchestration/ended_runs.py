@@ -120,7 +120,7 @@ def _may_be_meant(own: OwnRuns, run: dg.DagsterRun) -> bool:
 def _is_meant(own: OwnRuns, run: dg.DagsterRun, sections: AbstractSet[dg.AssetKey]) -> bool:
     if _is_of_own_job(own, run):
         return True
-    return not sections.isdisjoint(own.materialized_by(run)) and not own.has_named_failed(run, sections)
+    return not sections.isdisjoint(own.materialized_by(run)) and not own.has_named_failed(run, lambda: sections)
 
 
 def _is_of_own_job(own: OwnRuns, run: dg.DagsterRun) -> bool:

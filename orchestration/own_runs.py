@@ -10,7 +10,7 @@ Dagster gives a run that is executed again the tags of the one before. What thos
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -147,12 +147,13 @@ class OwnRuns:
             _planned[plan_id] = frozenset(self.instance.get_execution_plan_snapshot(plan_id).asset_selection)
         return _planned[plan_id]
 
-    def has_named_failed(self, run: dg.DagsterRun, sections: AbstractSet[dg.AssetKey]) -> bool:
+    def has_named_failed(self, run: dg.DagsterRun, sections: Callable[[], AbstractSet[dg.AssetKey]]) -> bool:
         """Whether a run has named what failed of these clean sections, which are all of the mount.
 
         One that was made for others, too, may have named theirs alone: the step of another mount does not know ours.
+        Most have named nothing, and there may be thousands of sections: they are asked for where they count.
         """
-        return FAILED_TAG in told_of_itself(run) and self.materialized_by(run) <= sections
+        return FAILED_TAG in told_of_itself(run) and self.materialized_by(run) <= sections()
 
 
 def _of_itself(record: dg.RunRecord) -> dg.RunRecord:

@@ -15,8 +15,9 @@ tells nothing. A log that was found broken stays as it is, because nobody has re
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
+from functools import cache
 from itertools import islice
 
 import dagster as dg
@@ -40,8 +41,9 @@ def untold_cleans(tick: Tick, seen: Overview, topics: Iterable[str], most: int) 
     for each in seen.assessments:
         if each.log.topic_partition.topic in wanted:
             logs[each.log.topic_partition.topic].append(each)
+    sections = cache(lambda: frozenset(tick.keys.clean(topic) for topic in seen.locations))
     # One topic after the other: each takes several queries of Dagster's database.
-    found = (event for topic, theirs in logs.items() for event in _of_topic(tick, seen, topic, theirs))
+    found = (event for topic, theirs in logs.items() for event in _of_topic(tick, seen, theirs, sections))
     return list(islice(found, most))
 
 
@@ -90,9 +92,14 @@ def planned_by(instance: dg.DagsterInstance, run_id: str) -> set[dg.AssetKey]:
     return {each.asset_key for each in events if each.asset_key}
 
 
-def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) -> list[dg.AssetMaterialization]:
-    """One for each log whose last attempt was that of a run that failed or was ended, and that was cleaned since."""
-    instance = tick.context.instance
+def _of_topic(
+    tick: Tick, seen: Overview, logs: list[Assessment], sections: Callable[[], AbstractSet[dg.AssetKey]]
+) -> list[dg.AssetMaterialization]:
+    """One for each log whose last attempt was that of a run that failed or was ended, and that was cleaned since.
+
+    The logs are all of a topic, the clean sections those of all topics.
+    """
+    instance, topic = tick.context.instance, logs[0].log.topic_partition.topic
     left = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(
         tick.keys.clean(topic)
     )
@@ -100,7 +107,6 @@ def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) ->
         return []
     ids = sorted({run_id for run_id, _ in left.values()})
     records = instance.get_run_records(dg.RunsFilter(run_ids=ids, statuses=_OVER))
-    sections = {tick.keys.clean(each) for each in seen.locations} if records else set()
     known_ms = {each.dagster_run.run_id: _knew_all_ms(tick, each, sections) for each in records}
     failed = {name: (run_id, known_ms[run_id]) for name, (run_id, _) in left.items() if run_id in known_ms}
     landed = [
@@ -120,7 +126,7 @@ def _of_topic(tick: Tick, seen: Overview, topic: str, logs: list[Assessment]) ->
     return found
 
 
-def _knew_all_ms(tick: Tick, record: dg.RunRecord, sections: AbstractSet[dg.AssetKey]) -> int:
+def _knew_all_ms(tick: Tick, record: dg.RunRecord, sections: Callable[[], AbstractSet[dg.AssetKey]]) -> int:
     """Until when a run that has failed would have told of a clean; one that never began was to tell of all since."""
     if OwnRuns.of_tick(tick).has_named_failed(record.dagster_run, sections):
         return ended_ms(record)

@@ -7,16 +7,21 @@ from contextlib import suppress
 
 import dagster as dg
 import pytest
+from dagster._core.events import AssetMaterializationPlannedData
 from pyspark.sql import SparkSession
 
 from keptlog.dagster.assets.attempts import last_attempts
+from keptlog.dagster.assets.mount import Mount, MountCall
+from keptlog.dagster.assets.names import AssetKeys
+from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
 from keptlog.dagster.orchestration import clean_job, failed_runs
+from keptlog.dagster.orchestration.untold_cleans import untold_cleans
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.log.steps import Compact
 from keptlog.passes.clean import Cleaner
 from tests.in_process import in_process_engine
 from tests.orchestration.conftest import World
-from tests.orchestration.shipped import KEYS, dirty_ratio_sensor, failed_run_sensor
+from tests.orchestration.shipped import KEYS, clean_logs, dirty_ratio_sensor, failed_run_sensor
 from tests.orchestration.test_outages import LostSpark, spark_lost
 
 USERS = KEYS.clean("users")
@@ -145,6 +150,35 @@ def test_a_tick_tells_no_more_of_several_runs_than_of_one(died: World, monkeypat
         died.tick(failed_run_sensor)
         left.append(len(failed(died)))
     assert left == [2, 1, 0]
+
+
+@pytest.mark.parametrize("has_named", [False, True])
+def test_of_how_many_topics_the_home_is_costs_each_topic_of_a_run_that_died_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, has_named: bool
+) -> None:
+    """All of them were named for each topic: of a run of 100 a tick took a minute in a home of 10,000."""
+    topics = [f"topic{number}" for number in range(10)]
+    run = world.instance.create_run_for_job(clean_logs, status=dg.DagsterRunStatus.STARTED)
+    for topic in topics:
+        world.topic(topic)
+        planned = AssetMaterializationPlannedData(KEYS.clean(topic), partition=f"{topic}-0")
+        event = dg.DagsterEvent.build_asset_materialization_planned_event(run.job_name, "clean", planned)
+        world.instance.report_dagster_event(event, run.run_id)
+    world.instance.report_run_failed(run)
+    if has_named:
+        tell_in_tags(world.instance, run.run_id, {FAILED_TAG: "topic0-0"})
+    tick = MountCall(Mount(), dg.build_sensor_context(instance=world.instance))
+    really, named = AssetKeys.clean, list[str]()
+
+    def noted(keys: AssetKeys, topic: str) -> dg.AssetKey:
+        named.append(topic)
+        return really(keys, topic)
+
+    monkeypatch.setattr(AssetKeys, "clean", noted)
+
+    assert untold_cleans(tick, world.log_store.observer.look(world.now_ms), topics, 1000) == []
+
+    assert len(topics) <= len(named) <= 2 * len(topics)
 
 
 def clean_in_a_terminal(world: World) -> None:
