@@ -49,7 +49,7 @@ def look_for_holders(store: LogStore | UnopenedStore, topic: str, now_ms: int) -
             store.files,
             terms,
             now_ms,
-            lambda table: store.clock_guard.purge_refusal(topic, now_ms, table),
+            lambda table: store.clock_guard.purge_refusal(now_ms, table),
         )
     elsewhere = store.read_only
     own = (f"the files of this home itself: {elsewhere}",) if elsewhere else ()

@@ -266,9 +266,9 @@ class LogStore:
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
             InvariantViolated: the commit would break an invariant; nothing landed.
         """
-        self.clock_guard.require_plausible(topic, (outcome.step.now_ms for outcome in rewritten))
+        guarded = self.clock_guard.over(self.committer, topic, (outcome.step.now_ms for outcome in rewritten))
         swap = Swap(topic, rewritten, run_id, last_passes or {})
-        swap.commit(self.committer, self.files, self._memory.live_files, self.broker_settings)
+        swap.commit(guarded, self.files, self._memory.live_files, self.broker_settings)
 
     def retain(self, topic: str, steps: Sequence[Retain], run_id: str) -> None:
         """Carry out what retention has planned for the logs of a topic, in one commit.
@@ -276,9 +276,9 @@ class LogStore:
         Raises:
             StalePlan, CommitStateUnknown: as for ``swap``; a plan is stale too if retention was set otherwise since.
         """
-        self.clock_guard.require_plausible(topic, (step.now_ms for step in steps))
+        guarded = self.clock_guard.over(self.committer, topic, (step.now_ms for step in steps))
         with reaching(f"topic {topic} can't be read"):
-            SegmentRemoval(topic, steps, run_id).commit(self.committer, self._memory.live_files, self.broker_settings)
+            SegmentRemoval(topic, steps, run_id).commit(guarded, self._memory.live_files, self.broker_settings)
 
     def delete_records(
         self, topic_partition: TopicPartition, before_offset: int, run_id: str | None, topic_id: str | None = None
@@ -308,8 +308,8 @@ class LogStore:
         Raises:
             StalePlan: others kept committing first; nothing is marked.
         """
-        self.clock_guard.require_plausible(topic, [now_ms])  # it would wait for a time that never comes
-        return mark_uncleanable(self.committer, topic, failures, now_ms, backoff)
+        guarded = self.clock_guard.over(self.committer, topic, [now_ms])  # it would wait for a time that never comes
+        return mark_uncleanable(guarded, topic, failures, now_ms, backoff)
 
     def plan_repair(self, topic: str, *, is_adoption: bool) -> RepairPlan | None:
         """What would bring state and snapshot together again; null where they are. Changes nothing.
@@ -387,7 +387,7 @@ class LogStore:
         """
         described = topic_of(table := self.load_table(topic), self.broker_settings)
         self.require_writable()
-        self.clock_guard.require_plausible(topic, [now_ms], table)
+        self.clock_guard.require_plausible(topic, now_ms, table)
         times = PurgeTimes.of(self.clock_guard, now_ms, described.config.file_delete_delay_ms, orphan_grace_ms)
         with reaching(f"topic {topic} can't be purged"):
             old = WatermarkExpiry(topic, self.committer, self.files, self._new_id, self.broker_settings, now_ms)

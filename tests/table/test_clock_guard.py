@@ -6,13 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.uncleanable import Backoff
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.changes.mark import Failure
+from keptlog.table.purge_preview import preview_purge
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     COMPACTED,
@@ -119,3 +121,102 @@ def test_a_topic_that_lay_idle_for_years_is_cleaned_by_a_clock_that_another_topi
 def test_a_time_that_somebody_gives_is_not_the_clocks(tmp_path: Path, act: Callable[[LogStore, int], object]) -> None:
     made(tmp_path)
     act(store_of(tmp_path, clock_ms=NOW_MS), FAR_AHEAD_MS)
+
+
+@pytest.mark.parametrize("act", ["swap", "retain"])
+def test_a_clock_is_not_believed_by_a_commit_that_waits_for_its_storage(tmp_path: Path, act: str) -> None:
+    """A machine that boots without a network has neither its storage nor the time."""
+    home, away = tmp_path / "home", tmp_path / "away"
+    home.mkdir()
+    before = values(made(home))
+    store = LogStore(open_catalog(home, lambda: NOW_MS), {}, lambda _: come_back(home, away), new_id)
+    store.clock_guard.clock_ms = lambda: FAR_AHEAD_MS
+    commit_without_storage = {"swap": swapped_while_away, "retain": retained_while_away}[act]
+
+    with pytest.raises(InvalidConfig, match="the clock shows 2093-"):
+        commit_without_storage(store, home, away)
+
+    assert not away.exists()
+    assert values(store) == before
+
+
+def come_back(home: Path, away: Path) -> None:
+    if away.exists():
+        away.rename(home / "warehouse")
+
+
+def retained_while_away(store: LogStore, home: Path, away: Path) -> None:
+    logs = named_logs(store)
+    (home / "warehouse").rename(away)
+    for error in Retainer(store).retain(logs, new_id(), now_ms=FAR_AHEAD_MS).failed.values():
+        raise error
+
+
+def swapped_while_away(store: LogStore, home: Path, away: Path) -> None:
+    log = store.logs(TOPIC)[0]
+    step = expiry_for(log, log.segments)
+    object.__setattr__(step, "now_ms", FAR_AHEAD_MS)
+    outcome = rewritten(store, step)
+    (home / "warehouse").rename(away)
+    store.swap(TOPIC, [outcome], new_id())
+
+
+def with_another_topic(home: Path, away: type[KeptlogError] | None = None) -> LogStore:
+    """A store of an idle topic, and of another one whose last commit is of yesterday, and that may be out of reach."""
+    made(home)
+    busy = LogStore(open_catalog(home, lambda: FAR_AHEAD_MS - DAY_MS), {}, lambda _: None, new_id)
+    busy.create_topic("busy", 1, COMPACTED)
+    store = store_of(home)
+    if away:
+        really = store.clock_guard.load
+
+        def load(topic: str) -> Table:
+            if topic == "busy":
+                raise away("no answer")
+            return really(topic)
+
+        store.clock_guard.load = load
+    return store
+
+
+@pytest.mark.parametrize("act", FOR_EVER.values(), ids=FOR_EVER.keys())
+def test_a_time_that_a_topic_out_of_reach_might_confirm_is_refused_as_an_outage(
+    tmp_path: Path, act: Callable[[LogStore, int], object]
+) -> None:
+    store = with_another_topic(tmp_path, StorageUnavailable)
+    before = values(store)
+    with pytest.raises(StorageUnavailable, match=r"topics that can be read is of .*; topic busy may have a newer one"):
+        act(store, FAR_AHEAD_MS)
+    with pytest.raises(StorageUnavailable, match="nothing was deleted"):
+        preview_purge(store, TOPIC, FAR_AHEAD_MS, DAY_MS)
+    assert "no purge deletes anything" in store.clock_guard.purge_refusal(FAR_AHEAD_MS, store.load_table(TOPIC))
+    assert values(store) == before
+
+
+def test_a_time_that_a_damaged_topic_might_confirm_waits_for_whoever_knows(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfig, match="topic busy may have a newer one"):
+        retain(with_another_topic(tmp_path, LogCorrupt), FAR_AHEAD_MS)
+
+
+def test_a_topic_that_is_in_reach_again_confirms_the_clock(tmp_path: Path) -> None:
+    store = with_another_topic(tmp_path, StorageUnavailable)
+    with pytest.raises(StorageUnavailable):
+        retain(store, FAR_AHEAD_MS)
+    store.clock_guard.load = store.load_table
+    retain(store, FAR_AHEAD_MS)
+    assert values(store) == []
+
+
+def test_a_clock_is_not_believed_after_an_outage_in_which_nobody_could_tell(tmp_path: Path) -> None:
+    home, away = tmp_path / "home", tmp_path / "away"
+    home.mkdir()
+    store = made(home)
+    before, table = values(store), store.load_table(TOPIC)
+    (home / "warehouse").rename(away)
+    with pytest.raises(KeptlogError, match="nothing was deleted"):
+        store.clock_guard.require_plausible(TOPIC, FAR_AHEAD_MS, table)
+    come_back(home, away)
+    for act in (retain, FOR_EVER["purge"]):
+        with pytest.raises(InvalidConfig, match="the newest commit of all topics is of"):
+            act(store, FAR_AHEAD_MS)
+    assert values(store) == before
