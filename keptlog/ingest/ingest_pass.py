@@ -125,7 +125,6 @@ class Ingest:
 
         Raises:
             StorageUnavailable: Spark can't be started, or fails; nothing was committed.
-            InvariantViolated: the source's parts don't cover the plans' ranges; nothing was committed.
         """
         # Before anything is created: without Spark nothing can be read.
         is_work = plans.reconcile or any(plans.lag.values())
@@ -137,10 +136,8 @@ class Ingest:
             reconciliation.look(plans.source, plans.topics)
             plans = self._up_to_now(plans)
         cut = plans.source.cut([each.plan for each in plans.topics], jobs.cores if jobs else 1)
-        for topic, parts in (topics := list(zip(plans.topics, cut, strict=True))):
-            require_covered(topic.plan, parts)
         run = _Run(self.store, plans, run_id, progress, self.clock_ms, reconciliation=reconciliation)
-        for topic, parts in topics:
+        for topic, parts in zip(plans.topics, cut, strict=True):
             run.begin(topic, parts)
         if jobs:
             jobs = jobs.within(sorted(described.data_location for _, described in run.begun))
@@ -202,6 +199,7 @@ class _Run:
         for partition, reason in plan.stopped.items():
             self.failed[str(TopicPartition(plan.topic, partition))] = InvalidConfig(reason)
         try:
+            require_covered(plan, parts)
             self._create(planned)
             topic = self.store.describe_topic(plan.topic)
         except KeptlogError as error:

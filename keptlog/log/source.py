@@ -96,13 +96,18 @@ class SourceLog:
     partition: int
     log_start_offset: int
     end_offset: int
-    """The last stable offset."""
+    """The last stable offset; never before the log start, whatever is told."""
     leader_epoch: int | None = None
     """The latest one of the log, if it is known."""
     epoch_starts: tuple[tuple[int, int], ...] | None = None
     """Leader epochs and where they begin, both rising; null where only the broker can be asked."""
     as_of_ms: int | None = None
     """When it was like this, if that was not just now: the time of a copy."""
+
+    def __post_init__(self) -> None:
+        # A broker deletes records up to the high watermark, so also in the middle of an open transaction, and then says
+        # that it begins behind its last stable offset. Also, start and end are two answers: retention may come between.
+        object.__setattr__(self, "end_offset", max(self.log_start_offset, self.end_offset))
 
     def end_of_epoch(self, epoch: int) -> int | None:
         """Up to where the log is what it was under this epoch; null where only the broker can tell."""

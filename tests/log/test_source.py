@@ -123,6 +123,29 @@ def test_lost_records_are_skipped_by_request() -> None:
     assert not skipped.stopped
 
 
+@pytest.mark.parametrize(
+    ("position", "skip_lost", "ranges"),
+    [
+        (None, False, (OffsetRange(0, None, 15, 15),)),
+        (15, False, ()),
+        (7, True, (OffsetRange(0, 7, 15, 15),)),
+        (12, True, (OffsetRange(0, 12, 15, 15),)),
+    ],
+)
+def test_a_log_that_begins_inside_of_an_open_transaction_has_nothing_to_read_and_was_not_cut_off(
+    position: int | None, skip_lost: bool, ranges: tuple[OffsetRange, ...]
+) -> None:
+    """A broker says then that its last stable offset lies before its log start."""
+    inside = plan([position], (15, 10), skip_lost=skip_lost)
+    assert (inside.ranges, dict(inside.stopped)) == (ranges, {})
+
+
+@pytest.mark.parametrize("position", [7, 10, 12])
+def test_what_went_out_of_an_open_transaction_before_it_was_read_is_lost_as_anything_else(position: int) -> None:
+    [why] = plan([position], (15, 10)).stopped.values()
+    assert why.startswith(f"offsets {position} to 14 are no longer at its source, which begins at 15")
+
+
 def test_a_log_that_retention_has_emptied_before_it_was_read_is_skipped_to_its_end() -> None:
     assert list(plan([120], (200, 200)).stopped) == [0]
     assert plan([120], (200, 200), skip_lost=True).ranges == (OffsetRange(0, 120, 200, 200),)
