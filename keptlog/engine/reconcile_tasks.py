@@ -237,12 +237,12 @@ def deleted_among(results: Iterable[dict[str, Any]]) -> dict[bytes, int]:
 
 @dataclass(frozen=True, slots=True)
 class InsertTask:
-    """Writes the segments of one log's end once more, with tombstones at offsets that no record has."""
+    """Writes neighbouring segments of one log once more, with tombstones at offsets that no record has."""
 
     topic_partition: TopicPartition
     segments: tuple[Segment, ...]
     tombstones: tuple[Record, ...]
-    """By offset, at least one; none of them has an offset below the segments."""
+    """By offset, at least one; those around the segments go before and behind them."""
     location: str
     segment_bytes: int
 

@@ -11,7 +11,7 @@ What is gone there was superseded there: by a later value, which is among what i
 which is not (``ada``). So ``ada`` gets a tombstone here. It takes an offset that is missing in [20, 40): the lost one
 stood at one of them, each lost one at its own, so there always are enough. No record moves, and none of the source will
 ever have that offset. Which of them it is does not matter, since nothing else is known of the key behind the position:
-the highest are taken, so that little of what was staged is written once more.
+the highest are taken, so that little of what was staged is written once more (``insertion``).
 
 All of it is read before what is new. Then the source is asked once more where it begins and ends. Its cleaner has come
 no further than that end, so what superseded a record that is gone lay below it. What is new is read up to there, and
@@ -64,7 +64,6 @@ import pyarrow.compute as pc
 
 from keptlog.engine.jobs import Jobs, Task, run_each
 from keptlog.engine.reconcile_tasks import (
-    InsertTask,
     Longs,
     PresentKeysTask,
     PresentOffsets,
@@ -72,10 +71,10 @@ from keptlog.engine.reconcile_tasks import (
     UnfitTombstonesTask,
     alive_among,
     deleted_among,
-    free_offsets,
     hidden_by,
 )
 from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.ingest.insertion import Insertion, places_for
 from keptlog.ingest.result import Intake, without_unfit
 from keptlog.log.lost_deletions import missing_offsets
 from keptlog.log.record import Record
@@ -212,25 +211,12 @@ class Reconciliation:
             gone = self._surely_gone(source, intake, gone)
         if not gone and not deleted:
             return intake
-        read, count = intake.range, len(gone) + len(deleted)
-        free = free_offsets(self.store.files, intake.segments, read.end_offset, read.from_offset, count)
-        offsets = [offset for offset in reversed(free) if offset not in deleted.values()][: len(gone)]
-        if len(offsets) < len(gone):
-            raise InvalidConfig(_no_room(topic.name, intake, len(gone), len(offsets)))
-        placed = {**dict(zip(sorted(offsets), sorted(gone), strict=True)), **{deleted[key]: key for key in deleted}}
-        tombstones = tuple(
-            Record(offset=offset, key=placed[offset], value=None, timestamp_ms=now_ms) for offset in sorted(placed)
-        )
-        kept = tuple(each for each in intake.segments if each.last_offset < tombstones[0].offset)
-        rewritten = intake.segments[len(kept) :]
-        task = InsertTask(
-            intake.topic_partition, rewritten, tombstones, topic.data_location, topic.config.segment_bytes
-        )
-        doing = f"writing {counted(count, 'tombstone')} for {intake.topic_partition}"
-        [outcome] = run_each(self.jobs, [task], [1], doing)
-        if isinstance(outcome, KeptlogError):
-            raise outcome
-        segments = (*kept, *(Segment(**each) for each in outcome["segments"]))
+        placed = places_for(self.store.files, intake, gone, deleted)
+        room, count = len(placed) - len(deleted), len(gone) + len(deleted)
+        if room < len(gone):
+            raise InvalidConfig(_no_room(topic.name, intake, len(gone), room))
+        tombstones = [Record(offset=at, key=placed[at], value=None, timestamp_ms=now_ms) for at in sorted(placed)]
+        segments = Insertion(self.jobs, self.store.files, topic).segments_with(intake, tombstones)
         return replace(intake, segments=segments, reconciled=count)
 
     def _surely_gone(self, source: Source, intake: Intake, gone: set[bytes]) -> set[bytes]:
