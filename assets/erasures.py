@@ -10,6 +10,7 @@ of its erasures, by its table or an earlier look, counts all the same. What Dags
 is read back in ``shown_deadline``.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,7 @@ from keptlog.dagster.assets.shown_deadline import DEADLINE_CHECK, HOME, TOLD_BY,
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.erasures.open_erasures import ErasureNeed, OpenErasures
+from keptlog.log.segment import Log
 from keptlog.log.told.erasure_step import kept_until
 from keptlog.log.told.metrics import Tally, metrics_of
 from keptlog.log.words.counted import counted, first_lines
@@ -234,16 +236,21 @@ def overdue_lines(news: ErasureNews) -> list[str]:
     """One for each topic with overdue erasures, the latest first: since when, what they need, and what blocks them."""
     now_ms = news.seen.now_ms
     overdue = [(topic, each) for topic, each in news.seen.open_erasures.items() if each.is_overdue(now_ms)]
+    logs: dict[str, list[Log]] = defaultdict(list)
+    for log in news.seen.logs if overdue else ():
+        logs[log.topic_partition.topic].append(log)
+    blocked_by: dict[str, list[str]] = defaultdict(list)
+    for row in news.rows if overdue else ():
+        blocked_by[row.topic] += row.blocked
     lines = []
     for topic, each in sorted(overdue, key=lambda pair: _urgency(*pair)):
         deadline = iso_time(each.earliest_deadline_ms or 0)
-        blocked = [text for row in news.rows if row.topic == topic for text in row.blocked]
+        blocked = blocked_by.get(topic, [])
         if topic in news.seen.unreadable:
             blocked = [f"it can't be read: {unnamed(topic, news.seen.unreadable[topic])}"]
         why = f"; {blocked[0]}" if blocked else ""
         count = counted(each.overdue_count(now_ms), "erasure")
-        logs = [one.log for one in news.seen.assessments if one.log.topic_partition.topic == topic]
-        needs = kept_until(each, now_ms, logs) or f"needs {_needs(each)}"
+        needs = kept_until(each, now_ms, logs.get(topic, ())) or f"needs {_needs(each)}"
         lines.append(f"{topic}: {count} overdue, the first since {deadline} ({needs}){why}")
     return lines
 
