@@ -271,8 +271,9 @@ class TopicConfig:
 
     @property
     def strategy(self) -> Strategy:
-        """Which record of a key is the latest."""
-        return Strategy(StrategyKind(self.compaction_strategy), self.compaction_strategy_header)
+        """Which record of a key is the latest; a header that is set and not needed tells nothing of that."""
+        kind = StrategyKind(self.compaction_strategy)
+        return Strategy(kind, self.compaction_strategy_header if kind.needs_header else "")
 
     @property
     def is_compacted(self) -> bool:

@@ -18,6 +18,7 @@ COMPACTED = (
 )
 BY_TIMESTAMP = {"compaction.strategy": "timestamp"}
 BY_HEADER = {"compaction.strategy": "header", "compaction.strategy.header": "v"}
+HEADER_ALONE = {"compaction.strategy.header": "v"}
 OLD_GO = "segments with nothing younger than retention.ms=86400000 (1 d) will be deleted"
 TOO = ", the latest records of their keys too"
 
@@ -41,6 +42,8 @@ TOO = ", the latest records of their keys too"
             ("the latest record of a key is the latest by header v from now on",),
         ),
         (COMPACT | BY_HEADER, COMPACT | BY_HEADER, ()),
+        (COMPACT, COMPACT | HEADER_ALONE, ()),
+        (COMPACT | BY_TIMESTAMP | HEADER_ALONE, COMPACT | BY_TIMESTAMP, ()),
         (DELETE, DELETE | BY_TIMESTAMP, ()),
         ({"cleanup.policy": ""}, DELETE | DAY, (OLD_GO,)),
         (COMPACT, COMPACT | DAY, ()),
