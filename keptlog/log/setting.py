@@ -63,6 +63,8 @@ class Setting:
     choices: tuple[str, ...] = ()
     negative_is_unlimited: bool = False
     """Any negative number means -1, no limit; ``minimum`` is -1 too."""
+    keeps_something: bool = False
+    """0 is none of its values, though it lies above ``minimum``: that may be -1, no limit."""
     empty_is_default: bool = False
 
     def parse_synonym(self, synonym: Synonym, text: str) -> Value:
@@ -75,10 +77,8 @@ class Setting:
         if synonym.unit != 1:
             setting = replace(setting, maximum=_INT_MAX)
         if synonym.keeps_something:
-            setting = replace(setting, negative_is_unlimited=True)
+            setting = replace(setting, negative_is_unlimited=True, keeps_something=True)
         value = setting.parse(text, name=synonym.name)
-        if synonym.keeps_something and value == 0:
-            raise InvalidConfig(f"{synonym.name}={text} is out of range: it must be at least 1, or -1 for no limit")
         return value * synonym.unit if isinstance(value, int) and value > 0 else value
 
     def parse(self, text: str, *, name: str | None = None) -> Value:
@@ -123,7 +123,8 @@ class Setting:
         if self.negative_is_unlimited and -(self.maximum or LONG_MAX) - 1 <= number < 0:
             return -1
         low, high = self.minimum, self.maximum if self.maximum is not None else highest
-        if not (low is None or number >= low) or not number <= high:
+        is_nothing = self.keeps_something and number == 0
+        if is_nothing or not (low is None or number >= low) or not number <= high:
             raise InvalidConfig(f"{shown}={text} is out of range: it must {self._range(number)}")
         return number
 
@@ -137,6 +138,8 @@ class Setting:
 
     def _range(self, number: float) -> str:
         """What this number must do instead, as a sentence ends; a bound of the type alone goes without saying."""
+        if self.keeps_something and number == 0:
+            return "be at least 1, or -1 for no limit"
         if self.minimum is not None and self.maximum is not None:
             return f"lie in [{self.minimum}, {self.maximum}]"
         if self.minimum is not None and number < self.minimum:

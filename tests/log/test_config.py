@@ -147,6 +147,14 @@ def test_of_a_broker_setting_in_a_coarser_unit_that_ones_range_counts() -> None:
         TopicConfig.of({}, {"log.roll.hours": "999999999w"})
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [("log.retention.hours", "0d"), ("log.retention.ms", "0s"), ("log.retention.minutes", "0_000")]
+)
+def test_so_it_is_of_a_broker_setting_that_has_to_keep_something(name: str, text: str) -> None:
+    with pytest.raises(InvalidConfig, match=r", and 0+ is out of range: it must be at least 1, or -1 for no limit$"):
+        TopicConfig.of({}, {name: text})
+
+
 @pytest.mark.parametrize("text", ["7 moons", "1.5h", "1g", "d", "-7d", "1__000", "7d 3h", "1M", "6 M"])
 def test_where_nobody_can_tell_what_is_meant_no_number_is_named(text: str) -> None:
     with pytest.raises(InvalidConfig, match=r"is not a whole number of milliseconds$"):
