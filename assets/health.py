@@ -27,6 +27,7 @@ from keptlog.dagster.assets.markdown import (
     time_cell,
     to_the_minute,
     unbroken,
+    without_folders,
     without_paths,
 )
 from keptlog.dagster.assets.mount import Mount
@@ -187,7 +188,7 @@ def health_event(keys: AssetKeys, health: Health, *, in_full: bool) -> dg.AssetM
     if not in_full:
         return dg.AssetObservation(keys.health, metadata=numbers)
     rows = [health.row(keys, each) for each in health.worst]
-    unseen = [as_markdown(line) for line in first_lines(health.unseen, _UNSEEN_TOLD)]
+    unseen = [as_markdown(without_folders(line)) for line in first_lines(health.unseen, _UNSEEN_TOLD)]
     told: Metadata = {
         "not_looked_at": dg.MetadataValue.md("\n".join(f"* {line}" for line in unseen) if unseen else "nothing"),
     }
@@ -197,7 +198,9 @@ def health_event(keys: AssetKeys, health: Health, *, in_full: bool) -> dg.AssetM
         told["worst_logs"] = dg.MetadataValue.md(_table(_COLUMNS, rows))
     if health.sensors:
         told["sensors"] = dg.MetadataValue.md("\n".join(f"* {name}: {state}" for name, state in health.sensors))
-    return dg.AssetMaterialization(keys.health, description=health.told(), metadata={**told, **numbers})
+    return dg.AssetMaterialization(
+        keys.health, description=without_folders(health.told()), metadata={**told, **numbers}
+    )
 
 
 def _numbers(health: Health) -> Metadata:

@@ -11,9 +11,13 @@ from keptlog.log.words.iso_time import iso_time
 
 _MARKS = re.compile(r"[\\`*<\[~|]|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown may take for its own; an underscore inside of a word is none."""
-_PATH = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?:(\d{20}-)[^\s/]+(?=\.parquet)|(?=[^\s/]+\.parquet))")
+_ABOVE = r"(?<![^\s('\"\[])[^\s/('\"\[]*/[^\s/]*/\S*/"
+"""The folders of a path, from the beginning of a word on: each other place to begin at would cost as much again."""
+_FILE = r"(?=[^\s/]+\.(?:parquet|arrow|avro|json)\b)"
+"""The name of a file as a topic has them: segments, watermarks, manifests, and what says what is where."""
+_PATH = re.compile(rf"{_ABOVE}(?:(\d{{20}}-)[^\s/]+(?=\.parquet)|{_FILE})")
 """Of a file, up to what is told of its name: of a segment's, the offset of its first record."""
-_FOLDERS = re.compile(r"[^\s/]*/[^\s/]*/\S*/(?=[^\s/]+\.parquet)")
+_FOLDERS = re.compile(rf"{_ABOVE}{_FILE}")
 """What stands before the name of a file."""
 SHOWN_AT_ONCE = 1000
 """A page shows a text of fewer characters without a click."""

@@ -171,6 +171,19 @@ def test_a_reason_of_several_lines_is_told_whole(world: World, monkeypatch: pyte
     assert "odd: it is broken in two places: here and there" in str(told(world)["not_looked_at"])
 
 
+def test_a_path_makes_no_report_wider_than_its_window(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.topic("odd")
+    path = f"s3://{'/'.join(['acme-data-lake'] * 12)}/metadata/00012-a.metadata.json"
+
+    def observe(store: LogStore, topic: str, location: str | None = None) -> ObservedTopic:
+        raise LogCorrupt(f"{topic}: {path} is damaged")
+
+    monkeypatch.setattr(LogStore, "observe", observe)
+    event = report(world)
+    assert "…/00012-a.metadata.json is damaged" in str(event.metadata["not_looked_at"].value)
+    assert "odd: …/00012-a.metadata.json is damaged" in str(event.description)
+
+
 def test_where_nothing_can_be_looked_at_no_number_is_told(world: World) -> None:
     world.topic("users")
     world.tick(dirty_ratio_sensor)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from keptlog.dagster.assets.markdown import as_markdown, to_the_minute, without_paths
+from keptlog.dagster.assets.markdown import as_markdown, to_the_minute, without_folders, without_paths
 
 
 @pytest.mark.parametrize(
@@ -26,11 +28,32 @@ def test_what_markdown_would_take_for_its_own_has_a_backslash(text: str, shown: 
     [
         (f"s3://lake/users/data/partition=0/{12:020d}-run-{'f' * 32}.parquet", f"…/{12:020d}-….parquet"),
         ("/srv/home/users/data/other.parquet", "…/other.parquet"),
+        ("s3://lake/users/watermarks/partition=0/marks-1.arrow", "…/marks-1.arrow"),
+        ("s3://lake/users/metadata/snap-1.avro", "…/snap-1.avro"),
+        ("s3://lake/users/metadata/00012-a.metadata.json", "…/00012-a.metadata.json"),
+        ("/srv/home/exports/users.jsonl", "/srv/home/exports/users.jsonl"),
         ("keptlog/receipts/3.json", "keptlog/receipts/3.json"),
     ],
 )
 def test_of_a_path_in_a_table_there_is_what_tells_the_file_from_others_of_its_log(path: str, told: str) -> None:
     assert without_paths(f"{path} has 4 bytes; and {path} too") == f"{told} has 4 bytes; and {told} too"
+
+
+@pytest.mark.parametrize("shortened", [without_folders, without_paths])
+@pytest.mark.parametrize("end", ["parquet", "arrow", "avro", "metadata.json"])
+def test_a_path_as_wide_as_a_window_is_none_in_a_page_whatever_file_it_names(
+    shortened: Callable[[str], str], end: str
+) -> None:
+    path = f"s3://{'/'.join(['acme-data-lake-production'] * 8)}/file-1.{end}"
+    assert shortened(f"{path} is missing") == f"…/file-1.{end} is missing"
+    assert shortened(f"retired files ({path}, {path})") == f"retired files (…/file-1.{end}, …/file-1.{end})"
+    assert shortened(f"'{path}' and [\"{path}\"]") == f"'…/file-1.{end}' and [\"…/file-1.{end}\"]"
+
+
+def test_a_long_word_that_names_no_file_is_read_once() -> None:
+    """28 seconds of a page for 32 kB of it."""
+    word = "a/" * 50_000
+    assert without_folders(word) == without_paths(word) == word
 
 
 def test_a_time_in_a_text_is_told_to_the_minute_and_a_name_that_holds_one_stays() -> None:
