@@ -7,7 +7,8 @@ the code location is loaded.
 What a run is retaining already, or waits to, is not asked for again: its key would differ with every append, and the
 slower of two runs over one log fails. A run takes so many logs, and the cursor says behind which log the next one
 begins: busy logs have an old segment at each look, and would else take all places of each run. Those that could not be
-retained lately come last: so would a large topic whose storage refuses each commit.
+retained within the last hour come last: so would a large topic whose storage refuses each commit. No longer, or the
+others would keep the logs of one run that died waiting for ever.
 
 Dagster starts a key once. So runs that died, or that an outage has stopped, are part of the key: what they left is
 asked for again at the next tick. A run that somebody has cancelled is no part of it, nor is one that could not retain
@@ -16,8 +17,8 @@ a log for what is wrong with it: what these left waits until the hour is over.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import replace
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
@@ -52,6 +53,30 @@ _RUNS = 100
 """So many failed runs are looked back at."""
 _TOLD = 3
 """Of what a tick tells about single topics and logs."""
+
+
+@dataclass(frozen=True)
+class _Stopped:
+    """What runs that failed, or were cancelled, did not retain, by topic-partition."""
+
+    lately: Counter[str] = field(default_factory=Counter)
+    """How many of those that ended within the last hour."""
+    blameless_ids: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """Those that failed through no fault of a log."""
+
+    @classmethod
+    def of(cls, own: OwnRuns) -> _Stopped:
+        stopped = cls()
+        statuses = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+        for record in own.records(*statuses, job_name=RETENTION_JOB_NAME, limit=_RUNS):
+            run, names = record.dagster_run, stopped_retentions(record.dagster_run)
+            has_failed = run.status is dg.DagsterRunStatus.FAILURE
+            if has_ended_lately(record):
+                stopped.lately.update(names)
+            if has_failed and (OUTAGE_TAG in run.tags or not tag_text(run.tags, FAILED_TAG)):
+                for name in names:
+                    stopped.blameless_ids[name].append(run.run_id)
+        return stopped
 
 
 def retention_interval_seconds(log_store: LogStoreResource) -> int:
@@ -96,11 +121,11 @@ def _tick(tick: Tick) -> dg.SensorResult:
     records = own.records(*UNDER_WAY)
     cleaning, retaining = logs_in_flight(own, records), retentions_in_flight(own, records)
     plan = retainer.plan(logs, seen.now_ms, is_busy=lambda log: cleaning.includes(log) or retaining.includes(log))
-    stopped = _recently_stopped(own)
+    stopped = _Stopped.of(own)
     topics = {str(step.topic_partition): step.topic_partition.topic for step in plan.steps}
     left = left_of(len(topics), LOGS_PER_RUN)
     in_turn = behind((tick.context.cursor or "") if left else "", topics)
-    names = sorted(in_turn, key=lambda name: len(stopped[name]))[:LOGS_PER_RUN]
+    names = sorted(in_turn, key=lambda name: stopped.lately[name])[:LOGS_PER_RUN]
     if not names:
         both = [(str(step.topic_partition), step.topic_partition.topic) for step in old]
         asked = [name for name, topic in both if retaining.includes_name(name, topic)]
@@ -115,7 +140,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
         return dg.SensorResult(skip_reason="; ".join([*waiting, *_unseen(seen)]))
     if left:
         tick.context.log.info(left)
-    states = [f"{seen.locations[topics[name]]}#{_blameless_ids(stopped[name])}" for name in names]
+    states = [f"{seen.locations[topics[name]]}#{sorted(stopped.blameless_ids[name])}" for name in names]
     request = dg.RunRequest(
         run_key=run_key(Trigger.RETENTION.value, names, states, seen.now_ms),
         run_config={"ops": {"remove_old_segments": {"config": {"logs": names}}}},
@@ -126,21 +151,3 @@ def _tick(tick: Tick) -> dg.SensorResult:
 
 def _unseen(seen: Overview) -> list[str]:
     return [*seen.behind_lines(), *seen.unreadable_lines(_TOLD)]
-
-
-def _recently_stopped(own: OwnRuns) -> dict[str, list[dg.DagsterRun]]:
-    """By topic-partition the runs that failed, or were cancelled within the last hour, and did not retain it."""
-    statuses = (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-    stopped: dict[str, list[dg.DagsterRun]] = defaultdict(list)
-    for record in own.records(*statuses, job_name=RETENTION_JOB_NAME, limit=_RUNS):
-        run = record.dagster_run
-        if run.status is dg.DagsterRunStatus.FAILURE or has_ended_lately(record):
-            for name in stopped_retentions(run):
-                stopped[name].append(run)
-    return stopped
-
-
-def _blameless_ids(stopped: list[dg.DagsterRun]) -> list[str]:
-    """Of the runs that failed through no fault of a log."""
-    failed = (run for run in stopped if run.status is dg.DagsterRunStatus.FAILURE)
-    return sorted(run.run_id for run in failed if OUTAGE_TAG in run.tags or not tag_text(run.tags, FAILED_TAG))

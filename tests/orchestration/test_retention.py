@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import dagster as dg
 import pytest
 
+from keptlog.dagster.orchestration import in_flight
 from keptlog.dagster.orchestration.definitions import build_defs
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
@@ -156,6 +158,39 @@ def test_logs_with_an_old_segment_at_each_look_keep_no_other_one_waiting(
 
     assert sorted(asked) == sorted(2 * [f"events-{partition}" for partition in range(5)])
     assert "3 more logs are due and not asked for yet: a tick asks for at most 2" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("has_died", [False, True])
+def test_what_one_run_left_has_its_turn_again_where_other_logs_have_an_old_segment_at_each_look(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, has_died: bool
+) -> None:
+    """It came last for good: one run that died, or met an outage, kept its logs from ever being retained."""
+    monkeypatch.setattr("keptlog.dagster.orchestration.retention_sensor.LOGS_PER_RUN", 2)
+    for topic in "abcde":
+        world.topic(topic, 1, cleanup_policy="delete", retention_ms=str(HOUR_MS))
+    asked: list[list[str]] = []
+    for look in range(6):
+        for topic in "abcde":
+            world.append(topic, ("a", str(look)), age_ms=0)
+        world.now_ms += 2 * HOUR_MS
+        with monkeypatch.context() as patch:
+            patch.setattr(in_flight, "get_current_timestamp", lambda later=look: time.time() + later * HOUR_MS / 1000)
+            (request,) = world.requests(SENSOR)
+        asked.append(retained_logs(request))
+        if look == 0 and has_died:
+            job = world.defs.get_job_def("retention")
+            fail(world.instance, world.instance.create_run_for_job(job, run_config=request.run_config), "killed")
+            continue
+        with monkeypatch.context() as outage:
+            if look == 0:
+                outage.setattr(LogStore, "retain", away)
+            assert world.run_job("retention", request).success == (look > 0)
+
+    assert asked == [["a-0", "b-0"], ["c-0", "d-0"], ["e-0", "a-0"], ["b-0", "c-0"], ["d-0", "e-0"], ["a-0", "b-0"]]
+
+
+def away(*_: object) -> None:
+    raise StorageUnavailable("the bucket does not answer")
 
 
 def test_a_cancelled_run_keeps_no_other_logs_waiting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
