@@ -3,6 +3,9 @@
 The daemon begins a process each minute where nobody has started a code server. One that asked nobody would tell all
 anew, 20 a tick, for ever. Each goes on behind those that the last one has asked about; of the others nothing is told
 until then. Half of the questions are about those that are stopped, if there are so many.
+
+Who has asked remembers that. But somebody may wipe a source: its key is gone from Dagster then, which takes one
+question a tick.
 """
 
 from __future__ import annotations
@@ -44,10 +47,18 @@ class ToldLags(ToldLast):
 
         ``turns`` are the stopped topic-partition and the other one that Dagster was asked about last.
         """
+        self._forget_lost(tick)
         unheard = {str(name): name for name in self.news.unheard(scan)}
         if unheard:
             turns = self._ask(tick, scan, unheard, turns)
         return self.news.of(scan, set(self.news.unheard(scan))), [*turns]
+
+    def _forget_lost(self, tick: Tick) -> None:
+        """Take for told to nobody what Dagster has lost."""
+        told = self.news.topics_told()
+        if told:
+            stored = set(tick.context.instance.get_asset_keys(prefix=tick.keys.prefix or None))
+            self.news.forget({topic for topic in told if tick.keys.source(topic) not in stored})
 
     def _ask(
         self, tick: Tick, scan: LagScan, unheard: dict[str, TopicPartition], turns: Sequence[str]

@@ -94,6 +94,16 @@ class LagNews:
             for name in names or ():
                 self._told.pop(name, None)
 
+    def topics_told(self) -> set[str]:
+        """Those of which the reader was told something."""
+        with self._lock:
+            return {name.topic for name in self._told}
+
+    def forget(self, topics: Container[str]) -> None:
+        """Take what was told of these topics for told to nobody: the reader shows nothing of them any more."""
+        with self._lock:
+            self._told = {name: told for name, told in self._told.items() if name.topic not in topics}
+
     def _is_news(self, name: TopicPartition, lag: ShownLag, now_ms: int) -> bool:
         if name not in self._told:
             return True

@@ -335,6 +335,21 @@ def test_a_lag_is_observed_again_after_a_tick_that_dagster_did_not_store(here: I
     assert sorted(observed(here.tick())) == ["users-0", "users-1", "users-2", "users-3"], "Dagster knows of nothing"
 
 
+def test_a_source_that_was_wiped_in_dagster_is_observed_again_once(here: IngestWorld) -> None:
+    """It stayed empty until its lag changed, also where it said why it is stopped."""
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 5)
+    while here.tick().asset_events:
+        pass
+    here.world.instance.wipe_assets([dg.AssetKey(["users", "source"])])
+
+    again = observed(here.tick())
+
+    assert sorted(again) == ["users-0", "users-1", "users-2", "users-3"]
+    assert "stopped" in again["users-2"]
+    assert [observed(here.tick()) for _ in range(2)] == [{}, {}]
+
+
 def test_observations_come_a_few_at_a_time_stopped_ones_first_and_dagster_takes_them(
     here: IngestWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
