@@ -89,6 +89,18 @@ def test_one_commit_that_this_catalog_does_not_know_keeps_the_topic_for_it_can_b
     assert [value for *_, value in values(store_at(tmp_path))] == [b"1", b"2"]
 
 
+@pytest.mark.parametrize("damage", ["rot", "gone"])
+@pytest.mark.parametrize("what", ["*-m0.avro", "snap-*.avro"], ids=["manifest", "manifest list"])
+def test_it_keeps_the_topic_too_if_it_was_damaged_since(tmp_path: Path, what: str, damage: str) -> None:
+    metadata = one_ahead(tmp_path)
+    newest = max((tmp_path / "warehouse").rglob(what), key=lambda path: path.stat().st_mtime_ns)
+    newest.unlink() if damage == "gone" else newest.write_bytes(b"rot")
+    before = files_below(tmp_path / "warehouse")
+    with pytest.raises(StalePlan, match=rf"{metadata.name} is one commit ahead of this catalog.* Nothing was deleted"):
+        store_at(tmp_path).delete_topic(TOPIC, NOW_MS)
+    assert files_below(tmp_path / "warehouse") == before
+
+
 def test_it_is_deleted_once_the_file_that_the_error_names_is_moved_aside(tmp_path: Path) -> None:
     metadata = one_ahead(tmp_path)
     shutil.move(metadata, tmp_path)

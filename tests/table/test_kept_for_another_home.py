@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.table import Table
 
@@ -15,6 +16,7 @@ from keptlog.log.holder import Holder, HolderKind
 from keptlog.passes.erasures.kept_records import KeptRecords
 from keptlog.passes.holders import check_gone, look_for_holders
 from keptlog.table.doctor.topic_exam import examined
+from keptlog.table.metadata import references
 from keptlog.table.purge_preview import preview_purge
 from keptlog.table.removal.erasure_register import read_erasures
 from keptlog.table.removal.search import searched_files
@@ -140,22 +142,52 @@ def manifests_of(table: Table) -> list[ManifestFile]:
     return snapshot.manifests(table.io) if snapshot else []
 
 
+def old_manifest_list(home: Path, other: LogStore) -> Path:
+    """The copied state's, which the other home knows no more once a purge has come."""
+    old_manifest(home, other)
+    snapshot = table_of(home).current_snapshot()
+    assert snapshot
+    return Path(snapshot.manifest_list.removeprefix("file://"))
+
+
 @pytest.mark.parametrize("damage", ["can't be read", "is gone"])
-def test_a_purge_deletes_nothing_while_a_manifest_of_the_copied_state_is_damaged(
-    other: LogStore, tmp_path: Path, damage: str
+@pytest.mark.parametrize("old_file", [old_manifest, old_manifest_list], ids=["manifest", "manifest list"])
+def test_a_purge_deletes_nothing_while_a_manifest_or_the_list_of_them_of_the_copied_state_is_damaged(
+    other: LogStore, tmp_path: Path, damage: str, old_file: Callable[[Path, LogStore], Path]
+) -> None:
+    home, kind = tmp_path / "original", "manifest" if old_file is old_manifest else "manifest list"
+    before, file = values(store_at(home)), old_file(home, other)
+    content, now_ms = file.read_bytes(), clock_ms() + LATER_MS
+    file.unlink() if damage == "is gone" else file.write_bytes(b"rot")
+    with pytest.raises(LogCorrupt, match=rf"nothing was deleted: {kind} file://{file} {damage}") as refused:
+        other.purge(TOPIC, now_ms)
+    assert f"under the name file://{head_of(home)}. Nobody can tell" in str(refused.value)
+    with pytest.raises(LogCorrupt, match=f"put the {kind} back from a copy of the storage"):
+        preview_purge(other, TOPIC, now_ms, DAY_MS)
+    assert str(file) in look_for_holders(other, TOPIC, now_ms).no_purge
+    file.write_bytes(content)
+    purged_twice(other)
+    assert values(store_at(home)) == before
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError(2, "not there just now"), LogCorrupt("a bit is wrong")])
+def test_a_manifest_that_can_not_be_read_once_costs_the_other_home_nothing(
+    other: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     home = tmp_path / "original"
     before, manifest = values(store_at(home)), old_manifest(home, other)
-    content, now_ms = manifest.read_bytes(), clock_ms() + LATER_MS
-    manifest.unlink() if damage == "is gone" else manifest.write_bytes(b"rot")
-    with pytest.raises(LogCorrupt, match=rf"nothing was deleted: manifest file://{manifest} {damage}") as refused:
-        other.purge(TOPIC, now_ms)
-    assert f"under the name file://{head_of(home)}. Nobody can tell" in str(refused.value)
-    with pytest.raises(LogCorrupt, match="put the manifest back from a copy of the storage"):
-        preview_purge(other, TOPIC, now_ms, DAY_MS)
-    assert str(manifest) in look_for_holders(other, TOPIC, now_ms).no_purge
-    manifest.write_bytes(content)
-    purged_twice(other)
+    really, errors = references._content_of, [error]
+
+    def content_of(read: ManifestFile, io: FileIO) -> object:
+        if read.manifest_path.endswith(manifest.name) and errors:
+            raise errors.pop()
+        return really(read, io)
+
+    monkeypatch.setattr(references, "_content_of", content_of)
+    with pytest.raises(LogCorrupt, match="nothing was deleted: manifest "):
+        other.purge(TOPIC, clock_ms() + LATER_MS)
+    assert values(store_at(home)) == before
+    other.purge(TOPIC, clock_ms() + LATER_MS)
     assert values(store_at(home)) == before
 
 
@@ -164,14 +196,6 @@ def test_a_damaged_manifest_of_the_copied_state_stops_no_purge_once_that_file_is
 ) -> None:
     old_manifest(tmp_path / "original", other).write_bytes(b"rot")
     head_of(tmp_path / "original").rename(tmp_path / "moved")
-    assert other.purge(TOPIC, clock_ms() + LATER_MS).deleted_files
-
-
-def test_a_copied_state_without_its_manifest_list_is_lost_and_stops_no_purge(other: LogStore, tmp_path: Path) -> None:
-    old_manifest(tmp_path / "original", other)
-    snapshot = table_of(tmp_path / "original").current_snapshot()
-    assert snapshot
-    Path(snapshot.manifest_list.removeprefix("file://")).unlink()
     assert other.purge(TOPIC, clock_ms() + LATER_MS).deleted_files
 
 
@@ -302,6 +326,38 @@ def one_ahead(original: LogStore, tmp_path: Path) -> int:
     append_each(original, [("b", "2")])
     shutil.copy(tmp_path / "backup.db", catalog)
     return purged_twice(store_at(tmp_path / "original"))
+
+
+@pytest.mark.parametrize("damage", ["can't be read", "is gone"])
+@pytest.mark.parametrize("kind", ["manifest", "manifest list"])
+def test_a_purge_deletes_nothing_while_what_is_one_ahead_is_damaged_for_it_may_have_landed(
+    tmp_path: Path, kind: str, damage: str
+) -> None:
+    home = tmp_path / "home"
+    append_each(create(home), [("a", "1")])
+    shutil.copy(home / "catalog.db", tmp_path / "backup.db")
+    append_each(store_at(home), [("b", "2")])
+    shutil.copy(home / "catalog.db", tmp_path / "newer.db")
+    file, ahead = newest_of(home, kind), head_of(home)
+    shutil.copy(tmp_path / "backup.db", home / "catalog.db")
+    content = file.read_bytes()
+    file.unlink() if damage == "is gone" else file.write_bytes(b"rot")
+    told = rf"{kind} file://{file} {damage}.*, and file://{ahead}, one commit ahead of this catalog, may have landed"
+    with pytest.raises(LogCorrupt, match=rf"nothing was deleted: {told}.* move {ahead.name} away"):
+        store_at(home).purge(TOPIC, clock_ms() + LATER_MS)
+
+    file.write_bytes(content)
+    shutil.copy(tmp_path / "newer.db", home / "catalog.db")
+    assert values(store_at(home)) == [(0, 0, b"1"), (0, 1, b"2")]
+
+
+def newest_of(home: Path, kind: str) -> Path:
+    """The manifest that the last commit has added, or its list of manifests."""
+    table = table_of(home)
+    snapshot = table.current_snapshot()
+    assert snapshot
+    added = [each.manifest_path for each in manifests_of(table) if each.added_snapshot_id == snapshot.snapshot_id]
+    return Path((added[0] if kind == "manifest" else snapshot.manifest_list).removeprefix("file://"))
 
 
 def test_watermarks_of_what_is_one_ahead_are_left(original: LogStore, tmp_path: Path) -> None:

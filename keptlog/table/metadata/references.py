@@ -14,7 +14,7 @@ import os.path
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.told.stored_files import MENDING, MENDING_IF_GONE
@@ -190,6 +190,47 @@ def references_of(snapshots: Iterable[Snapshot], manifests: Manifests) -> Refere
             if manifest.manifest_path not in found.metadata_bytes:
                 found.add(manifests.files_in(manifest))
     return found
+
+
+class UnreadFile(NamedTuple):
+    """A manifest list or manifest that is gone or damaged."""
+
+    kind: str
+    path: str
+    error: LogCorrupt
+
+    @property
+    def is_gone(self) -> bool:
+        return isinstance(self.error.__cause__, FileNotFoundError)
+
+    @property
+    def why(self) -> str:
+        """What is wrong with it, to follow its name."""
+        return "is gone" if self.is_gone else f"can't be read ({one_line(self.error.__cause__ or self.error)})"
+
+
+def references_in_reach(snapshots: Iterable[Snapshot], manifests: Manifests) -> tuple[References, list[UnreadFile]]:
+    """The files of some snapshots as far as they can be read, and what can't be.
+
+    Each is read once: one that could be read the second time would be missing in the files, and in what can't be read.
+    """
+    found, unread = References(), list[UnreadFile]()
+    for snapshot in snapshots:
+        found.metadata_bytes[snapshot.manifest_list] = 0
+        try:
+            shown = manifests.of(snapshot)
+        except LogCorrupt as error:
+            unread.append(UnreadFile("manifest list", snapshot.manifest_list, error))
+            continue
+        for manifest in shown:
+            if manifest.manifest_path in found.metadata_bytes:
+                continue
+            found.metadata_bytes[manifest.manifest_path] = manifest.manifest_length
+            try:
+                found.add(manifests.files_in(manifest))
+            except LogCorrupt as error:
+                unread.append(UnreadFile("manifest", manifest.manifest_path, error))
+    return found, unread
 
 
 def live_references(table: Table, manifests: Manifests) -> References:

@@ -22,7 +22,8 @@ A home that was restored from a backup looks the same, if others wrote while tha
 copy but whoever restored it. He moves aside the metadata files that are refused; what they refer to is orphaned then.
 
 A deletion of the topic asks the same: it would take all files of whoever goes on. It can spare nothing, so one ahead
-is refused too, if all that it refers to is there. Who knows that a process died with it moves that file aside.
+is refused too, if all that it refers to is there, as far as that can be read. Who knows that a process died with it
+moves that file aside.
 
 Another program may have named the catalog's file without a number, or with one of its own, as who registers a copy of
 one does. Then what is in the files tells (``known_states``). The file that was copied may be what the original's
@@ -48,7 +49,7 @@ from keptlog.table.metadata.references import (
     below,
     comparable,
     comparable_forms,
-    references_of,
+    references_in_reach,
 )
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.removal.known_states import KnownStates, MetadataStanding, base_of, number
@@ -101,7 +102,7 @@ def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table
 def _whole_attempts(table: Table, attempts: Iterable[str], stored: Collection[str]) -> list[str]:
     """The metadata files one ahead of the catalog that may have landed elsewhere, for all that they refer to is there.
 
-    What it refers to outside of the folder nobody has listed.
+    What it refers to outside of the folder nobody has listed. What can't be read tells nothing of the rest.
     """
     there, is_below = set(comparable_forms(stored).values()), below(table.location())
     manifests = Manifests(table.name()[-1], table.io)
@@ -113,16 +114,15 @@ def _whole_attempts(table: Table, attempts: Iterable[str], stored: Collection[st
 
 
 def _needed(table: Table, attempt: str, manifests: Manifests) -> set[str]:
-    """What an attempt's new snapshots need, and itself, in comparable form; empty if some of it can't be read."""
+    """What an attempt's new snapshots need, as far as they can be read, and itself, in comparable form."""
     metadata = whole_metadata(table.io, attempt)
     if metadata is None:
         return set()
     known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     new = [each for each in metadata.snapshots if each.snapshot_id not in known]
-    try:
-        return references_of(new, manifests).keys() | {comparable(attempt)}
-    except LogCorrupt:
-        return set()
+    found, unread = references_in_reach(new, manifests)
+    # What has landed may have lost one of these since, or it is damaged: that makes no attempt of it.
+    return (found.keys() | {comparable(attempt)}) - set(comparable_forms(each.path for each in unread).values())
 
 
 class ToldApart(NamedTuple):

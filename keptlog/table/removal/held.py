@@ -101,6 +101,8 @@ def held_in(
         refused = Refusal()
         if found.held or len(table.metadata.snapshots) > 1:
             refused = purge_refusal(table, storage, manifests, files, load)
+            if refused.spared.unread and load().metadata_location != table.metadata_location:
+                raise LogCorrupt(refused.spared.unread)
             refused = replace(refused, why=refusal(table) or refused.why)
         held = tuple(journals_told(table, found.held, found_there.listed.keys(), files, manifests))
         found = told_by_keeper(replace(found, held=held), refused.spared)

@@ -4,9 +4,9 @@
                     the register of erasures, statistics; until the state leaves the history of this catalog
     one ahead       what an attempt has added, and what else it names; until the next commit here
 
-A copied state has landed. If one of its manifests can't be read, nobody can tell which segments are the other home's,
-and nothing is deleted. Without its manifest list a snapshot can't be read any more. What is one ahead has not landed if
-it is not whole.
+If a manifest list or a manifest of it is gone or damaged, nobody can tell which segments are the other home's, and
+nothing is deleted: the file may come back from a copy of the storage. A copied state has landed. So may what is one
+ahead: whoever commits has written all of it before its metadata file.
 
 Its metadata holds names and numbers, and is told as such. All else may hold keys or values that are not live here. So
 it is a holder with a deadline (``keptlog.log.holder``), as what a tag shows is: no purge deletes it before, and only a
@@ -21,11 +21,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.holder import Held, HolderKind, Holdings, Terms
-from keptlog.table.metadata.references import Manifests, References, below, comparable, comparable_forms, references_of
+from keptlog.table.metadata.references import (
+    Manifests,
+    References,
+    UnreadFile,
+    below,
+    comparable,
+    comparable_forms,
+    references_in_reach,
+)
 from keptlog.table.metadata.state import watermarks_paths
 from keptlog.table.removal.ahead import ToldApart, told_apart, why_refused
 from keptlog.table.removal.erasure_register import register_path
-from keptlog.table.waiting.reaching import one_line
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -72,6 +79,8 @@ class Spared(References):
     """What of it holds names and numbers alone, in comparable form."""
     unread: str = ""
     """Why nobody can tell what is to be spared, so nothing may be deleted, and what to do; empty if all was read."""
+    cause: BaseException | None = None
+    """What the reading of it has met."""
 
     def keys_below(self, location: str) -> set[str]:
         """What of it lies in a table's folder, in comparable form, where it is found again once nobody needs it.
@@ -105,7 +114,7 @@ def spared_references(
         raise LogCorrupt(why_refused(table, found.elsewhere))
     spared = spared_for(table, found, manifests)
     if spared.unread:
-        raise LogCorrupt(f"topic {table.name()[-1]}: nothing was deleted: {spared.unread}")
+        raise LogCorrupt(f"topic {table.name()[-1]}: nothing was deleted: {spared.unread}") from spared.cause
     return spared
 
 
@@ -131,39 +140,27 @@ def _take(
     register = register_path(metadata.location, metadata.properties)
     named = [*watermarks_paths(metadata.properties), *(each.statistics_path for each in statistics)]
     needed = References(metadata_bytes=dict.fromkeys([keeper.path, *([register] if register else []), *named], 0))
-    nameless = [keeper.path]
-    for snapshot in snapshots:
-        needed.metadata_bytes[snapshot.manifest_list] = 0
-        nameless.append(snapshot.manifest_list)
-        try:
-            needed.add(references_of([snapshot], manifests))
-            nameless += _without_keys(snapshot, manifests)
-        except LogCorrupt:
-            # What landed is whole, so one ahead that is not did not land.
-            if keeper.kind is HolderKind.COPIED_STATE:
-                spared.unread = spared.unread or _why_unread(keeper, snapshot, manifests)
-            continue
+    shown = list(snapshots)
+    found, unread = references_in_reach(shown, manifests)
+    needed.add(found)
+    nameless = [keeper.path, *(each.manifest_list for each in shown)]
+    if unread:
+        spared.unread, spared.cause = _why_unread(keeper, unread[0]), unread[0].error.__cause__
+    else:
+        nameless += (path for each in shown for path in _without_keys(each, manifests))
     spared.take(keeper, needed, nameless)
 
 
-def _why_unread(keeper: Keeper, snapshot: Snapshot, manifests: Manifests) -> str:
-    """Empty if the manifest list is gone: then the snapshot is lost to the other home, whatever is spared."""
-    what = f"manifest list {snapshot.manifest_list}"
-    try:
-        for manifest in manifests.of(snapshot):
-            what = f"manifest {manifest.manifest_path}"
-            manifests.files_in(manifest)
-    except LogCorrupt as error:
-        is_gone = isinstance(error.__cause__, FileNotFoundError)
-        if is_gone and what.startswith("manifest list "):
-            return ""
-        why = "is gone" if is_gone else f"can't be read ({one_line(error.__cause__ or error)})"
-        return (
-            f"{what} {why}, and another home may have the topic under the name {keeper.path}. Nobody can tell which "
-            "segments that home needs, so no purge deletes anything. If there is such a home, put the manifest back "
-            "from a copy of the storage. If there is none, move the file of that name away"
-        )
-    return ""
+def _why_unread(keeper: Keeper, unread: UnreadFile) -> str:
+    whose = f"another home may have the topic under the name {keeper.path}"
+    if keeper.kind is HolderKind.COMMIT_AHEAD:
+        whose = f"{keeper.path}, one commit ahead of this catalog, may have landed in another home"
+    marker = ", or from under its delete marker" if unread.is_gone else ""
+    return (
+        f"{unread.kind} {unread.path} {unread.why}, and {whose}. Nobody can tell which segments that home needs, so no "
+        f"purge deletes anything. If there is such a home, put the {unread.kind} back from a copy of the storage"
+        f"{marker}. If there is none, move {keeper.path.rpartition('/')[2]} away"
+    )
 
 
 def _without_keys(snapshot: Snapshot, manifests: Manifests) -> Iterator[str]:
