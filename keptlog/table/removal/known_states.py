@@ -8,6 +8,11 @@ A file that has the base and the time of a known one is one of two:
     its name is as whoever commits gives it, of that number, and is another one     another attempt at the same commit
     any other: the same name in another folder, one without a number, ...           a copy, or what was copied
 
+What the oldest known one was built on has left the history, and its time may be that of many: no commit is older than
+the one before, so all have one time until the clocks have caught up with one that was fast (ADR 31). So what is in the
+oldest tells whether another file is a copy of it. If nobody can read it any more, a file of its time is spared like a
+copy, unless something else tells that it has landed in another catalog.
+
 Each attempt gets a name of its own. Whoever registers a copy mostly leaves it its name, or gives one without a number.
 The file that was copied is a state that the catalog knows, then, and is nobody's attempt. That does not depend on
 whether the table still has its snapshot: who has registered the copy goes on, and expires it.
@@ -16,15 +21,19 @@ whether the table still has its snapshot: who has registered the copy goes on, a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import comparable, comparable_forms
+from keptlog.table.waiting.reaching import is_out_of_reach
 
 if TYPE_CHECKING:
+    from pyiceberg.io import FileIO
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
 
@@ -69,6 +78,8 @@ class KnownStates:
     bases: Mapping[tuple[str, int], KnownState]
     """By what each was built on, and when it was made; of the oldest nobody knows the first."""
     oldest_ms: int
+    oldest: Callable[[], TableMetadata | None]
+    """What is in the oldest of them; null if it can't be read."""
     age: tuple[int, int]
 
     @classmethod
@@ -86,6 +97,7 @@ class KnownStates:
             _counted([number(path) for path in paths]),
             dict(zip(zip(built_on, made_ms, strict=True), states, strict=True)),
             made_ms[0],
+            cache(partial(_read, table.io, paths[0])),
             _age(table.metadata),
         )
 
@@ -94,22 +106,27 @@ class KnownStates:
 
         One that ``contradicts`` has another snapshot under a number that the table has given.
         """
-        if metadata and not contradicts and self._is_copied(path, metadata):
+        is_copied = metadata is not None and not contradicts and self._is_copied(path, metadata)
+        if is_copied and metadata and (self._is_built_alike(metadata) or self.oldest()):
             return MetadataStanding.COPIED
         if self._is_of_another(number(path), metadata):
             return MetadataStanding.ELSEWHERE
         if metadata and self._is_next(number(path), metadata):
             return MetadataStanding.NEXT
-        return MetadataStanding.LEFT
+        return MetadataStanding.COPIED if is_copied else MetadataStanding.LEFT
 
     def state_of(self, metadata: TableMetadata) -> KnownState | None:
-        """The known file of the same base and time.
-
-        Of the oldest one the time alone is known: what it was built on has left the history, or was nothing.
-        """
+        """The known file of the same base and time; the oldest one, if it has what is in that, or nobody can tell."""
         base, made_ms = comparable(base_of(metadata)), metadata.last_updated_ms
-        found = self.bases.get((base, made_ms))
-        return found or (None if base in self.known else self.bases.get((_UNKNOWN_BASE, made_ms)))
+        if self._is_built_alike(metadata):
+            return self.bases[base, made_ms]
+        oldest = None if base in self.known else self.bases.get((_UNKNOWN_BASE, made_ms))
+        return oldest if oldest and self.oldest() in (None, metadata) else None
+
+    def _is_built_alike(self, metadata: TableMetadata) -> bool:
+        """Whether its time is that of a known file, and its base too, which is known."""
+        base = comparable(base_of(metadata))
+        return base != _UNKNOWN_BASE and (base, metadata.last_updated_ms) in self.bases
 
     def _is_copied(self, path: str, metadata: TableMetadata) -> bool:
         known = self.state_of(metadata)
@@ -150,6 +167,16 @@ class KnownStates:
         if base:
             return metadata.metadata_log[-1].timestamp_ms >= self.oldest_ms
         return self.numbers is None and _age(metadata) > self.age
+
+
+def _read(io: FileIO, path: str) -> TableMetadata | None:
+    """A metadata file; null if nobody can read it, or not now."""
+    try:
+        return whole_metadata(io, path)
+    except Exception as error:
+        if is_out_of_reach(error):
+            return None
+        raise
 
 
 def base_of(metadata: TableMetadata) -> str:
