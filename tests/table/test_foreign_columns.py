@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pyiceberg.table import Table
 from pyiceberg.table.update import SetCurrentSchemaUpdate, SetDefaultSpecUpdate
+from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, StringType
 
 from keptlog.errors import Action, LogCorrupt
@@ -149,6 +150,22 @@ def test_where_both_were_changed_the_message_sets_back_both(store: LogStore, tmp
 def test_a_column_beside_ours_stays_where_only_the_partitioning_is_set_back(store: LogStore, tmp_path: Path) -> None:
     _schema(lambda it: it.add_column("note", StringType()))(table_of(tmp_path))  # type: ignore[attr-defined]
     _spec(lambda it: it.add_identity("note"))(table_of(tmp_path))  # type: ignore[attr-defined]
+    carry_out(advised(tmp_path), tmp_path)
+    assert "note" in table_of(tmp_path).schema().column_names
+    append_each(store_at(tmp_path), [("b", "1")])
+    assert len(values(store)) == 3
+
+
+@pytest.mark.parametrize("is_sorted", [False, True], ids=["alone", "sorted by it"])
+def test_a_column_beside_ours_stays_where_a_later_change_is_set_back(
+    store: LogStore, tmp_path: Path, *, is_sorted: bool
+) -> None:
+    """Nor could a table be set back to before it that another engine writes in its order."""
+    _schema(lambda it: it.add_column("note", StringType()))(table_of(tmp_path))  # type: ignore[attr-defined]
+    if is_sorted:
+        with table_of(tmp_path).update_sort_order() as update:
+            update.asc("note", IdentityTransform())
+    _schema(lambda it: it.delete_column("value"))(table_of(tmp_path))  # type: ignore[attr-defined]
     carry_out(advised(tmp_path), tmp_path)
     assert "note" in table_of(tmp_path).schema().column_names
     append_each(store_at(tmp_path), [("b", "1")])

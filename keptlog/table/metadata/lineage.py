@@ -240,8 +240,9 @@ def require_columns(table: Table) -> None:
     changed, todo = _changed_columns(table.schema()), None
     updates: list[str] = []
     if changed:
-        # The first one may have been removed, as Spark's expiry does with those that no snapshot has.
-        ours = next((each for each, schema in sorted(table.schemas().items()) if not _changed_columns(schema)), None)
+        # The last that was in force: what lies beside ours in it is no harm, and what was made since may need it.
+        newest_first = sorted(table.schemas().items(), reverse=True)
+        ours = next((each for each, schema in newest_first if not _changed_columns(schema)), None)
         updates.append(f"SetCurrentSchemaUpdate(schema_id={ours})")
         todo = _anew(table) if ours is None else None
     if table.spec().fields != PARTITION_SPEC.fields:
