@@ -116,7 +116,7 @@ def _unknown_type(topic: str, file: str, kind: str) -> LogCorrupt:
         f"topic {topic}: another program has given its table a column of type {kind}, which this keptlog can't read: "
         f"the type came with version 3 of Iceberg's format ({file}). Nothing is lost: use a keptlog that reads it. Or "
         "drop the column there, and then have its schema removed, as Spark's expire_snapshots does with "
-        "clean_expired_metadata => true"
+        "clean_expired_metadata => true. Give it older_than => TIMESTAMP '1970-01-02 00:00:00' too: no snapshot may go"
     )
     told.action = Action.FIX_CONFIG  # as of a version that can't be read
     return told
