@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
 from contextlib import closing
@@ -12,11 +13,11 @@ import pytest
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
 from keptlog.passes.observer import observe
-from keptlog.table.catalogs.catalog import metadata_locations
+from keptlog.table.catalogs.catalog import metadata_locations, open_catalog
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
-from tests.table.stores import COMPACTED, TOPIC, create
+from tests.table.stores import COMPACTED, TOPIC, append_each, create
 
 VIEW = "latest_users"
 
@@ -55,6 +56,34 @@ def test_a_folder_of_records_that_a_view_is_in_too_is_told(home: Path) -> None:
     (home / "warehouse" / "keptlog" / VIEW / "data").mkdir()
     (home / "warehouse" / "keptlog" / VIEW / "data" / "0.parquet").write_bytes(b"records")
     assert [each.name for each in unowned_folders(open_home(home).store)] == [VIEW]
+
+
+def test_beside_a_view_it_is_the_topic_s_own_metadata_that_puts_it_back(tmp_path: Path) -> None:
+    """As ``DROP TABLE`` without ``PURGE`` leaves it, before ``CREATE OR REPLACE VIEW`` under the same name."""
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    [own] = store.metadata_locations().values()
+    folder = Path(own.removeprefix("file://")).parent
+    on_database(tmp_path, "delete from iceberg_tables")
+    for number in range(3):
+        file = folder / f"{number:05}-0b1c.gz.metadata.json"
+        file.write_bytes(gzip.compress(json.dumps({"view-uuid": "fa65", "format-version": 1}).encode()))
+    row = ("keptlog", "keptlog", TOPIC, f"file://{file}", None, "VIEW")
+    on_database(tmp_path, "insert into iceberg_tables values (?, ?, ?, ?, ?, ?)", *row)
+    [found] = unowned_folders(open_home(tmp_path).store)
+    assert found.last_metadata == own
+    assert "drop the view that another engine has put into this folder, or make it elsewhere; then put" in found.todo
+    open_catalog(tmp_path).register_table(("keptlog", "back"), found.last_metadata)
+    back = open_home(tmp_path).store
+    assert back.logs("back")[0].log_end_offset == 1
+
+
+def test_where_the_metadata_of_a_view_is_all_there_is_beside_records_nothing_is_to_be_put_back(home: Path) -> None:
+    (home / "warehouse" / "keptlog" / VIEW / "data").mkdir()
+    (home / "warehouse" / "keptlog" / VIEW / "data" / "0.parquet").write_bytes(b"records")
+    [found] = unowned_folders(open_home(home).store)
+    assert "register_table" not in found.todo
+    assert found.todo.startswith("drop the view that another engine has put into this folder, or make it elsewhere; ")
 
 
 def test_an_opened_catalog_does_not_look_at_it_either(home: Path) -> None:

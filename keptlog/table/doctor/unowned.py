@@ -8,6 +8,7 @@ catalog is put back to a time before the topic was made; or a run staged files a
     warehouse/keptlog/moved     a table that lies elsewhere now began here   a topic, whose records are here
     warehouse/keptlog/orders    metadata alone                              a creation or a deletion that was killed
     warehouse/keptlog/latest    the same                                    a view of another engine
+    warehouse/keptlog/views     a view's metadata, and other files          **unowned**, with a view in it
     warehouse/keptlog/carts     what keptlog keeps beside a table, alone    who was killed as the topic was deleted
     warehouse/keptlog/bags      the same, with a journal or erasures        **unowned**: nobody else may tell of it
     warehouse/keptlog/sold      a table of another namespace does           unowned, and that table's: it was renamed
@@ -22,9 +23,13 @@ server can tell what else is there. Of a home that is a copy nothing is said: it
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
+import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, UnknownTopic
@@ -47,6 +52,8 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 _NAMED = 3
+_GZIP = b"\x1f\x8b"
+"""So it begins, whatever it is called: ``.gz.metadata.json`` with most engines."""
 _KEEP = (
     "keep a copy of its metadata/gc and metadata/receipts: they may be all that tells which files were deleted, or "
     "which keys were to be erased; then "
@@ -72,6 +79,8 @@ class UnownedFolder:
     """When the newest of its files was written."""
     tells: bool = False
     """Whether it has journals, or erasures: nobody else may tell what was deleted, or was to be."""
+    has_view: bool = False
+    """Whether another engine has put a view there since: its files would go with the topic's."""
 
     @property
     def name(self) -> str:
@@ -87,11 +96,11 @@ class UnownedFolder:
                 f"catalog.rename_table({self.table!r}, ({NAMESPACE!r}, {self.name!r})); else its files are that table's"
             )
         if self.last_metadata is None:
-            return f"{self._first}{_KEEP if self.tells else ''}delete the folder, if nobody needs it"
+            return f"{self._first}{self._view}{_KEEP if self.tells else ''}delete the folder, if nobody needs it"
         first = f"see first that it is not that of {some_of(self.unread, _NAMED)}, which can't be read; then "
         return (first if self.unread else "") + (
-            f"{self._first}put the topic back, with PyIceberg's catalog.register_table(({NAMESPACE!r}, NAME), "
-            f"{self.last_metadata!r}); if it is to go, keptlog topic delete NAME then deletes it, with a receipt"
+            f"{self._first}{self._view}put the topic back, with PyIceberg's catalog.register_table(({NAMESPACE!r}, "
+            f"NAME), {self.last_metadata!r}); if it is to go, keptlog topic delete NAME then deletes it, with a receipt"
         )
 
     def __str__(self) -> str:
@@ -116,6 +125,13 @@ class UnownedFolder:
             f"catalog.update_namespace_properties({NAMESPACE!r}, updates={{'location': FOLDER}}). Only if no other "
             "catalog has it: "
         )
+
+    @property
+    def _view(self) -> str:
+        """What comes before anything that deletes the folder, or may."""
+        if not self.has_view:
+            return ""
+        return "drop the view that another engine has put into this folder, or make it elsewhere; then "
 
     @property
     def error(self) -> UnknownTopic:
@@ -204,7 +220,7 @@ def _found(files: TableFiles, tables: _Tables) -> list[UnownedFolder]:
         return []
     # Listed before the catalog is asked, and that again in the end: topics come and go meanwhile.
     names = _without_table(parent, _folders_in(files, parent), tables)
-    looked = {name: _unowned(f"{parent}/{name}", list(files.list(f"{parent}/{name}"))) for name in names}
+    looked = {name: _unowned(files, f"{parent}/{name}") for name in names}
     found = {name: folder for name, folder in looked.items() if folder}
     return [found[name] for name in _without_table(parent, found, tables)]
 
@@ -225,16 +241,30 @@ def _folders_in(files: TableFiles, parent: str) -> Collection[str]:
         return []
 
 
-def _unowned(path: str, stored: Collection[StoredFile]) -> UnownedFolder | None:
+def _unowned(files: TableFiles, path: str) -> UnownedFolder | None:
     """Null if nothing of a topic is left there."""
+    stored = list(files.list(path))
     if not left_behind(path, (each.path for each in stored)):
         return None
     metadata = [each for each in stored if each.path.endswith(METADATA_ENDINGS)]
-    newest = max(metadata, key=_version, default=None)
+    newest_first = [each.path for each in sorted(metadata, key=_version, reverse=True)]
+    views = list(takewhile(lambda each: _is_of_a_view(files, each), newest_first))
     total = sum(each.size_bytes for each in stored)
     written_ms = max(each.modified_ms for each in stored)
-    last, tells = newest.path if newest else None, any(map(tells_alone(path), (each.path for each in stored)))
-    return UnownedFolder(path, len(stored), total, last, last_written_ms=written_ms, tells=tells)
+    last = next(iter(newest_first[len(views) :]), None)
+    tells = any(map(tells_alone(path), (each.path for each in stored)))
+    has_view = bool(views)
+    return UnownedFolder(path, len(stored), total, last, last_written_ms=written_ms, tells=tells, has_view=has_view)
+
+
+def _is_of_a_view(files: TableFiles, path: str) -> bool:
+    """Whether a metadata file says so: a view's are named as a table's are, and another engine may put it there."""
+    try:
+        content = files.read_bytes(path)
+        told = json.loads(gzip.decompress(content) if content.startswith(_GZIP) else content)
+    except (FileNotFoundError, ValueError, EOFError, gzip.BadGzipFile, zlib.error):
+        return False  # gone by now, or damaged: whoever registers it is told
+    return isinstance(told, dict) and "view-uuid" in told
 
 
 def _version(metadata: StoredFile) -> tuple[int, int, str]:
