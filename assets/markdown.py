@@ -15,8 +15,8 @@ _ABOVE = r"(?<![^\s('\"\[])[^\s/('\"\[]*/[^\s/]*/\S*/"
 """The folders of a path, from the beginning of a word on: each other place to begin at would cost as much again."""
 _FILE = r"(?=[^\s/]+\.(?:parquet|arrow|avro|json)\b)"
 """The name of a file as a topic has them: segments, watermarks, manifests, and what says what is where."""
-_PATH = re.compile(rf"{_ABOVE}(?:(\d{{20}}-)[^\s/]+(?=\.parquet)|{_FILE})")
-"""Of a file, up to what is told of its name: of a segment's, the offset of its first record."""
+_PATH = re.compile(rf"{_ABOVE}(?:(\d{{20}}-)[^\s/]+(?=[^\s/]{{4}}\.parquet)|{_FILE})")
+"""Of a file, up to what is told of its name: of a segment's, the offset of its first record and its last letters."""
 _FOLDERS = re.compile(rf"{_ABOVE}{_FILE}")
 """What stands before the name of a file."""
 SHOWN_AT_ONCE = 1000
@@ -43,7 +43,8 @@ def without_folders(text: str) -> str:
 def without_paths(text: str) -> str:
     """The text for a table: one as wide as a path leaves its other columns no room, and what is to be done no place.
 
-    Of a segment's file its offset stays. Verify, and the log of the run, have all.
+    Of a segment's file its offset stays, and the end of its name, which tells it from another one at that offset.
+    Verify, and the log of the run, have all.
     """
     return _PATH.sub(lambda found: f"…/{found[1]}…" if found[1] else "…/", text)
 

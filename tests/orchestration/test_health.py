@@ -64,7 +64,7 @@ def test_the_worst_log_comes_first_with_its_reason_its_deadline_and_a_link(world
     assert fine[3:] == ["none", "with new records", "empty: nothing was ever appended"]
 
 
-def test_the_worst_at_a_glance_says_what_helps_of_a_file_its_offset_alone_and_of_times_the_minute(
+def test_the_worst_at_a_glance_says_what_helps_of_a_file_its_offset_and_its_end_and_of_times_the_minute(
     world: World,
 ) -> None:
     world.topic("users")
@@ -76,7 +76,7 @@ def test_the_worst_at_a_glance_says_what_helps_of_a_file_its_offset_alone_and_of
 
     worst = str(told(world)["worst"])
 
-    assert f"…/00000000000000000000-….parquet has 4 bytes, not 1686: {helps}" in worst
+    assert f"…/00000000000000000000-…ffff.parquet has 4 bytes, not 1686: {helps}" in worst
     assert "file://" not in worst
     assert "uncleanable since 2027-01-15 08:00 UTC" in worst
 

@@ -26,7 +26,8 @@ def test_what_markdown_would_take_for_its_own_has_a_backslash(text: str, shown: 
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        (f"s3://lake/users/data/partition=0/{12:020d}-run-{'f' * 32}.parquet", f"…/{12:020d}-….parquet"),
+        (f"s3://lake/users/data/partition=0/{12:020d}-run-{'f' * 32}.parquet", f"…/{12:020d}-…ffff.parquet"),
+        (f"s3://lake/users/data/partition=0/{12:020d}-run-{'f' * 32}-copy.parquet", f"…/{12:020d}-…copy.parquet"),
         ("/srv/home/users/data/other.parquet", "…/other.parquet"),
         ("s3://lake/users/watermarks/partition=0/marks-1.arrow", "…/marks-1.arrow"),
         ("s3://lake/users/metadata/snap-1.avro", "…/snap-1.avro"),
