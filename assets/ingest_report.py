@@ -133,6 +133,9 @@ def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag) -> dg
     if log:
         numbers["log_start_offset"] = log.log_start_offset
         numbers["last_stable_offset"] = log.end_offset
+        if log.high_watermark is not None:
+            numbers["high_watermark"] = log.high_watermark
+            numbers["behind_open_transaction"] = log.waiting
         numbers["consumer_lag"] = max(log.end_offset - max(position or 0, log.log_start_offset), 0)
     if stopped:
         numbers["stopped"] = stopped
@@ -147,9 +150,9 @@ def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag) -> dg
 def lag_told(observation: dg.AssetObservation) -> ShownLag:
     """What an observation of a source has told: the other way round."""
     told = {name: value.value for name, value in observation.metadata.items()}
-    stopped, *offsets = (told.get(name) for name in ("stopped", "position", "log_start_offset", "last_stable_offset"))
-    position, start, end = (each if isinstance(each, int) else None for each in offsets)
-    return ShownLag(None if stopped is None else str(stopped), position, start, end)
+    stopped, names = told.get("stopped"), ("position", "log_start_offset", "last_stable_offset", "high_watermark")
+    offsets = (each if isinstance(each := told.get(name), int) else None for name in names)
+    return ShownLag(None if stopped is None else str(stopped), *offsets)
 
 
 def by_reason(reasons: Mapping[str, str]) -> list[str]:

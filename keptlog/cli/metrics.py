@@ -249,8 +249,9 @@ def _lags(scan: LagScan) -> dict[TopicPartition, SourceLag]:
     for topic in scan.topics:
         offsets = {each.partition: each.end_offset - each.from_offset for each in topic.plan.ranges}
         for name in topic.names:
-            is_stopped = name in topic.stopped
-            lags[name] = SourceLag(offsets.get(name.partition, None if is_stopped else 0), is_stopped)
+            is_stopped, log = name in topic.stopped, topic.logs.get(name.partition)
+            waiting = log.waiting if log else 0
+            lags[name] = SourceLag(offsets.get(name.partition, None if is_stopped else 0), is_stopped, waiting)
     return lags
 
 

@@ -24,6 +24,7 @@ from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavai
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
 from keptlog.log.source import IngestPlan, SourceIdentity, SourceTopic, StoredSource, why_not_shown
+from keptlog.log.told.open_transaction import why_waiting
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import (
@@ -138,7 +139,7 @@ class KafkaBrokers:
         warnings = self._told_as_left_out({here: stored[here] for here in sorted(left_out)})
         if warnings and not (topics or failed):
             raise InvalidConfig("; ".join(warnings))
-        return Survey(tuple(topics), failed, warnings)
+        return Survey(tuple(topics), failed, (*warnings, *_waiting(topics)))
 
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[BrokerPart, ...]]:
         """As ``Source`` says; offsets are all that is known of how much work there is."""
@@ -250,6 +251,12 @@ def _is_surely(stored: StoredSource | None, there: SourceTopic | None) -> bool:
     if not (stored and stored.source and there):
         return False
     return stored.source.is_surely(there.source)
+
+
+def _waiting(topics: Sequence[TopicSurvey]) -> tuple[str, ...]:
+    """What can't be read yet, a line for each topic-partition: it is in no lag."""
+    logs = {TopicPartition(each.topic, log.partition): log for each in topics for log in each.there.logs}
+    return tuple(f"{name}: {why}" for name, log in logs.items() if (why := why_waiting(log)))
 
 
 def _why_unknown(stored: StoredSource | None, there: SourceIdentity) -> StorageUnavailable | None:

@@ -167,6 +167,12 @@ class LagScan:
         return {name: reason for each in self.topics for name, reason in each.stopped.items()}
 
     @property
+    def waiting(self) -> dict[TopicPartition, SourceLog]:
+        """The logs there that have offsets which wait for an open transaction to end."""
+        logs = {TopicPartition(each.topic, log.partition): log for each in self.topics for log in each.logs.values()}
+        return {name: log for name, log in logs.items() if log.waiting}
+
+    @property
     def unseen(self) -> dict[TopicPartition, str]:
         """Of what nothing is known in topics that have answered, and why."""
         return {name: reason for each in self.topics for name, reason in each.unseen.items()}

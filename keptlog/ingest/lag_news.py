@@ -33,12 +33,14 @@ class ShownLag(NamedTuple):
     position: int | None
     log_start_offset: int | None
     end_offset: int | None
+    high_watermark: int | None = None
+    """Up to where offsets wait for an open transaction to end, if any do."""
 
     @classmethod
     def of(cls, lag: LogLag) -> ShownLag:
         """Of what a scan has found."""
         start, end = (lag.log.log_start_offset, lag.log.end_offset) if lag.log else (None, None)
-        return cls(lag.stopped, lag.position, start, end)
+        return cls(lag.stopped, lag.position, start, end, lag.log.high_watermark if lag.log else None)
 
     @property
     def is_behind(self) -> bool:

@@ -103,11 +103,18 @@ class SourceLog:
     """Leader epochs and where they begin, both rising; null where only the broker can be asked."""
     as_of_ms: int | None = None
     """When it was like this, if that was not just now: the time of a copy."""
+    high_watermark: int | None = None
+    """Up to where offsets wait for an open transaction to end to end; null if none do."""
 
     def __post_init__(self) -> None:
         # A broker deletes records up to the high watermark, so also in the middle of an open transaction, and then says
         # that it begins behind its last stable offset. Also, start and end are two answers: retention may come between.
         object.__setattr__(self, "end_offset", max(self.log_start_offset, self.end_offset))
+
+    @property
+    def waiting(self) -> int:
+        """How many offsets can't be read before an open transaction ends."""
+        return max((self.high_watermark or 0) - self.end_offset, 0)
 
     def end_of_epoch(self, epoch: int) -> int | None:
         """Up to where the log is what it was under this epoch; null where only the broker can tell."""

@@ -32,6 +32,7 @@ from keptlog.log.told.conditions import (
     unreadable_condition,
     unseen_condition,
 )
+from keptlog.log.told.open_transaction import hanging_condition
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.notify.adapters import Adapter, adapters_of
 from keptlog.notify.checks import broken_checks, forget_checks, topic_checked
@@ -44,6 +45,7 @@ from keptlog.table.catalogs.home_folder import require_home
 from keptlog.table.metadata.state import read_source_identity
 
 if TYPE_CHECKING:
+    from keptlog.log.source import SourceLog
     from keptlog.passes.observer import Overview
 
 _logger = logging.getLogger(__name__)
@@ -63,6 +65,10 @@ class BrokersAsked(Protocol):
     @property
     def stopped(self) -> Mapping[TopicPartition, str]:
         """What must not be gone on with, and why."""
+
+    @property
+    def waiting(self) -> Mapping[TopicPartition, SourceLog]:
+        """The logs there that have offsets which wait for an open transaction to end."""
 
     @property
     def missing(self) -> Mapping[str, KeptlogError]:
@@ -255,11 +261,12 @@ def ingest_evidence(scan: BrokersAsked) -> Evidence:
         for topic, error in scan.missing.items()
     ]
     unseen = [unseen_condition(str(name), name.topic, reason) for name, reason in scan.unseen.items()]
+    hanging = [each for name, log in scan.waiting.items() if (each := hanging_condition(name, log))]
     silent = [silent_condition(address, error) for address, error in scan.silent.items()]
     judged: dict[Matter, Collection[str]] = {Matter.INGEST: scan.asked}
     if scan.is_whole:
         judged[Matter.BROKER] = {_NO_TOPIC, *scan.answered}
-    return Evidence([*stopped, *missing, *unseen, *silent], judged)
+    return Evidence([*stopped, *missing, *unseen, *hanging, *silent], judged)
 
 
 def without_brokers(seen: Overview) -> Evidence | None:

@@ -10,8 +10,11 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.cimpl import NewPartitions
 
-from keptlog.home import new_id
+from keptlog.home import new_id, wall_clock_ms
 from keptlog.ingest.kafka_brokers import KafkaBrokers
+from keptlog.ingest.lag import LagScanner
+from keptlog.log.told.conditions import Level
+from keptlog.passes.watch import ingest_evidence
 from tests.broker.broker import DEADLINE_SECONDS, Broker
 from tests.broker.ingesting import Ingesting
 
@@ -41,6 +44,27 @@ def delete_records(there: Ingesting, partition: int, before_offset: int) -> None
         future.result(DEADLINE_SECONDS)
 
 
+def test_what_waits_behind_it_is_told_and_is_in_no_lag(there: Ingesting) -> None:
+    there.create()
+    there.produce(b"before")
+    with open_transaction(there, b"inside"):
+        there.produce(b"beside", b"beside")
+        for _ in range(2):  # with something to read, and with nothing
+            [warning] = there.bring().warnings
+            assert warning == (
+                f"{there.topic}-0: a transaction is open from offset 1 on; 3 offsets, up to 3, can't be read before it "
+                "ends"
+            )
+        scan = LagScanner(there.store).scan(there.source.settings, wall_clock_ms())
+        [topic], [(name, log)] = scan.topics, scan.waiting.items()
+        assert (topic.lag, str(name), log.waiting) == (0, f"{there.topic}-0", 3)
+        [condition] = ingest_evidence(scan).conditions
+        assert (condition.level, condition.topic) == (Level.OPEN, there.topic)
+    assert not there.bring().warnings
+    ended = LagScanner(there.store).scan(there.source.settings, wall_clock_ms())
+    assert (ended.waiting, list(ingest_evidence(ended).conditions)) == ({}, [])
+
+
 def test_a_log_that_begins_inside_of_it_has_nothing_to_read_and_stops_no_other(there: Ingesting) -> None:
     """A broker deletes up to the high watermark, and says then that the last stable offset lies before the start."""
     beside = Ingesting(there.broker, there.home)
@@ -58,6 +82,8 @@ def test_a_log_that_begins_inside_of_it_has_nothing_to_read_and_stops_no_other(t
         plans = there.ingest.plan(both)
         result = there.ingest.carry_out(plans, new_id())
         assert (plans.failed, result.failed) == ({}, {})
+        [warning] = result.warnings
+        assert "is open from offset 5 on; 5 offsets, up to 9," in warning
         assert there.end_offsets() == [2, 5]
         assert beside.end_offsets() == [2]
         assert not any(there.plan().lag.values())

@@ -20,6 +20,7 @@ from tests.mock_broker import PARTITIONS, MockBroker, break_connections, mock_br
 LIST_OFFSETS = 2
 BEFORE_EARLIEST = 0
 BEFORE_LATEST = 1
+BEFORE_STABLE = 2
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def failed(store: LogStore, broker: MockBroker) -> list[type[Exception]]:
     return [type(error) for error in ingest.carry_out(plans, new_id()).failed.values()]
 
 
-@pytest.mark.parametrize("answers_before", [BEFORE_EARLIEST, BEFORE_LATEST])
+@pytest.mark.parametrize("answers_before", [BEFORE_EARLIEST, BEFORE_LATEST, BEFORE_STABLE])
 def test_an_ingest_does_not_take_the_log_for_one_that_was_cut_off(
     store: LogStore, broker: MockBroker, answers_before: int
 ) -> None:

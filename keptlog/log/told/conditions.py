@@ -113,6 +113,8 @@ class Condition:
     """Whether it is told at once; else only if it lasts."""
     lasts_ms: int = 0
     """So long it must have been seen before it is told."""
+    level_if_lasting: Level = Level.OPEN
+    """How bad it is once it has lasted as long, where it is nothing before."""
     checks: tuple[str, ...] = ()
     """Which broke, if it is about checks."""
     action: Action | None = None
@@ -255,10 +257,9 @@ def _present(before: KnownCondition | None, seen: Condition, now_ms: int, settle
         before = replace(before, since_ms=now_ms, announced=0, ended_ms=None, returns=before.returns + 1)
     to_last_ms = seen.lasts_ms if seen.is_sure else max(seen.lasts_ms, settle_ms)
     lasts = now_ms - before.since_ms >= to_last_ms
-    announced = max(before.announced, int(seen.level)) if lasts else before.announced
-    return replace(
-        before, text=seen.text, level=int(seen.level), announced=announced, calm_since_ms=None, checks=seen.checks
-    )
+    level = int(max(seen.level, seen.level_if_lasting) if lasts else seen.level)
+    announced = max(before.announced, level) if lasts else before.announced
+    return replace(before, text=seen.text, level=level, announced=announced, calm_since_ms=None, checks=seen.checks)
 
 
 def _absent(before: KnownCondition, seen: Sighting, settle_ms: int) -> KnownCondition | None:

@@ -60,6 +60,8 @@ class SourceLag(NamedTuple):
     offsets: int | None
     """Still to be ingested; null if it is stopped, and that is not known."""
     is_stopped: bool
+    waiting: int = 0
+    """Behind an open transaction there, and so not to be ingested before that ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,12 @@ LOG_GAUGES: tuple[Gauge[LogFacts], ...] = (
         "The same; of several logs the most, so that very many that are hardly behind are not added up.",
         lambda facts: facts.lag.offsets if facts.lag else None,
         max,
+    ),
+    Gauge(
+        "keptlog_ingest_waiting_offsets",
+        "Offsets at its broker that can't be ingested before an open transaction ends; they are not in the lag.",
+        lambda facts: facts.lag.waiting if facts.lag else None,
+        sum,
     ),
     Gauge(
         "keptlog_ingest_stopped",

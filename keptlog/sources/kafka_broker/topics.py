@@ -5,7 +5,9 @@ All topics are looked at with one connection and a handful of requests, however 
     metadata         which topics and partitions there are; asking for all never creates one
     describe topics  the ids that tell a topic from a later one of the same name
     list offsets     earliest: the log start offsets
-    list offsets     latest, read committed: the last stable offsets
+    list offsets     latest: the high watermarks
+    list offsets     latest, read committed: the last stable offsets, later than those, or each commit in between would
+                     look like a transaction that is open
 
 What is asked besides, once something depends on it, are topics' settings.
 
@@ -168,6 +170,7 @@ def look_at_topics(
             for number in numbers
         }
         starts = _offsets(answers, leaders, OffsetSpec.earliest())
+        high = _offsets(answers, leaders, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
         ends = _offsets(answers, leaders, OffsetSpec.latest())
     found = BrokerTopics({}, answers.errors)
     for name, numbers in partitions.items():
@@ -178,7 +181,9 @@ def look_at_topics(
             found.missing[name] = failed[numbers[0]]
             continue
         logs = tuple(
-            _log(number, starts[name, number], ends[name, number]) for number in numbers if number not in failed
+            _log(number, starts[name, number], ends[name, number], high[name, number])
+            for number in numbers
+            if number not in failed
         )
         identity = SourceIdentity(name, ids.get(name), settings.bootstrap)
         found.topics[name] = SourceTopic(identity, logs, is_whole=not failed)
@@ -288,9 +293,12 @@ def _topic_ids(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[st
 
 
 def _offsets(
-    answers: _Answers, leaders: Mapping[Position, int], which: OffsetSpec
+    answers: _Answers,
+    leaders: Mapping[Position, int],
+    which: OffsetSpec,
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
 ) -> dict[tuple[str, int], ListOffsetsResultInfo]:
-    """An offset of each topic-partition, of committed records, and the leader epoch of then.
+    """An offset of each topic-partition, of committed records or of all, and the leader epoch of then.
 
     Each leader is asked by itself, and all at once: the client waits for the slowest of those that it asks together.
     """
@@ -303,9 +311,7 @@ def _offsets(
         leaderless = wanted.pop(LEADERLESS, {})
         wanted[min(wanted, key=answers.wait_of)] |= leaderless
     asked = {
-        leader: answers.admin.list_offsets(
-            specs, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=answers.wait_of(leader)
-        )
+        leader: answers.admin.list_offsets(specs, isolation_level=isolation, request_timeout=answers.wait_of(leader))
         for leader, specs in wanted.items()
     }
     offsets: dict[tuple[str, int], ListOffsetsResultInfo] = {}
@@ -318,8 +324,11 @@ def _offsets(
     return offsets
 
 
-def _log(number: int, start: ListOffsetsResultInfo, end: ListOffsetsResultInfo) -> SourceLog:
-    return SourceLog(number, start.offset, end.offset, end.leader_epoch)
+def _log(
+    number: int, start: ListOffsetsResultInfo, end: ListOffsetsResultInfo, high: ListOffsetsResultInfo
+) -> SourceLog:
+    waits_to = high.offset if high.offset > max(start.offset, end.offset) else None
+    return SourceLog(number, start.offset, end.offset, end.leader_epoch, high_watermark=waits_to)
 
 
 def _shown(topics: Sequence[str]) -> str:
