@@ -202,9 +202,13 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
     before = TellingCursor.of(tick.context.cursor)
     _take_for_told(sections, seen, shown, before)
     _forget_lost(tick, sections, shown, seen.now_ms)
-    clean, clean_turn = first_looks(tick, seen, EVENTS_PER_TICK, before.turn(_CLEAN))
     dirty_turn = sections.ask(tick, seen, shown, before.turn(_DIRTY))
-    told, state = _to_be_told(sections, seen, EVENTS_PER_TICK - len(clean))
+    changed = sections.changed_in(seen)
+    # A large topic that is new has as many clean sections to be told, and a mark that has come or gone does not wait.
+    clean_most = max(EVENTS_PER_TICK // 2, EVENTS_PER_TICK - len(changed))
+    clean, clean_turn = first_looks(tick, seen, clean_most, before.turn(_CLEAN))
+    told = changed[: EVENTS_PER_TICK - len(clean)]
+    state = _digest(seen) if told == changed and sections.knows_all(seen) else _IN_PART
     cursor = before.after(state, len(told), dirty_turn, clean_turn)
     dirty = _events_of(tick, seen, told, EVENTS_PER_TICK - len(clean))
     # Not before: making events asks Dagster's database, which may not answer.
@@ -230,13 +234,6 @@ def _take_for_told(sections: ToldSections, seen: Overview, shown: Collection[str
     """
     if sections.is_none and not seen.behind and cursor.state == _digest(seen):
         sections.take_for_told([each for each in seen.assessments if each.log.topic_partition.topic in shown])
-
-
-def _to_be_told(sections: ToldSections, seen: Overview, most: int) -> tuple[Sequence[Assessment], str]:
-    """At most so many changed sections, and the digest of what has been told after them, if that is all."""
-    changed = sections.changed_in(seen)
-    told = changed[:most]
-    return told, _digest(seen) if told == changed and sections.knows_all(seen) else _IN_PART
 
 
 def _events_of(
