@@ -23,6 +23,7 @@ ASKED_AGAIN_PER_TICK = 6
 """Assets; two queries each, of about a ms together, and of 70 ms where there are 100,000 materializations of one."""
 _TICK_MS = 30_000
 """About what is between two ticks."""
+_GOLDEN_RATIO = 0.6180339887498949
 
 
 @dataclass
@@ -60,6 +61,12 @@ def in_turn(at_ms: dict[dg.AssetKey, int], keys: Iterable[dg.AssetKey], now_ms: 
 
 
 def _from_now_on(keys: list[dg.AssetKey], now_ms: int) -> list[dg.AssetKey]:
-    """In an order that goes on with the time: one that began anew with each code server might never reach the last."""
-    first = now_ms // _TICK_MS * ASKED_AGAIN_PER_TICK % len(keys) if keys else 0
+    """In an order that goes on with the time: one that began anew with each code server might never reach the last.
+
+    Ticks that are further apart than is supposed pass over some. So each round begins elsewhere than the ones before:
+    no interval of ticks keeps step with the golden ratio.
+    """
+    passed = now_ms // _TICK_MS * ASKED_AGAIN_PER_TICK
+    rounds = passed // len(keys) if keys else 0
+    first = (passed + int(rounds * _GOLDEN_RATIO % 1 * len(keys))) % len(keys) if keys else 0
     return keys[first:] + keys[:first]

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 from dagster._core.events import AssetMaterializationPlannedData
 
-from keptlog.dagster.orchestration.still_told import ASKED_AGAIN_PER_TICK
+from keptlog.dagster.orchestration.still_told import ASKED_AGAIN_PER_TICK, in_turn
 from tests.orchestration.conftest import World
 from tests.orchestration.shipped import KEYS, clean_logs, dirty_ratio_sensor
 from tests.orchestration.test_told_sections import LOGS, until_nothing_is_told
@@ -34,6 +34,24 @@ def test_what_was_wiped_and_is_planned_again_is_told_by_processes_of_two_ticks_e
 
     told = {topic: world.instance.get_materialized_partitions(KEYS.dirty(topic)) for topic in topics}
     assert told == {topic: {f"{topic}-0"} for topic in topics}
+
+
+@pytest.mark.parametrize("lives", [1, 2])
+@pytest.mark.parametrize("interval_ms", [30_000, 60_000, 90_000, 120_000])
+@pytest.mark.parametrize("sections", [1, 12, 24, 36, 60, 300])
+def test_each_section_has_its_turn_however_far_apart_ticks_are(sections: int, interval_ms: int, lives: int) -> None:
+    """Ticks a minute apart passed over the same half of 24 sections in each round."""
+    keys = [dg.AssetKey([f"topic{number:03}", "dirty"]) for number in range(sections)]
+    left, now_ms = set(keys), 1_800_000_000_000
+    at_ms: dict[dg.AssetKey, int] = {}
+
+    for tick in range(6 * sections):
+        if tick % lives == 0:
+            at_ms = {}
+        left.difference_update(in_turn(at_ms, keys, now_ms))
+        now_ms += interval_ms
+
+    assert left == set()
 
 
 @pytest.mark.parametrize("lives", [1, 2])
