@@ -14,6 +14,7 @@ from typing import Any
 
 import dagster as dg
 
+from keptlog.dagster.assets.long_tags import names_in_brief, names_of
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 from keptlog.passes.landing import NO_ANSWER
@@ -34,14 +35,14 @@ Context = dg.OpExecutionContext | dg.AssetExecutionContext
 def tell_in_tags(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, str]) -> None:
     """Say something of a run in its tags, in a way that nobody takes for what was said of another one."""
     run = instance.get_run_by_id(run_id)
-    told = sorted(tags.keys() | (told_of_itself(run) if run else set()))
+    told = names_in_brief(tags.keys() | (told_of_itself(run) if run else set()))
     instance.add_run_tags(run_id, {**tags, TOLD_BY_TAG: " ".join([run_id, *told])})
 
 
 def told_of_itself(run: dg.DagsterRun) -> set[str]:
     """The names of the tags that tell of this run, and not of one that it executes again."""
     run_id, *names = run.tags.get(TOLD_BY_TAG, "").split() or [""]
-    return set(names) if run_id == run.run_id else set()
+    return set(names_of(run.tags, names)) if run_id == run.run_id else set()
 
 
 def tag_outage(context: Context, outage: KeptlogError, now_ms: int) -> None:

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from keptlog.dagster.assets.long_tags import as_tags, tag_text
-from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
+from keptlog.dagster.assets.outage import FAILED_TAG, TOLD_BY_TAG, tell_in_tags, told_of_itself
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from tests.orchestration.conftest import World
 from tests.orchestration.instance import fail
@@ -78,6 +78,29 @@ def test_each_thing_that_is_said_is_of_one_run(world: World, first: dg.DagsterRu
     tell_in_tags(world.instance, second.run_id, as_tags(FAILED_TAG, "users-0"))
     tags = as_it_is(world, second).tags
     assert (tag_text(tags, FAILED_TAG), tags["keptlog/outage"]) == ("users-0", OUTAGE)
+
+
+def test_of_how_many_pieces_what_was_said_is_makes_the_tag_that_names_them_no_longer(
+    world: World, first: dg.DagsterRun
+) -> None:
+    """PostgreSQL takes no tag of 2,704 bytes, and the names of 10,000 logs may be a thousand pieces."""
+    said = as_tags(FAILED_TAG, "users-0," * 50_000)
+    tell_in_tags(world.instance, first.run_id, said)
+    tell_in_tags(world.instance, first.run_id, {"keptlog/outage": OUTAGE})
+
+    (run,) = world.instance.get_runs(dg.RunsFilter(run_ids=[first.run_id]))
+
+    assert told_of_itself(run) == {*said, "keptlog/outage"}
+    assert len(run.tags[TOLD_BY_TAG]) < 200
+
+
+@pytest.mark.parametrize("names", ["keptlog/failed keptlog/failed.1", "keptlog/failed*2", "keptlog/failed*99999999999"])
+def test_names_of_pieces_are_read_as_an_earlier_keptlog_has_said_them_too(names: str) -> None:
+    run = dg.DagsterRun("clean_logs", tags={"keptlog/failed": "a-0,", "keptlog/failed.1": "b-0"})
+    assert told_of_itself(run.with_tags({**run.tags, TOLD_BY_TAG: f"{run.run_id} {names}"})) == {
+        "keptlog/failed",
+        "keptlog/failed.1",
+    }
 
 
 def as_it_is(world: World, run: dg.DagsterRun) -> dg.DagsterRun:
