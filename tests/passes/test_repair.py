@@ -209,7 +209,11 @@ def test_what_an_older_keptlog_cleaned_of_a_rolled_back_table_is_judged_again(st
         story.append(("b", "3"), ("d", "1"))
         story.real.clean(story.now_ms + HOUR_MS)
     proposal = story.repair()
-    assert proposal.plan.state == {"log.p0.first-dirty-offset": str(GIVEN_UP), "log.p0.cleaning-to": "8"}
+    assert proposal.plan.state == {
+        "log.p0.first-dirty-offset": str(GIVEN_UP),
+        "log.p0.cleaning-to": "8",
+        "log.p0.nothing-given-up": "true",
+    }
     assert story.real.log.checkpoint == GIVEN_UP
     assert story.real.positions(story.now_ms).first_dirty_offset == 0
     story.require_same()

@@ -28,13 +28,13 @@ from pyiceberg.manifest import ManifestContent, ManifestEntryStatus
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt, StalePlan
-from keptlog.log.sections import GIVEN_UP
 from keptlog.log.segment import Log, Segment
 from keptlog.log.words.counted import counted
 from keptlog.storage.watermark_file import read_any_watermarks
 from keptlog.table.changes.foreign_files import delete_files, difference, of_kind
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.adoption_doubt import without_checkpoint
 from keptlog.table.metadata.change import OPERATION, RUN_ID, SAME_AGAIN, Change
 from keptlog.table.metadata.file_metrics import LiveFile, live_file
 from keptlog.table.metadata.lineage import (
@@ -58,8 +58,6 @@ from keptlog.table.metadata.state import (
     SOURCE,
     UNDONE,
     LogState,
-    cleaning_to,
-    first_dirty_offset,
     log_end_offset,
     watermarks,
 )
@@ -281,14 +279,9 @@ class Repair:
         return {n: [file for file in files if file.segment.path not in paths] for n, files in live.items()}, below
 
     def _without_checkpoints(self, table: Table) -> dict[str, str]:
-        """How far cleans have reached stays known, 0 too, or that nobody knows: below, it is not as it was appended."""
-        state = {}
+        state: dict[str, str] = {}
         for number in self._partitions(table):
-            state[first_dirty_offset(number)] = str(GIVEN_UP)
-            stored = LogState.read(self.topic, number, table.properties)
-            reached = stored.checkpoint or 0
-            if stored.cleaning_to is None or stored.cleaning_to < reached <= stored.log_end_offset:
-                state[cleaning_to(number)] = str(reached) if reached <= stored.log_end_offset else ""
+            state |= without_checkpoint(self.topic, number, table.properties, is_adoption=self.is_adoption)
         return state
 
     def _partitions(self, table: Table) -> range:

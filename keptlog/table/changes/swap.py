@@ -65,6 +65,7 @@ from keptlog.table.commits.freshness import (
 from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.commits.topics import topic_of
 from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.adoption_doubt import may_have_gaps, nothing_given_up, without_adoption
 from keptlog.table.metadata.change import OPERATION, RUN_ID, Change, commit_id_of
 from keptlog.table.metadata.file_metrics import LiveFile, data_file_of
 from keptlog.table.metadata.history import COST
@@ -274,9 +275,10 @@ class Swap:
             if isinstance(step, Compact):
                 reached = _cleaning_to(table, live, outcome, step.end_offset, ends_step=ends_step)
                 if reached is not None:
-                    changed[cleaning_to(partition)] = reached
-                elif cleaning_to(partition) in before:
-                    forgotten.append(cleaning_to(partition))
+                    changed |= {cleaning_to(partition): reached} | without_adoption(partition, before)
+                else:
+                    names = (cleaning_to(partition), nothing_given_up(partition))
+                    forgotten += [name for name in names if name in before]
             if outcome.watermarks_path != step.watermarks_path:
                 changed[watermarks(partition)] = outcome.watermarks_path or ""
             if step.topic_partition in self.last_passes:
@@ -300,15 +302,15 @@ def _cleaning_to(
 
     One that was broken off may have gone further: what it has removed for records behind this one's end stays removed.
 
-    An adoption by an older keptlog noted nothing else. While a segment that it may have given up is missing behind the
-    end, that stays known, by an empty text. Where none is missing, one that is missing later was lost (``verify``).
+    While a segment that an adoption may have given up is missing behind the end, that stays known, by an empty text.
+    Where none is missing, one that is missing later was lost (``verify``).
     """
     partition = _partition_of(outcome)
     state = LogState.read(outcome.step.topic_partition.topic, partition, table.properties)
     before = state.cleaning_to or 0
     if not ends_step or before > end_offset:
         return str(max(before, end_offset))
-    if cleaning_to(partition) not in table.properties:
+    if not may_have_gaps(partition, table.properties):
         return None
     return "" if between_segments(_segments_afterwards(live, outcome), end_offset, state.log_end_offset) else None
 

@@ -2,8 +2,8 @@
 
 the table             ``schema``, ``columns``, ``references``, ``metadata_files``, ``metadata_reading``,
 ``loaded``, ``plain_location``
-what it remembers     ``state``, ``partitions``, ``prefixes``, ``format``, ``runs``, ``history``; as JSON:
-``stored_json``
+what it remembers     ``state``, ``partitions``, ``prefixes``, ``format``, ``runs``, ``history``,
+``adoption_doubt``; as JSON: ``stored_json``
 its segments          ``segment_metrics``, ``live_segments``, ``logs``; for those who commit: ``file_metrics``,
 ``live_files``
 a change              ``change``, ``manifests``, ``without_snapshot``

@@ -21,6 +21,7 @@ from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.contradiction import contradiction
 from keptlog.log.words.counted import counted
+from keptlog.table.metadata.adoption_doubt import may_have_gaps
 from keptlog.table.metadata.format import format_of
 from keptlog.table.metadata.metadata_files import MetadataFiles
 from keptlog.table.metadata.partitions import partition_count
@@ -29,7 +30,6 @@ from keptlog.table.metadata.state import (
     SOURCE,
     UNDONE,
     LogState,
-    cleaning_to,
     last_pass,
     read_about,
     read_last_pass,
@@ -241,7 +241,7 @@ def _log(
             f"{topic_partition}: segment {segments[-1].path} reaches offset {segments[-1].last_offset}, but the log "
             f"ends at {state.log_end_offset}"
         )
-    may_have_gaps = cleaning_to(topic_partition.partition) in properties
+    is_doubtful = may_have_gaps(topic_partition.partition, properties)
     return Log(
         topic_partition=topic_partition,
         config=config,
@@ -256,11 +256,9 @@ def _log(
         was_cleaned=bool(properties.get(last_pass(topic_partition.partition))),
         last_was_expiry=config.strategy.has_versions and _last_was_expiry(topic_partition, properties),
         is_ingested=SOURCE in properties,
-        # An adoption leaves where the checkpoint was, and maybe gaps. The first clean ending before none removes that;
-        # an older keptlog's cleans empty it, whatever lies behind them. What else adoptions note stays for good, and an
-        # older keptlog noted nothing else.
-        was_adopted=may_have_gaps and UNDONE in properties,
-        may_be_adopted=may_have_gaps and UNDONE not in properties,
+        # What else adoptions note stays for good, and an older keptlog noted nothing else.
+        was_adopted=is_doubtful and UNDONE in properties,
+        may_be_adopted=is_doubtful and UNDONE not in properties,
         topic_id=topic_id,
     )
 

@@ -17,6 +17,7 @@ log.p<N>.first-dirty-offset       the cleaner's checkpoint; absent until the fir
 log.p<N>.cleaning-to              where a clean in legs ends that has begun and is not over (ADR 47), or a checkpoint,
                                   one that a repair gave up (ADR 27): what lies below is closed, and not as appended;
                                   else absent, not above the checkpoint, or empty: segments may be given up behind it
+log.p<N>.nothing-given-up         "true" if no adoption has set that (``adoption_doubt``); else absent or empty
 log.p<N>.truncations              where a log that was truncated ended after that, as JSON; absent until the first time
                                   (``keptlog.log.truncations``)
 log.p<N>.watermarks               the file with the watermarks of deleted keys; absent or empty if there are none
@@ -25,8 +26,7 @@ log.p<N>.uncleanable              why the last clean failed, as JSON; absent or 
 log.erasures                      the file with the erasures that were asked for, as JSON; absent if there never was one
 log.erasures.open                 how many of them are open, and what is next, as JSON (``erasures``)
 log.condemned                     journals of a sweep that is under way, as JSON; absent if there are none (ADR 28)
-log.undone                        which snapshots adoptions left aside, as JSON; absent if there was no adoption
-                                  (``runs``, ADR 29)
+log.undone                        which snapshots adoptions left aside, as JSON; absent if none did (``runs``, ADR 29)
 log.reader.<name>                 a registered reader, as JSON: how long tombstones wait for it, and which it has missed
                                   (``keptlog.table.reading.readers``, ADR 38)
 kafka.<name>                      the topic's own configuration, with Kafka's names; and, of what decides over deletion
