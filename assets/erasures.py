@@ -37,7 +37,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.erasures.open_erasures import ErasureNeed, OpenErasures
 from keptlog.log.segment import Log
-from keptlog.log.told.erasure_step import kept_until
+from keptlog.log.told.erasure_step import kept_until, needed_instead
 from keptlog.log.told.metrics import Tally, metrics_of
 from keptlog.log.words.counted import counted, first_lines
 from keptlog.log.words.iso_time import iso_time
@@ -250,7 +250,8 @@ def overdue_lines(news: ErasureNews) -> list[str]:
             blocked = [f"it can't be read: {unnamed(topic, news.seen.unreadable[topic])}"]
         why = f"; {blocked[0]}" if blocked else ""
         count = counted(each.overdue_count(now_ms), "erasure")
-        needs = kept_until(each, now_ms, logs.get(topic, ())) or f"needs {_needs(each)}"
+        theirs = logs.get(topic, ())
+        needs = kept_until(each, now_ms, theirs) or f"needs {needed_instead(each, now_ms, theirs) or _needs(each)}"
         lines.append(f"{topic}: {count} overdue, the first since {deadline} ({needs}){why}")
     return lines
 

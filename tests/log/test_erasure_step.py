@@ -12,9 +12,10 @@ from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.segment import Log, Segment
 from keptlog.log.told.conditions import Condition, Matter
-from keptlog.log.told.erasure_step import erasure_step, kept_until
+from keptlog.log.told.erasure_step import erasure_step, kept_until, needed_instead
 from keptlog.log.told.examination import SeenBeside, condition_problems
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.units import LONG_MAX
 
 NOW_MS = 1_800_000_000_000
 LATER_MS, SOONER_MS = NOW_MS + 3_600_000, NOW_MS - 1
@@ -83,7 +84,7 @@ def test_a_setting_that_was_lowered_since_the_last_look_keeps_nothing() -> None:
     config = TopicConfig(cleanup_policy=("compact",), segment_ms=1000)
     segment = Segment("a", 0, 0, NOW_MS - 2000, NOW_MS - 2000, 1, 1)
     log = Log(TopicPartition("users", 0), config, (segment,), 0, 1, 0)
-    found = waiting(LATER_MS, (ErasureNeed.CLEAN, SOONER_MS))
+    found = since(ErasureNeed.CLEAN, NOW_MS - 2000)
     assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog clean users"
     slow = replace(log, config=replace(config, segment_ms=3_600_000))
     assert erasure_step("users", found, NOW_MS, [slow]).command is None
@@ -92,9 +93,9 @@ def test_a_setting_that_was_lowered_since_the_last_look_keeps_nothing() -> None:
 def log_of(*segments: Segment, **settings: Any) -> Log:
     policy = settings.pop("policy", "compact")
     path = settings.pop("watermarks_path", None)
-    config = TopicConfig(cleanup_policy=(policy,), **settings)
-    end = segments[-1].last_offset + 1
-    return Log(TopicPartition("users", 0), config, segments, 0, end, 0, watermarks_path=path)
+    config = TopicConfig(cleanup_policy=tuple(policy.split(",")), **settings)
+    end = segments[-1].last_offset + 1 if segments else 3
+    return Log(TopicPartition("users", 0), config, segments, 0 if segments else end, end, 0, watermarks_path=path)
 
 
 def since(need: ErasureNeed, since_ms: int) -> OpenErasures:
@@ -124,7 +125,7 @@ def test_a_segment_that_is_closed_since_the_last_look_keeps_nothing_however_the_
 def test_of_an_ingested_log_no_time_tells_when_its_tombstones_came() -> None:
     """They have their times from the source, so they may lie in what looks older."""
     full = log_of(OF_THEN, OF_NOW, segment_bytes=1 << 20, segment_ms=7 * DAY_MS)
-    found = since(ErasureNeed.CLEAN, NOW_MS - 1)
+    found = since(ErasureNeed.CLEAN, NOW_MS)
     assert erasure_step("users", found, NOW_MS, [full]).command is None
     assert erasure_step("users", found, NOW_MS, [replace(full, is_ingested=True)]).command == "keptlog clean users"
 
@@ -137,6 +138,55 @@ def test_what_came_after_the_request_keeps_no_older_record_from_retention() -> N
     assert erasure_step("users", found, NOW_MS, [slow]).command is None
 
 
+@pytest.mark.parametrize("need", [ErasureNeed.CLEAN, ErasureNeed.EXPIRY, ErasureNeed.RETENTION])
+def test_what_was_waited_for_in_a_log_that_is_empty_by_now_needs_a_look(need: ErasureNeed) -> None:
+    """It said for a week that nothing could be done, of a log in which nothing was left."""
+    found, empty = since(need, ASKED_MS), log_of(retention_ms=2 * DAY_MS)
+    for next_ms in (LATER_MS, SOONER_MS):
+        step = erasure_step("users", replace(found, next_ms=next_ms), NOW_MS, [empty], is_cleaner_off=True)
+        assert step.command == "keptlog erasure list"
+    assert (kept_until(found, NOW_MS, [empty]), needed_instead(found, NOW_MS, [empty])) == (None, "a look")
+
+
+def test_where_nothing_is_left_that_came_since_or_no_tombstone_a_look_is_next() -> None:
+    cleaned = log_of(replace(OF_THEN, largest_timestamp_ms=ASKED_MS - 1), segment_ms=7 * DAY_MS)
+    for need in (ErasureNeed.CLEAN, ErasureNeed.EXPIRY):
+        assert erasure_step("users", since(need, ASKED_MS), NOW_MS, [cleaned]).command == "keptlog erasure list"
+
+
+@pytest.mark.parametrize("need", [ErasureNeed.CLEAN, ErasureNeed.EXPIRY])
+def test_what_came_since_hides_nothing_that_went(need: ErasureNeed) -> None:
+    """A log that gets records is never empty; a tombstone has the time of its request."""
+    log, found = log_of(replace(OF_NOW, tombstone_count=1), segment_ms=7 * DAY_MS), since(need, ASKED_MS)
+    assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog erasure list"
+    by_timestamp = replace(log, config=replace(log.config, compaction_strategy="timestamp"))
+    for unsure in (replace(log, is_ingested=True), by_timestamp):
+        assert erasure_step("users", found, NOW_MS, [unsure]).command is None
+
+
+@pytest.mark.parametrize("need", [ErasureNeed.CLEAN, ErasureNeed.EXPIRY])
+def test_a_log_that_has_nothing_left_hides_no_other_that_keeps_them(need: ErasureNeed) -> None:
+    """One request may have tombstones in both: a look would find nothing new, again and again."""
+    left = log_of(replace(OF_THEN, tombstone_count=1), segment_ms=7 * DAY_MS)
+    empty = replace(log_of(), topic_partition=TopicPartition("users", 1))
+    found = since(need, ASKED_MS)
+    assert erasure_step("users", found, NOW_MS, [left, empty]).command is None
+    only_there = replace(found, needs=tuple(replace(each, partitions=(1,)) for each in found.needs))
+    assert erasure_step("users", only_there, NOW_MS, [left, empty]).command == "keptlog erasure list"
+
+
+@pytest.mark.parametrize("need", [ErasureNeed.CLEAN, ErasureNeed.EXPIRY])
+def test_what_retention_takes_now_is_kept_by_no_open_segment_and_no_horizon(need: ErasureNeed) -> None:
+    found = since(need, ASKED_MS)
+    log = log_of(replace(OF_THEN, tombstone_count=1), policy="compact,delete", retention_ms=1000, segment_ms=7 * DAY_MS)
+    assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog retain users"
+    assert (kept_until(found, NOW_MS, [log]), needed_instead(found, NOW_MS, [log])) == (None, "retention")
+    assert erasure_step("users", found, NOW_MS, [log], is_cleaner_off=True).command is None
+    slow = replace(log, config=replace(log.config, retention_ms=2 * DAY_MS))
+    assert erasure_step("users", found, NOW_MS, [slow]).command is None
+    assert needed_instead(found, NOW_MS, [slow]) is None
+
+
 def test_nobody_is_sent_to_a_verification_that_finds_what_is_remembered_of_deleted_keys() -> None:
     versions = {"compaction_strategy": "timestamp", "keptlog_watermark_retention_ms": 2 * DAY_MS}
     found = since(ErasureNeed.VERIFICATION, ASKED_MS)
@@ -145,6 +195,14 @@ def test_nobody_is_sent_to_a_verification_that_finds_what_is_remembered_of_delet
     assert ("keptlog.watermark.retention.ms" in step.cause, step.command) == (True, None)
     for log in (log_of(OF_THEN, **versions), log_of(OF_THEN, watermarks_path="marks")):
         assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog erasure verify"
+
+
+def test_nobody_is_sent_to_a_verification_where_deleted_keys_are_remembered_for_ever() -> None:
+    versions = {"compaction_strategy": "timestamp", "keptlog_watermark_retention_ms": LONG_MAX}
+    log = log_of(OF_THEN, watermarks_path="marks", **versions)
+    step = erasure_step("users", since(ErasureNeed.VERIFICATION, ASKED_MS), NOW_MS, [log])
+    assert step.cause.startswith("a verification may find the keys for ever, as the topic is set: deleted keys ")
+    assert step.command is None
 
 
 @pytest.mark.parametrize("need", [ErasureNeed.PURGE, ErasureNeed.VERIFICATION])

@@ -1,0 +1,124 @@
+"""What brings the open erasures of a topic on next, or until when nothing does: doctor and Dagster ask here.
+
+What is stored with a topic is as old as the last look at its erasures. A setting may have been lowered since, a segment
+closed, or the log emptied, so the logs as they are now are asked too, where they can be had. Which offsets an erasure
+waits for is not stored, so it is told of all that it may be. The first of these holds:
+
+    no log may have the first of it any more    a look, for they may be further by now
+    retention takes some of it                  retention, whatever they waited for
+    a clean passes some of it                   a clean
+    the clock has not come to the stored time   nothing, until then
+
+``next_time`` says it of a single erasure, by its offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keptlog.log.erasures.next_time import CleanTimes
+from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.erasures.remembered import watermarks_end_ms
+from keptlog.log.retention import retention_of
+from keptlog.log.segment import Log, Segment
+from keptlog.log.strategy import StrategyKind
+
+LOOK = "look"
+"""They are brought on by another look at them."""
+_LIVE = {ErasureNeed.CLEAN, ErasureNeed.EXPIRY, ErasureNeed.RETENTION}
+"""What is waited for is in the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What is next for those whose deadline is the earliest."""
+
+    needy: NeedyErasures
+    brought_on_by: str | None
+    """An ``ErasureNeed``, perhaps another than theirs, or ``LOOK``; null if nothing can."""
+    kept_until_ms: int | None = None
+    """Until when nothing can."""
+
+
+def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> Prospect | None:
+    """Of a topic with these logs, none if they can't be had; null if nobody has stored what they need."""
+    needy = _most_urgent(found)
+    if needy is None:
+        return None
+    partitions = needy.partitions
+    logs = [log for log in logs if not partitions or log.topic_partition.partition in partitions]
+    if needy.need == ErasureNeed.VERIFICATION:
+        last_ms = max((watermarks_end_ms(log, needy.since_ms) for log in logs), default=0)
+        return Prospect(needy, None, last_ms) if last_ms > now_ms else Prospect(needy, needy.need)
+    if at_once := _at_once(needy, now_ms, logs):
+        return Prospect(needy, at_once)
+    is_early = found.next_ms is not None and found.next_ms > now_ms
+    if is_early and needy.need in {*_LIVE, ErasureNeed.PURGE} and _may_be_kept(needy, now_ms, logs):
+        return Prospect(needy, None, found.next_ms)
+    return Prospect(needy, needy.need)
+
+
+def _at_once(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> str | None:
+    """What may bring them on now, as the logs are; null if that is not known of anything."""
+    if needy.need not in _LIVE or not logs:
+        return None
+    waited = [(log, _waited(needy, log)) for log in logs]
+    if not any(_is_first_left(needy, log, segments) for log, segments in waited):
+        return LOOK
+    if any(set(segments) & set(retention_of(log, now_ms).segments) for log, segments in waited):
+        return ErasureNeed.RETENTION
+    if needy.need == ErasureNeed.CLEAN and any(_is_passed(log, segments, now_ms) for log, segments in waited):
+        return ErasureNeed.CLEAN
+    return None
+
+
+def _waited(needy: NeedyErasures, log: Log) -> Sequence[Segment]:
+    """The segments that may have what they wait for.
+
+    Of an ingested log nobody knows how old its tombstones were when they arrived.
+    """
+    match needy.need:
+        case ErasureNeed.EXPIRY:
+            return [each for each in log.segments if each.tombstone_count]
+        case ErasureNeed.CLEAN if not log.is_ingested:
+            return [each for each in log.segments if each.largest_timestamp_ms >= needy.since_ms]
+        case _:
+            return log.segments
+
+
+def _is_first_left(needy: NeedyErasures, log: Log, waited: Sequence[Segment]) -> bool:
+    """Whether a log may still have what the request waits for that waits longest, whatever came since.
+
+    A tombstone that a request appends is of its time, or of a later one where the newest timestamp of a key wins.
+    """
+    is_later = log.is_ingested or log.config.strategy.kind is StrategyKind.TIMESTAMP
+    if is_later or needy.need == ErasureNeed.RETENTION:
+        return bool(waited)
+    return any(each.first_timestamp_ms <= needy.since_ms for each in waited)
+
+
+def _is_passed(log: Log, segments: Sequence[Segment], now_ms: int) -> bool:
+    """Whether a clean passes some of these now: the end of a log that gets records is never closed."""
+    times = CleanTimes.of(log, now_ms)
+    return any(times.passes_ms(each.last_offset + 1) <= now_ms for each in segments)
+
+
+def _may_be_kept(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> bool:
+    """Whether a log as it is now may still keep them; a horizon is in the tombstone, whatever the topic says now."""
+    match needy.need:
+        case ErasureNeed.PURGE if logs:
+            return any(needy.since_ms + log.config.file_delete_delay_ms > now_ms for log in logs)
+        case ErasureNeed.RETENTION if logs:
+            # Retention takes the first segment before any other, and who waits waits for those that were there.
+            firsts = [(log.segments[0], max(log.config.retention_ms, 0)) for log in logs if log.segments]
+            there = [each for each in firsts if each[0].first_timestamp_ms <= needy.since_ms]
+            return any(first.largest_timestamp_ms + retention_ms > now_ms for first, retention_ms in there)
+        case _:
+            return True
+
+
+def _most_urgent(found: OpenErasures) -> NeedyErasures | None:
+    """Those whose deadline is the earliest; null if nobody has stored what they need."""
+    dated = [each for each in found.needs if each.earliest_deadline_ms is not None]
+    return min(dated, key=lambda each: each.earliest_deadline_ms or 0, default=None) or next(iter(found.needs), None)

@@ -1,0 +1,66 @@
+"""What is told of a late erasure ends it, by the clock, however its records have gone since somebody looked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keptlog.dagster.assets.erasures import ErasureNews, overdue_lines
+from keptlog.log.told.erasure_step import ErasureStep, erasure_step
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.names import named_logs
+from keptlog.passes.observer import observe
+from keptlog.passes.retain import Retainer
+from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, VALUE, World, new_id
+
+SLOW = {"segment.ms": str(7 * DAY_MS), "max.compaction.lag.ms": str(30 * DAY_MS)}
+BY_AGE = SLOW | {"cleanup.policy": "compact,delete", "retention.ms": str(HOUR_MS // 2)}
+
+
+def step(world: World) -> ErasureStep:
+    seen = observe(world.store, now_ms=world.now_ms)
+    return erasure_step("users", seen.erasures["users"], world.now_ms, list(seen.logs))
+
+
+def told(world: World) -> str:
+    [line] = overdue_lines(ErasureNews(observe(world.store, now_ms=world.now_ms)))
+    return line
+
+
+def late(world: World, settings: dict[str, str], **how: Any) -> None:
+    world.create(settings=settings)
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask(deadline_ms=world.now_ms + HOUR_MS, **how)
+    world.later(2 * HOUR_MS)
+
+
+def retain(world: World) -> None:
+    store = world.store
+    retained = Retainer(store).retain(named_logs(store, ["users"]), new_id(), now_ms=world.now_ms)
+    assert len(retained.committed) == 1
+
+
+def ended(world: World) -> str:
+    """The steps that are told, one after the other, until it is verified."""
+    world.purge()
+    assert step(world).command == "keptlog erasure list"
+    assert "(needs a look)" in told(world)
+    assert world.row().erasure.state == "deleted"
+    assert step(world).command == "keptlog erasure verify"
+    return world.verified().erasure.state
+
+
+def test_a_log_that_was_emptied_is_waited_for_by_nobody(world: World) -> None:
+    late(world, SLOW)
+    assert step(world).command is None
+    world.store.delete_records(TopicPartition("users", 0), -1, new_id())
+    assert ended(world) == "verified"
+
+
+def test_what_retention_takes_is_no_clean_s(world: World) -> None:
+    late(world, BY_AGE)
+    assert step(world).command == "keptlog retain users"
+    assert "(needs retention)" in told(world)
+    retain(world)
+    world.later(HOUR_MS)
+    world.append((OTHER, b"2"))
+    assert ended(world) == "verified"
