@@ -221,7 +221,7 @@ def plan_ingest(
         log = logs.get(partition)
         if log is None and not found.is_whole:
             continue
-        if why_stopped := _why_stopped(topic, position, log, skip_lost=skip_lost):
+        if why_stopped := _why_stopped(topic, position, log, found.source, skip_lost=skip_lost):
             stopped[partition] = _perhaps_elsewhere(stored, found.source) + why_stopped
         elif log and (position is None or position < log.end_offset):
             from_offset = max(position or 0, log.log_start_offset)
@@ -270,7 +270,7 @@ def with_later_ends(plan: IngestPlan, found: SourceTopic, looked_ms: int) -> Ing
         log = logs.get(each.partition)
         if log is None and found.is_whole:
             stopped[each.partition] = NO_PARTITION
-        elif log and (why_stopped := _why_stopped(plan.topic, each.position, log, skip_lost=False)):
+        elif log and (why_stopped := _why_stopped(plan.topic, each.position, log, found.source, skip_lost=False)):
             stopped[each.partition] = why_stopped
         elif log and log.end_offset >= each.end_offset:
             ranges.append(_as_by_then(each, log, looked_ms))
@@ -356,7 +356,9 @@ def _perhaps_elsewhere(stored: SourceIdentity | None, source: SourceIdentity) ->
     return f"it was last at {stored.bootstrap}: if it still is there, leave out --bootstrap. If it is not, "
 
 
-def _why_stopped(topic: str, position: int | None, log: SourceLog | None, *, skip_lost: bool) -> str | None:
+def _why_stopped(
+    topic: str, position: int | None, log: SourceLog | None, source: SourceIdentity, *, skip_lost: bool
+) -> str | None:
     """Why nothing must be read at a position; null if it may be."""
     if position is None:
         return None
@@ -370,8 +372,11 @@ def _why_stopped(topic: str, position: int | None, log: SourceLog | None, *, ski
             f"{topic}-{log.partition} {log.end_offset})"
         )
     if position < log.log_start_offset and not skip_lost:
+        # Nobody can put records back at their offsets into a broker's log; into a directory one can.
+        backup = "take them from a copy of its log directory, if there is one (keptlog import kafka-logs),"
+        others = backup if source.bootstrap else "restore them there"
         return (
             f"offsets {position} to {log.log_start_offset - 1} are no longer at its source, which begins at "
-            f"{log.log_start_offset}: go on without those records (--skip-lost), or restore them there first"
+            f"{log.log_start_offset}: go on without those records (--skip-lost), or {others} first"
         )
     return None

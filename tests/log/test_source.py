@@ -117,6 +117,17 @@ def test_records_that_are_lost_stop_their_partition_alone() -> None:
     assert "--skip-lost" in lost.stopped[0]
 
 
+def test_what_a_broker_has_lost_nobody_puts_back_there_but_a_copy_may_have_it() -> None:
+    [why] = plan([120], (150, 200)).stopped.values()
+    assert why.endswith(
+        "go on without those records (--skip-lost), or take them from a copy of its log directory, if there is one "
+        "(keptlog import kafka-logs), first"
+    )
+    directory = SourceIdentity("users", "id-1")
+    [why] = plan_ingest("t", directory, [120], found((150, 200), source=directory)).stopped.values()
+    assert why.endswith("go on without those records (--skip-lost), or restore them there first")
+
+
 def test_lost_records_are_skipped_by_request() -> None:
     skipped = plan([120], (150, 200), skip_lost=True)
     assert skipped.ranges == (OffsetRange(0, 120, 150, 200),)

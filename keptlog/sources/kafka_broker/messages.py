@@ -17,6 +17,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, 
 from keptlog.errors import InvalidRecord
 from keptlog.log.record import TimestampType
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.sources.kafka_broker.remedies import delete_there
 from keptlog.storage.schema import LARGEST_STORABLE_MS, SCHEMA, US_PER_MS
 
 _HEADERS = SCHEMA.field("headers").type
@@ -50,8 +51,8 @@ def table_of(messages: Sequence[Message], where: TopicPartition) -> pa.Table:
 def _unfit(where: TopicPartition, message: Message, what: str) -> InvalidRecord:
     offset = cast("int", message.offset())
     return InvalidRecord(
-        f"{where}: the record at offset {offset} {what}: mend its producer, delete the records before offset "
-        f"{offset + 1} there (kafka-delete-records), and go on without those (--skip-lost)"
+        f"{where}: the record at offset {offset} {what}: mend its producer, then "
+        f"{delete_there(f'before offset {offset + 1}')}"
     ).from_offset(offset)
 
 

@@ -46,6 +46,7 @@ from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import why_refilled
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.messages import table_of
+from keptlog.sources.kafka_broker.remedies import delete_there
 from keptlog.sources.kafka_broker.signs import Signs, Silence
 
 _logger = logging.getLogger(__name__)
@@ -283,8 +284,7 @@ class _Reading:
             why = self.part.settings.hide(cast("KafkaError", unreadable.error()).str())
             self._broken = LogCorrupt(
                 f"{self.part.there}: the batch at offset {at_offset} can't be read: {why}; let a replica lead it that "
-                "is whole, or delete the records up to the end of that batch there (kafka-delete-records), and go on "
-                "without those (--skip-lost)"
+                f"is whole, or {delete_there('up to the end of that batch')}"
             ).from_offset(at_offset)
 
     def _wait_on(self) -> None:

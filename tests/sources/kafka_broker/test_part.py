@@ -132,8 +132,10 @@ def test_a_record_that_no_table_can_hold_is_named_with_the_choice(mock: Mock, re
         next(tables)
     assert refused.value.whole_before_offset == 1
     assert str(refused.value) == (
-        f"here-0: the record at offset 1 {why}: mend its producer, delete the records before offset 2 there "
-        "(kafka-delete-records), and go on without those (--skip-lost)"
+        f"here-0: the record at offset 1 {why}: mend its producer, then delete all records before offset 2 there "
+        "(kafka-delete-records), and go on without those (--skip-lost). It costs the latest values of other keys there "
+        "too, for everybody. A topic with cleanup.policy=compact refuses it: set cleanup.policy=compact,delete, "
+        "retention.ms=-1 and retention.bytes=-1 in one step, and set them back afterwards"
     )
 
 
