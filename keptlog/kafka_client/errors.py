@@ -88,6 +88,21 @@ _AUTHORIZATION = _Kind(
     InvalidConfig,
     "the user has no permission at {where}: {text}; have it granted",
 )
+_REFUSAL = _Kind(
+    frozenset(
+        {
+            KafkaError.TOPIC_EXCEPTION,
+            KafkaError.INVALID_CONFIG,
+            KafkaError.INVALID_PARTITIONS,
+            KafkaError.INVALID_REPLICATION_FACTOR,
+            KafkaError.INVALID_REPLICA_ASSIGNMENT,
+            KafkaError.POLICY_VIOLATION,
+        }
+    ),
+    InvalidConfig,
+    "{where} refuses it: {text}",
+)
+"""What was asked for, as it was asked for. A topic that exists already is none of these: the next try finds it."""
 _UNKNOWN_TOPIC = _Kind(
     frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}),
     UnknownTopic,
@@ -114,6 +129,7 @@ _KINDS = (
     _TLS,
     _SETTING,
     _AUTHORIZATION,
+    _REFUSAL,
     _UNKNOWN_TOPIC,
     _NAME_LOOKUP,
     _CONNECTION,
@@ -122,7 +138,7 @@ _KINDS = (
 )
 """Those that say most first."""
 
-_FINAL = (_AUTHENTICATION, _TLS, _SETTING, _AUTHORIZATION)
+_FINAL = (_AUTHENTICATION, _TLS, _SETTING, _AUTHORIZATION, _REFUSAL)
 """No waiting will mend these."""
 
 
@@ -156,7 +172,7 @@ def broker_errors(settings: ClientSettings, doing: str) -> Iterator[Trouble]:
     """Around whatever uses a client; ``doing`` says what could not be done, such as "topic users can't be read".
 
     Raises:
-        InvalidConfig: a setting, a password, a certificate or a permission is wrong.
+        InvalidConfig: a setting, a password, a certificate or a permission is wrong, or the broker refuses it for good.
         UnknownTopic: no such topic or partition there.
         StorageUnavailable: no broker can be reached, or one has another problem.
     """

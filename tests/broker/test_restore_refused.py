@@ -7,7 +7,7 @@ import random
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from keptlog.errors import InvalidRecord, KeptlogError
+from keptlog.errors import InvalidConfig, InvalidRecord, KeptlogError
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
 from tests.broker.broker import DEADLINE_SECONDS
@@ -68,6 +68,17 @@ def test_whoever_may_not_write_in_transactions_leaves_no_empty_topic_there(twins
     assert twins.topic not in twins.broker.admin.list_topics(timeout=DEADLINE_SECONDS).topics
     assert twins.restore().is_created
     assert [record.value for record in twins.broker.records(twins.topic, 1)[0]] == [b"1"]
+
+
+def test_a_name_that_collides_with_another_topics_there_is_refused_for_good(twins: Twins) -> None:
+    """Kafka's metrics take a period and an underscore for the same."""
+    for name in (f"{twins.topic}.x", f"{twins.topic}_x"):
+        twins.store.create_topic(name, 1, KEPT)
+    restore = restore_of(twins.store, twins.broker.bootstrap)
+    restore.to_broker(f"{twins.topic}.x", f"{twins.topic}.x")
+    with pytest.raises(InvalidConfig, match=r"can't be created: .* refuses it: .*collides with existing topic") as why:
+        restore.to_broker(f"{twins.topic}_x", f"{twins.topic}_x")
+    assert "try again" not in str(why.value)
 
 
 def test_a_timestamp_that_the_topic_refuses_is_named(twins: Twins) -> None:

@@ -89,6 +89,12 @@ def test_a_wrong_setting_is_named_in_one_line(
     [
         (KafkaError._AUTHENTICATION, InvalidConfig),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, InvalidConfig),
+        (KafkaError.TOPIC_EXCEPTION, InvalidConfig),
+        (KafkaError.POLICY_VIOLATION, InvalidConfig),
+        (KafkaError.INVALID_CONFIG, InvalidConfig),
+        (KafkaError.INVALID_REPLICATION_FACTOR, InvalidConfig),
+        (KafkaError.INVALID_PARTITIONS, InvalidConfig),
+        (KafkaError.TOPIC_ALREADY_EXISTS, StorageUnavailable),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, UnknownTopic),
         (KafkaError._TIMED_OUT, StorageUnavailable),
         (KafkaError.NOT_LEADER_FOR_PARTITION, StorageUnavailable),
@@ -98,6 +104,14 @@ def test_every_error_becomes_one_that_says_what_to_do(code: int, error: type[Kep
     told = translated(KafkaError(code), loaded({}), "topic t can't be read")
     assert type(told) is error
     assert str(told).startswith("topic t can't be read: ")
+
+
+def test_what_a_broker_refuses_for_good_is_not_to_be_tried_again() -> None:
+    collides = KafkaError(KafkaError.TOPIC_EXCEPTION, "Topic 's_q1' collides with existing topic: s.q1")
+    told = translated(collides, loaded({}), "topic s_q1 can't be created")
+    assert str(told) == (
+        "topic s_q1 can't be created: 127.0.0.1:1 refuses it: Topic 's_q1' collides with existing topic: s.q1"
+    )
 
 
 def test_of_a_timeout_and_what_was_told_before_the_latter_is_shown() -> None:
