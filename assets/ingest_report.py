@@ -59,9 +59,8 @@ def run_ingest(run: Run, ingest: Ingest, plans: IngestPlans, now_ms: int) -> Non
         StorageUnavailable: Spark can't be started, or fails; nothing was committed.
     """
     context = run.context
-    for topic in plans.topics:
-        for name, reason in topic.left_out.items():
-            context.log.info("%s: %s is left out: %s", topic.plan.topic, name, reason)
+    for line in plans.left_out_lines:
+        context.log.info("%s", line)
     result = ingest.carry_out(plans, run_id_of(context), context.log.info)
     for warning in result.warnings:
         context.log.warning(warning)

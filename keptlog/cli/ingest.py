@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -25,9 +24,6 @@ from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
 from keptlog.log.config import TopicConfig
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.passes.names import refuse_unknown
-
-if TYPE_CHECKING:
-    from keptlog.ingest.plans import IngestPlans
 
 
 @click.group(cls=HelpfulGroup)
@@ -101,7 +97,7 @@ def kafka(  # noqa: PLR0913
         refuse_unknown({name: error for name, error in plans.failed.items() if name not in existing})
     else:
         plans = plans.of_topics_here()
-    for line in _left_out(plans):
+    for line in plans.left_out_lines:
         progress(line)
     result = ingest.carry_out(plans, run_id or new_id(), progress)
     refuse_if_nothing_can_be_done(result, list(topics))
@@ -124,11 +120,3 @@ def _topics(home: Home, names: Sequence[str], into: str | None) -> dict[str, str
     if not topics:
         raise InvalidConfig("no topic here remembers a broker yet: name one with --bootstrap HOST:PORT --topic TOPIC")
     return topics
-
-
-def _left_out(plans: IngestPlans) -> list[str]:
-    return [
-        f"{each.plan.topic}: {name} is left out: {reason}"
-        for each in plans.topics
-        for name, reason in each.left_out.items()
-    ]

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvariantViolated, KeptlogError, UnknownTopic
 from keptlog.log.source import IngestPlan, StoredSource, with_later_ends, with_leader_epochs
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.counted import some_of
 
 if TYPE_CHECKING:
     from keptlog.engine.ingest_tasks import Part
     from keptlog.ingest.source import Source, Survey
+
+
+_NAMES_IN_LINE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,18 @@ class IngestPlans:
             for partition in set(range(topic.plan.partitions)) - set(topic.plan.stopped):
                 lag[TopicPartition(topic.plan.topic, partition)] = ranges.get(partition, 0)
         return {name: offsets for name, offsets in sorted(lag.items()) if str(name) not in self.failed}
+
+    @property
+    def left_out_lines(self) -> list[str]:
+        """What settings new topics don't get, a line for each: a default of the cluster is one of every topic there."""
+        topics: dict[tuple[str, str], list[str]] = {}
+        for each in self.topics:
+            for setting in each.left_out.items():
+                topics.setdefault(setting, []).append(each.plan.topic)
+        return [
+            f"{some_of(names, _NAMES_IN_LINE)}: {name} is left out: {reason}"
+            for (name, reason), names in topics.items()
+        ]
 
     def up_to(
         self,

@@ -246,6 +246,20 @@ def test_parts_that_leave_a_gap_are_refused_before_anything_happens_to_their_top
     assert (ingest.store.topics(), landed(result)) == (["b"], {"b-0": (0, 30)})
 
 
+def test_a_setting_that_is_left_out_is_said_once_for_all_topics(ingest: Ingest) -> None:
+    """A default of the cluster is one of each of its topics."""
+    plans = ingest.plan(MemorySource(dict.fromkeys("abcde", (1,))))
+    everywhere = {"min.insync.replicas": "the storage replicates"}
+    topics = tuple(
+        replace(each, left_out=everywhere | ({"compression.type": "as here"} if each.plan.topic == "b" else {}))
+        for each in plans.topics
+    )
+    assert replace(plans, topics=topics).left_out_lines == [
+        "a, b, c and 2 more: min.insync.replicas is left out: the storage replicates",
+        "b: compression.type is left out: as here",
+    ]
+
+
 def test_without_anything_to_read_no_session_is_started(ingest: Ingest) -> None:
     def no_session() -> NoReturn:
         raise AssertionError("nothing is to be read")
