@@ -62,8 +62,8 @@ def run_ingest(run: Run, ingest: Ingest, plans: IngestPlans, now_ms: int) -> Non
     for line in plans.left_out_lines:
         context.log.info("%s", line)
     result = ingest.carry_out(plans, run_id_of(context), context.log.info)
-    for warning in result.warnings:
-        context.log.warning(warning)
+    for line in result.warnings:
+        context.log.warning("%s", line)
     lag = _lag_afterwards(context, ingest, plans, result)
     for intake in result.committed:
         context.log_event(ingest_materialization(run.keys, intake, lag.get(intake.topic_partition)))

@@ -59,6 +59,17 @@ def test_every_topic_partition_is_materialized_with_its_numbers_and_the_lag_that
     }
 
 
+def test_what_stopped_nothing_and_should_be_known_is_a_warning_of_the_run(here: IngestWorld) -> None:
+    here.broker.producer.produce("users", value="without a key", partition=0)
+    here.broker.producer.flush()
+    here.knows("users", 0)
+
+    result = here.ingest()
+
+    told = [message for level, message in here.world.told(result) if level == "WARNING"]
+    assert len([each for each in told if each.startswith("users-0: 1 of 1 record without a key")]) == 1
+
+
 def test_a_topic_with_a_broker_has_its_source_before_its_dirty_section(here: IngestWorld) -> None:
     here.world.topic("appended")
     here.knows("users", 0, there="db.users")
