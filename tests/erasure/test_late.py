@@ -64,3 +64,20 @@ def test_what_retention_takes_is_no_clean_s(world: World) -> None:
     world.later(HOUR_MS)
     world.append((OTHER, b"2"))
     assert ended(world) == "verified"
+
+
+def test_a_drop_here_is_verified_at_once_though_another_key_is_remembered(world: World) -> None:
+    versions = {"compaction.strategy": "timestamp", "keptlog.watermark.retention.ms": str(7 * DAY_MS)}
+    world.create(settings=versions | {"segment.ms": "1000", "delete.retention.ms": "0"})
+    sent_ms = world.now_ms - DAY_MS
+    records = {0: (KEY, VALUE), 1: (OTHER, b"1"), 2: (b"gone", b"1"), 3: (b"gone", None)}
+    world.ingest(records, 4, timestamps_ms={offset: sent_ms + offset for offset in records})
+    world.bring_on()
+    assert [bool(log.watermarks_path) for log in world.store.logs("users")] == [True]
+    world.ask(is_here=True, deadline_ms=world.now_ms + HOUR_MS)
+    world.later(2 * HOUR_MS)
+    world.purge()
+    assert world.row().erasure.state == "deleted"
+    assert step(world).command == "keptlog erasure verify"
+    assert "(needs verification)" in told(world)
+    assert world.verified().erasure.state == "verified"

@@ -197,6 +197,15 @@ def test_nobody_is_sent_to_a_verification_that_finds_what_is_remembered_of_delet
         assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog erasure verify"
 
 
+def test_a_drop_here_is_sent_to_its_verification_whatever_is_remembered_of_other_keys() -> None:
+    """It takes the watermarks of its keys, so that the verification finds none of them."""
+    log = log_of(OF_THEN, watermarks_path="marks", compaction_strategy="timestamp")
+    found = since(ErasureNeed.VERIFICATION, ASKED_MS)
+    dropped = replace(found, needs=tuple(replace(each, is_any_dropped=True) for each in found.needs))
+    assert erasure_step("users", dropped, NOW_MS, [log]).command == "keptlog erasure verify"
+    assert (kept_until(dropped, NOW_MS, [log]), erasure_step("users", found, NOW_MS, [log]).command) == (None, None)
+
+
 def test_nobody_is_sent_to_a_verification_where_deleted_keys_are_remembered_for_ever() -> None:
     versions = {"compaction_strategy": "timestamp", "keptlog_watermark_retention_ms": LONG_MAX}
     log = log_of(OF_THEN, watermarks_path="marks", **versions)

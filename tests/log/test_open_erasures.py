@@ -76,6 +76,18 @@ def test_of_those_that_wait_for_a_verification_the_latest_deadline_is_told_too()
     assert (needy.earliest_deadline_ms, needy.latest_deadline_ms) == (None, None)
 
 
+def test_of_those_that_wait_for_a_verification_it_is_told_whether_one_was_dropped_here() -> None:
+    """A tombstone that came from the source leaves a watermark, whoever has dropped the rest."""
+    here = replace(erasure(DELETED, way=ErasureWay.HERE), bounds=(ErasureBound(3, 6, 6),))
+    later = replace(here, way=ErasureWay.SOURCE.value, dropped_by=("r2",))
+    both = replace(later, bounds=(*later.bounds, ErasureBound(3, 2, 3, "a" * 64)))
+    for found, is_dropped in ((here, True), (later, True), (both, False), (erasure(DELETED), False)):
+        (needy,) = open_erasures([erasure(DELETED), found], None).needs
+        assert needy.is_any_dropped is is_dropped
+    (needy,) = open_erasures([replace(here, reached=erasure(COMPACTED).reached, gone=GONE)], None).needs
+    assert not needy.is_any_dropped
+
+
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=100), st.integers(0, 301))
 def test_overdue_erasures_are_never_told_where_there_are_none_and_always_where_there_are(
     deadlines: list[int], now_ms: int

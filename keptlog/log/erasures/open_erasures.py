@@ -54,6 +54,8 @@ class NeedyErasures:
     """Of those that wait for a verification: since when the last one does. Who is kept open may wait for long."""
     latest_deadline_ms: int | None = None
     """Of those that wait for a verification; null if none has a deadline. The earliest may be long past."""
+    is_any_dropped: bool = False
+    """Of those that wait for a verification: whether one was dropped whole ``here``, and its watermarks with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,14 @@ def _together(need: ErasureNeed, erasures: list[Erasure]) -> NeedyErasures:
         tuple(sorted(partitions)) if len(partitions) <= _PARTITIONS else (),
         max(_since_ms(each) for each in erasures) if is_verification else None,
         max(deadlines, default=None) if is_verification else None,
+        is_verification and any(map(_is_dropped, erasures)),
     )
+
+
+def _is_dropped(erasure: Erasure) -> bool:
+    """Whether its records were dropped here, by itself or by a later one, and no tombstone of it has come."""
+    is_here = erasure.way == ErasureWay.HERE or bool(erasure.dropped_by)
+    return is_here and not any(each.has_tombstones for each in erasure.bounds)
 
 
 def _since_ms(erasure: Erasure) -> int:

@@ -49,7 +49,8 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
     partitions = needy.partitions
     logs = [log for log in logs if not partitions or log.topic_partition.partition in partitions]
     if needy.need == ErasureNeed.VERIFICATION:
-        last_ms = max((watermarks_end_ms(log, needy.since_ms) for log in logs), default=0)
+        ends_ms = () if needy.is_any_dropped else [watermarks_end_ms(log, needy.since_ms) for log in logs]
+        last_ms = max(ends_ms, default=0)
         return Prospect(needy, None, last_ms) if last_ms > now_ms else Prospect(needy, needy.need)
     if at_once := _at_once(needy, now_ms, logs):
         return Prospect(needy, at_once)
