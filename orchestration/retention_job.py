@@ -8,7 +8,7 @@ from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.numbers import retention_observation
 from keptlog.dagster.assets.outage import FAILED_TAG, outage_among, tag_outage, tell_in_tags, telling_outages
 from keptlog.dagster.assets.report import fail_if_any, run_id_of
-from keptlog.dagster.orchestration.in_flight import UNDER_WAY, logs_in_flight
+from keptlog.dagster.orchestration.in_flight import UNDER_WAY, begun_and_queued
 from keptlog.dagster.orchestration.own_runs import RETENTION_JOB_NAME, OwnRuns
 from keptlog.log.plan import describe_step
 from keptlog.passes.names import named_logs
@@ -48,11 +48,11 @@ def retention_job(mount: Mount) -> dg.JobDefinition:
 def _retain(run: Run, config: RetentionConfig) -> None:
     context, log_store = run.context, run.log_store
     own = OwnRuns.of_run(run)
-    busy = logs_in_flight(own, own.records(*UNDER_WAY))
+    cleaning, _ = begun_and_queued(own, own.records(*UNDER_WAY))
     run_id, now_ms = run_id_of(context), run.now_ms()
     with telling_outages(context, now_ms, log_store):
         named = named_logs(log_store.store, config.logs)
-        result = log_store.retainer.retain(named, run_id, now_ms=now_ms, is_busy=busy.includes)
+        result = log_store.retainer.retain(named, run_id, now_ms=now_ms, is_clean_under_way=cleaning.includes)
     for step in result.committed:
         context.log.info(describe_step(step))
         context.log_event(retention_observation(run.keys, step))

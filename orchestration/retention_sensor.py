@@ -28,8 +28,8 @@ from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG
 from keptlog.dagster.orchestration.automation import LONGEST_SECONDS, Automation
 from keptlog.dagster.orchestration.in_flight import (
     UNDER_WAY,
+    begun_and_queued,
     has_ended_lately,
-    logs_in_flight,
     retentions_in_flight,
     slow_cleans,
     slow_runs,
@@ -119,8 +119,9 @@ def _tick(tick: Tick) -> dg.SensorResult:
         return dg.SensorResult(skip_reason="; ".join([none, *_unseen(seen)]))
     own = OwnRuns.of_tick(tick)
     records = own.records(*UNDER_WAY)
-    cleaning, retaining = logs_in_flight(own, records), retentions_in_flight(own, records)
-    plan = retainer.plan(logs, seen.now_ms, is_busy=lambda log: cleaning.includes(log) or retaining.includes(log))
+    (cleaning, _), retaining = begun_and_queued(own, records), retentions_in_flight(own, records)
+    unasked = [log for log in logs if not retaining.includes(log)]
+    plan = retainer.plan(unasked, seen.now_ms, is_clean_under_way=cleaning.includes)
     stopped = _Stopped.of(own)
     topics = {str(step.topic_partition): step.topic_partition.topic for step in plan.steps}
     left = left_of(len(topics), LOGS_PER_RUN)

@@ -4,8 +4,8 @@
                           data; changes nothing                                          one catalog commit a topic
 
 Nothing is read or rewritten, so it needs no engine. A topic whose commit fails costs only its own logs, and a log that
-changed since it was planned costs only itself. An uncleanable log is retained like any other. A log that is being
-cleaned waits: its clean would lose the race, and with it the work.
+changed since it was planned costs only itself. An uncleanable log is retained like any other. A compacted log that is
+being cleaned waits: its clean would lose the race, and with it the work. No clean ever comes to another.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from keptlog.passes.names import NamedLogs
     from keptlog.table.store import LogStore
 
-BEING_CLEANED = "it is being cleaned; its old segments go after that"
+BEING_CLEANED = "it is being cleaned, or may be; its old segments go after that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +44,23 @@ class RetentionResult:
     """Topic-partition, or name if its logs can't even be read, to the error; nothing of it went."""
 
 
-def _none_is(_: Log) -> bool:
+def _nowhere(_: Log) -> bool:
     return False
 
 
 def retention_plan(
-    logs: Iterable[Log], broker: BrokerConfig, now_ms: int, is_busy: Callable[[Log], bool] = _none_is
+    logs: Iterable[Log], broker: BrokerConfig, now_ms: int, is_clean_under_way: Callable[[Log], bool] = _nowhere
 ) -> RetentionPlan:
-    """What would be removed from these logs; ``is_busy`` says which of them are being cleaned.
+    """What would be removed from these logs; of a compacted one nothing where a clean is, or may be, at work on it now.
 
+    One that only waits for its turn is none: it plans when it begins, and loses nothing.
     A topic with a log of which nobody can tell it is ``unplanned``, and is nothing to the others.
     """
     now_ms = whole_number(now_ms, "now_ms")
     left_alone: dict[str, str] = {}
     retained: list[Log] = []
     for log in logs:
-        if is_busy(log):
-            left_alone[str(log.topic_partition)] = BEING_CLEANED
-        elif off := why_off(log, broker):
+        if off := why_off(log, broker):
             left_alone[str(log.topic_partition)] = off
         else:
             retained.append(log)
@@ -69,9 +68,17 @@ def retention_plan(
     plans = [found[topic] for topic in sorted(found)]
     planned = [plan for plan in plans if not isinstance(plan, KeptlogError)]
     told = {name: why for plan in planned for name, why in plan.left_alone.items()}
+    compacted = {log.topic_partition: log for log in retained if log.config.is_compacted}
+    steps: list[Retain] = []
+    for step in (step for plan in planned for step in plan.steps):
+        may_clean = compacted.get(step.topic_partition)
+        if may_clean and is_clean_under_way(may_clean):
+            left_alone[str(step.topic_partition)] = BEING_CLEANED
+        else:
+            steps.append(step)
     return Plan(
         now_ms,
-        tuple(step for plan in planned for step in plan.steps),
+        tuple(steps),
         told | left_alone,
         {topic: plan for topic, plan in found.items() if isinstance(plan, KeptlogError)},
     )
@@ -84,20 +91,22 @@ class Retainer:
     store: LogStore
     broker: BrokerConfig = field(default_factory=BrokerConfig)
 
-    def plan(self, logs: Iterable[Log], now_ms: int, *, is_busy: Callable[[Log], bool] = _none_is) -> RetentionPlan:
-        """What would be removed from these logs; ``is_busy`` says which of them are being cleaned."""
-        return retention_plan(logs, self.broker, now_ms, is_busy)
+    def plan(
+        self, logs: Iterable[Log], now_ms: int, *, is_clean_under_way: Callable[[Log], bool] = _nowhere
+    ) -> RetentionPlan:
+        """What would be removed from these logs, as ``retention_plan`` says."""
+        return retention_plan(logs, self.broker, now_ms, is_clean_under_way)
 
     def retain(
-        self, named: NamedLogs, run_id: str, *, now_ms: int, is_busy: Callable[[Log], bool] = _none_is
+        self, named: NamedLogs, run_id: str, *, now_ms: int, is_clean_under_way: Callable[[Log], bool] = _nowhere
     ) -> RetentionResult:
-        """Remove old segments from these logs, but for those that are being cleaned; what is unreadable has failed.
+        """Remove old segments from these logs, as ``retention_plan`` says; what is unreadable has failed.
 
         Raises:
             InvalidConfig: the home is a copy, or was moved.
         """
         self.store.require_writable()
-        plan = self.plan(named.logs, now_ms, is_busy=is_busy)
+        plan = self.plan(named.logs, now_ms, is_clean_under_way=is_clean_under_way)
         by_topic: dict[str, list[Retain]] = defaultdict(list)
         for step in plan.steps:
             by_topic[step.topic_partition.topic].append(step)

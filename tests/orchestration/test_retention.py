@@ -18,6 +18,7 @@ from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World, unreadable_topics
 from tests.orchestration.instance import fail
 from tests.orchestration.shipped import clean_logs, retention_sensor
+from tests.orchestration.test_siblings import HERE
 
 SENSOR = retention_sensor(300)
 
@@ -70,6 +71,37 @@ def test_a_log_that_is_being_cleaned_waits(world: World, events: str) -> None:
     assert world.skips(SENSOR) == "to be retained once their cleans are done: events-0"
     assert retain(world).success
     assert len(world.records(events)) == 3
+
+
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTED])
+def test_a_clean_of_everything_keeps_no_log_waiting_that_no_clean_comes_to(
+    world: World, status: dg.DagsterRunStatus
+) -> None:
+    """Nothing was removed of it while a nightly clean was at work, or waited, and runs by hand succeeded."""
+    world.topic("carts", cleanup_policy="delete", retention_ms=str(HOUR_MS))
+    world.append("carts", ("a", "1"), age_ms=DAY_MS)
+    world.append("carts", ("b", "1"), age_ms=0)
+    world.instance.create_run_for_job(clean_logs, status=status, remote_job_origin=HERE)
+
+    (request,) = world.requests(SENSOR)
+
+    assert retained_logs(request) == ["carts-0"]
+    assert retain(world).success
+    assert len(world.records("carts")) == 1
+
+
+@pytest.mark.parametrize("names", [[], ["events-0"]])
+def test_a_clean_that_waits_in_the_queue_keeps_no_log_waiting(world: World, events: str, names: list[str]) -> None:
+    """It plans when it begins; until then its logs were said to be cleaned, and kept what was old."""
+    config = {"ops": {"plan": {"config": {"logs": names}}}}
+    status = dg.DagsterRunStatus.QUEUED
+    world.instance.create_run_for_job(clean_logs, run_config=config, status=status, remote_job_origin=HERE)
+
+    (request,) = world.requests(SENSOR)
+
+    assert retained_logs(request) == ["events-0"]
+    assert retain(world).success
+    assert world.records(events) == [(2, b"a", b"2")]
 
 
 def test_a_topic_that_cannot_be_read_fails_the_run_and_stops_no_other(world: World, events: str) -> None:

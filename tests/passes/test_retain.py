@@ -83,12 +83,27 @@ def test_a_topic_that_cannot_be_read_costs_only_itself(
 
 
 def test_a_log_that_is_being_cleaned_waits_and_is_told(retainer: Retainer) -> None:
+    retainer.store.alter_topic("a", {"cleanup.policy": "compact,delete"})
     result = retainer.retain(
-        named_logs(retainer.store), new_id(), now_ms=NOW_MS, is_busy=lambda log: log.topic_partition.topic == "a"
+        named_logs(retainer.store),
+        new_id(),
+        now_ms=NOW_MS,
+        is_clean_under_way=lambda log: log.topic_partition.topic == "a",
     )
     assert retained(result) == ["b-0"]
     assert result.plan.left_alone["a-0"] == BEING_CLEANED
     assert len(list(retainer.store.read("a"))) == 2
+
+
+def test_a_clean_of_everything_keeps_no_log_waiting_that_no_clean_comes_to(retainer: Retainer) -> None:
+    """A topic that is only deleted from was not retained for as long as a clean of all logs took."""
+    result = retainer.retain(named_logs(retainer.store), new_id(), now_ms=NOW_MS, is_clean_under_way=lambda _: True)
+    assert retained(result) == ["a-0", "b-0"]
+
+
+def test_a_log_that_is_being_cleaned_is_said_to_wait_only_if_it_has_something_to_remove(retainer: Retainer) -> None:
+    result = retainer.retain(named_logs(retainer.store), new_id(), now_ms=NOW_MS, is_clean_under_way=lambda _: True)
+    assert result.plan.left_alone["c-0"] == "no segment is old"
 
 
 def test_a_disabled_cleaner_retains_no_compacted_log_and_all_others(retainer: Retainer) -> None:
