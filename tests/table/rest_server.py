@@ -167,6 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._loaded(table, is_small=query.get("snapshots") == ["refs"])
         answers: dict[str, Callable[[], dict[str, Any] | None]] = {
             "config": lambda: {"defaults": {}, "overrides": self.server_of_test.overrides},
+            "namespaces": lambda: self._namespaces(query),
             "namespace": lambda: self._namespace(parts[1]),
             "create-namespace": lambda: self._create_namespace(json.loads(body)["namespace"]),
             "list": lambda: self._list(parts[1]),
@@ -177,6 +178,10 @@ class _Handler(BaseHTTPRequestHandler):
         }
         content = answers[kind]()
         return (204, {}) if content is None else (200, content)
+
+    def _namespaces(self, query: dict[str, list[str]]) -> dict[str, Any]:
+        """All are at the top."""
+        return {"namespaces": [] if "parent" in query else self.server_of_test.backend.list_namespaces()}
 
     def _namespace(self, name: str) -> dict[str, Any]:
         if not self.server_of_test.backend.namespace_exists(name):
@@ -244,6 +249,8 @@ def _kind(command: str, parts: list[str]) -> str:
         return "config"
     if parts == ["tables", "rename"]:
         return "rename"
+    if parts == ["namespaces"] and command == "GET":
+        return "namespaces"
     if len(parts) <= 2:
         return "create-namespace" if command == "POST" else "namespace"
     if len(parts) == 3:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import CommitStateUnknownException, ForbiddenError
+from pyiceberg.exceptions import CommitStateUnknownException, ForbiddenError, TableAlreadyExistsError
 
 from keptlog.errors import CommitStateUnknown, StorageUnavailable
 from keptlog.table.store import LogStore
@@ -68,6 +68,14 @@ def test_it_was_made_and_a_proxy_says_no_so_the_topic_is_deleted(
     catalog: SqlCatalog, store: LogStore, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     lose_the_answer(monkeypatch, catalog, change, lands=True, error=ForbiddenError)
+    assert store.delete_topic(TOPIC, NOW_MS).is_over
+    assert (store.topics(), store.being_deleted()) == ([], [])
+
+
+def test_it_was_made_and_the_second_sending_met_a_conflict_so_the_topic_is_deleted(
+    catalog: SqlCatalog, store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose_the_answer(monkeypatch, catalog, "rename_table", lands=True, error=TableAlreadyExistsError)
     assert store.delete_topic(TOPIC, NOW_MS).is_over
     assert (store.topics(), store.being_deleted()) == ([], [])
 

@@ -13,7 +13,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError
 
 from examples.ports import free_port
-from keptlog.errors import CommitStateUnknown, StorageUnavailable, UnknownTopic
+from keptlog.errors import CommitStateUnknown, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.rest import PatientRestCatalog
 from keptlog.table.commits.commit import MAX_OUTAGES
@@ -150,6 +150,19 @@ def test_a_catalog_that_never_answers_is_given_up_after_three_waits(
     while server.asked["load"] < 3 and time.monotonic() < until:
         time.sleep(0.01)
     assert server.asked == {"load": 3}
+
+
+def test_a_deletion_that_meets_any_conflict_is_refused_and_the_same_call_again_deletes(
+    store: LogStore, server: RestServer
+) -> None:
+    """PyIceberg takes each 409 of a rename for a table that has the new name already."""
+    server.answers["rename"] = [Answer(409)]
+    with pytest.raises(StalePlan, match=rf"topic {TOPIC} was not deleted: .* refused .*; nothing is lost, try again"):
+        store.delete_topic(TOPIC, NOW_MS)
+    assert store.topics() == [TOPIC]
+    assert values(store) == [(0, 0, b"1")]
+    store.delete_topic(TOPIC, NOW_MS)
+    assert store.topics() == []
 
 
 def test_a_catalog_that_is_too_busy_is_asked_again(store: LogStore, server: RestServer) -> None:

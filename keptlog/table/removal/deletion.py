@@ -43,7 +43,12 @@ from functools import cached_property, partial
 from typing import Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import NamespaceAlreadyExistsError, NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
 from pyiceberg.table import Table
 
 from keptlog.errors import CommitStateUnknown, StalePlan, StorageUnavailable
@@ -90,6 +95,8 @@ from keptlog.table.waiting.reaching import one_line, reaching
 _logger = logging.getLogger(__name__)
 
 _MOST_ROUNDS = 20
+_REFUSED_OR_IN_DOUBT: tuple[type[Exception], ...] = (*OUT_OF_REACH, TableAlreadyExistsError)
+"""A catalog behind REST says of any conflict that such a table exists."""
 
 
 def being_deleted(catalog: Catalog) -> list[str]:
@@ -120,7 +127,7 @@ class Deletion:
         Raises:
             UnknownTopic: there is nothing to delete.
             StalePlan: the topic that was meant is gone, and a later one has its name, which stays; or the storage has
-                a commit that nobody can tell from one of another home.
+                a commit that nobody can tell from one of another home; or the catalog was changed meanwhile.
             LogCorrupt: its metadata is damaged, its folder not its own, or the storage knows more than the catalog.
             StorageUnavailable: catalog or storage can't be reached; the same call again goes on.
             CommitStateUnknown: the catalog gave no answer; the same call again goes on, or finds no such topic.
@@ -196,15 +203,17 @@ class Deletion:
         raise StalePlan(f"{what}; the new one was not deleted, run it again if it is meant for that")
 
     def _changed(self, change: Callable[[], None], is_done: Callable[[], bool]) -> None:
-        """Change the catalog; if its answer was lost, look whether it did so.
+        """Change the catalog; if its answer was lost, or is that of any conflict, look whether it did so.
 
         Raises:
+            StalePlan: it did not, for somebody was faster.
             CommitStateUnknown: nobody can say.
         """
         try:
             change()
-        except OUT_OF_REACH as error:
-            if is_sure(error):
+        except _REFUSED_OR_IN_DOUBT as error:
+            is_conflict = isinstance(error, TableAlreadyExistsError)
+            if not is_conflict and is_sure(error):
                 raise
             try:
                 done = is_done()
@@ -213,6 +222,9 @@ class Deletion:
                     f"topic {self.name}: the catalog did not say whether it is deleted ({one_line(error)}); "
                     f"keptlog topic delete {self.name} finishes it, or says that there is no such topic"
                 ) from error
+            if not done and is_conflict:
+                told = f"topic {self.name} was not deleted: the catalog refused to take it out ({one_line(error)})"
+                raise StalePlan(f"{told}; nothing is lost, try again") from error
             if not done:
                 raise
 
