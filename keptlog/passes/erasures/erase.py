@@ -287,9 +287,8 @@ class Eraser:
             is_new = any(looked[each.id].erasure != each for each in still_open)
             if (is_new or not _are_counted(topic, properties, len(still_open))) and not self.store.read_only:
                 self._remember(topic, [row.erasure for row in looked.values()], now_ms, list(looked.values()))
-        except KeptlogError as error:
-            # What is remembered is told, also of a topic that can't be looked at now.
-            failed[topic] = error
+        except Exception as error:  # noqa: BLE001  # what is remembered is told, whatever the look stops at
+            failed[topic] = _reason(topic, error)
         rows = [looked.get(each.id) or ErasureRow(topic, each) for each in known]
         return rows if with_ended else [row for row, each in zip(rows, known, strict=True) if each.is_open]
 
