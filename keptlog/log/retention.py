@@ -121,6 +121,13 @@ def never_old(log: Log) -> Segment | None:
     return next((each for each in shown if each.largest_timestamp_ms < 0), None)
 
 
+def goes_by_age(log: Log) -> bool:
+    """Whether the rule by time takes all that there is, sooner or later."""
+    config = log.config
+    is_on = config.has_retention and config.retention_ms >= 0 and not set(TIME_SETTINGS) & set(config.unsettled)
+    return is_on and never_old(log) is None
+
+
 def log_start_after_deletion(log: Log, before_offset: int) -> int:
     """The log start offset once the records below ``before_offset`` are deleted; -1 means all there are.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from keptlog.log.erasures import erasure as erasures
 from keptlog.log.erasures import next_time
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureLook, ErasureState, GoneSince, ReachedState
 from keptlog.log.erasures.next_time import CleanTimes, NextTimes, covering
+from keptlog.log.retention import retention_of
 from keptlog.log.roll import closing_ms
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
@@ -138,6 +140,32 @@ def test_when_each_of_them_can_be_further_is_what_its_own_segments_say(drawn: Lo
         horizon_ms = max(told, default=at_ms + drawn.config.delete_retention_ms)
         expired = times.of(in_state(ErasureState.COMPACTED, bound))
         assert expired == (max(at_ms, horizon_ms) if bound.has_tombstones else at_ms)
+
+
+@given(logs(), BOUNDS)
+def test_what_also_goes_by_its_age_can_be_further_when_retention_takes_it_and_not_before(
+    drawn: Log, bound: ErasureBound
+) -> None:
+    mixed = replace(drawn, config=replace(drawn.config, cleanup_policy=("compact", "delete")))
+    times, asked = NextTimes({0: mixed}, NOW_MS), in_state(ErasureState.TOMBSTONED, bound)
+    below = [each for each in mixed.segments if each.base_offset < bound.end_offset]
+    cleaned_ms = max(NOW_MS - 9 * HOUR_MS, CleanTimes.of(mixed, NOW_MS).passes_ms(bound.end_offset))
+    if not below or not bound.has_tombstones:
+        assert not times.is_by_age(asked)
+        return
+
+    def is_taken(at_ms: int) -> bool:
+        return len(retention_of(mixed, at_ms).old) >= len(below)
+
+    next_ms = times.of(asked)
+    assert next_ms is not None
+    assert times.is_by_age(asked) == (next_ms < cleaned_ms)
+    assert next_ms <= cleaned_ms
+    if next_ms > NOW_MS:
+        assert not is_taken(next_ms - 1)
+        assert next_ms == cleaned_ms or is_taken(next_ms)
+    else:
+        assert cleaned_ms <= NOW_MS or is_taken(NOW_MS)
 
 
 @given(st.frozensets(st.integers(0, 14)), st.lists(BOUNDS, max_size=6))

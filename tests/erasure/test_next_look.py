@@ -8,6 +8,8 @@ import pytest
 
 from keptlog.log.erasures.erasure import ErasureState, reached
 from keptlog.log.erasures.open_erasures import OpenErasures
+from keptlog.passes.names import named_logs
+from keptlog.passes.retain import Retainer
 from keptlog.table.changes.erasures import RegisterChange
 from keptlog.table.metadata.state import read_open_erasures
 from keptlog.table.removal.erasure_look import read_register
@@ -23,6 +25,61 @@ FAST = {"segment.ms": str(HOUR_MS), "max.compaction.lag.ms": str(HOUR_MS), "dele
 
 def told(world: World) -> OpenErasures:
     return read_open_erasures("users", world.store.load_table("users").properties)
+
+
+BY_AGE = SLOW | {"cleanup.policy": "compact,delete", "retention.ms": str(HOUR_MS)}
+
+
+def seen(world: World) -> tuple[int | None, str | None, str | None]:
+    row = world.row()
+    return row.next_ms, row.kept_by(world.now_ms), row.next_told(world.now_ms)
+
+
+def test_what_retention_takes_first_waits_for_no_clean(world: World) -> None:
+    """It was told to wait for the active segment, 30 days, where retention takes all of it in an hour."""
+    world.create(settings=BY_AGE)
+    world.append((KEY, VALUE))
+    world.ask()
+    asked_ms = world.now_ms
+    assert seen(world)[:2] == (asked_ms + HOUR_MS + 1, "retention.ms")
+    world.now_ms = asked_ms + HOUR_MS
+    assert not retain(world), "retention.ms has not passed"
+    world.now_ms += 1
+    assert seen(world)[2] == "retention (keptlog retain users)"
+    assert retain(world)
+    assert world.erasure().state is not ErasureState.TOMBSTONED
+
+
+def test_what_retention_takes_for_its_size_waits_for_no_clean(world: World) -> None:
+    world.create(settings=BY_AGE | {"retention.ms": "-1", "retention.bytes": "1"})
+    world.append((KEY, VALUE))
+    world.ask()
+    assert seen(world)[1] == "segment.ms or min.compaction.lag.ms", "the last segment holds retention.bytes"
+    world.append((OTHER, VALUE))
+    assert seen(world)[1:] == (None, "retention (keptlog retain users)")
+    assert retain(world)
+    assert world.erasure().state is not ErasureState.TOMBSTONED
+
+
+def test_tombstones_that_retention_takes_before_their_horizon_wait_for_their_age(world: World) -> None:
+    world.create(settings=BY_AGE | FAST | {"delete.retention.ms": str(30 * DAY_MS), "retention.ms": str(2 * DAY_MS)})
+    world.append((KEY, VALUE))
+    world.ask()
+    asked_ms = world.now_ms
+    world.later(2 * HOUR_MS)
+    world.clean()
+    assert world.erasure().state is ErasureState.COMPACTED
+    assert seen(world)[:2] == (asked_ms + 2 * DAY_MS + 1, "retention.ms")
+    world.now_ms = asked_ms + 2 * DAY_MS + 1
+    assert seen(world)[2] == "retention (keptlog retain users)"
+    assert retain(world)
+    assert world.erasure().gone is not None
+
+
+def retain(world: World) -> bool:
+    store = world.store
+    retained = Retainer(store).retain(named_logs(store, ["users"]), new_id(), now_ms=world.now_ms)
+    return bool(retained.committed)
 
 
 @pytest.fixture

@@ -185,6 +185,9 @@ def test_what_retention_takes_now_is_kept_by_no_open_segment_and_no_horizon(need
     slow = replace(log, config=replace(log.config, retention_ms=2 * DAY_MS))
     assert erasure_step("users", found, NOW_MS, [slow]).command is None
     assert needed_instead(found, NOW_MS, [slow]) is None
+    told = "and the records are not old enough (retention.ms)"
+    compacted = replace(slow, config=replace(slow.config, cleanup_policy=("compact",)))
+    assert [told in (kept_until(found, NOW_MS, [each]) or "") for each in (slow, compacted)] == [True, False]
 
 
 def test_nobody_is_sent_to_a_verification_that_finds_what_is_remembered_of_deleted_keys() -> None:

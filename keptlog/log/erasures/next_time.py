@@ -14,6 +14,7 @@ from itertools import accumulate
 from operator import attrgetter
 
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ErasureWay
+from keptlog.log.retention import goes_by_age, retention_of
 from keptlog.log.roll import closing_ms
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log, Segment
@@ -30,6 +31,7 @@ class NextTimes:
     now_ms: int
     _cleans: dict[int, CleanTimes] = field(default_factory=dict, init=False, repr=False)
     _ages: dict[int, _Youngest] = field(default_factory=dict, init=False, repr=False)
+    _retentions: dict[int, _RetentionTimes] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, erasure: Erasure) -> int | None:
         """The earliest time at which its next state can be reached, past if it waits for a pass; null if only data can.
@@ -42,9 +44,9 @@ class NextTimes:
             case ErasureState.REQUESTED:
                 return None if erasure.waiting or not erasure.bounds else at_ms
             case ErasureState.TOMBSTONED:
-                return max([at_ms, *self._passed_ms(erasure)])
+                return max([at_ms, *(self._or_retained_ms(*each) for each in self._passed_ms(erasure))])
             case ErasureState.COMPACTED if erasure.gone is None:
-                return max([at_ms, *self._horizons_ms(erasure, at_ms)])
+                return max([at_ms, *(self._or_retained_ms(*each) for each in self._horizons_ms(erasure, at_ms))])
             case ErasureState.COMPACTED:
                 return max(at_ms, erasure.gone.at_ms + self._delay_ms) if erasure.gone else at_ms
             case ErasureState.UNREFERENCED | ErasureState.DELETED:
@@ -52,31 +54,58 @@ class NextTimes:
             case ErasureState.VERIFIED:
                 return None
 
+    def is_by_age(self, erasure: Erasure) -> bool:
+        """Whether retention takes what it waits for a clean to pass or to take, before one can."""
+        if erasure.way == ErasureWay.RETENTION or erasure.gone or not erasure.reached:
+            return False
+        at_ms = erasure.reached[-1].at_ms
+        match erasure.state:
+            case ErasureState.TOMBSTONED:
+                waits = self._passed_ms(erasure)
+            case ErasureState.COMPACTED:
+                waits = self._horizons_ms(erasure, at_ms)
+            case _:
+                return False
+        next_ms = self.of(erasure)
+        return next_ms is not None and next_ms < max((ms for _, ms in waits), default=at_ms)
+
     @cached_property
     def _delay_ms(self) -> int:
         return max((log.config.file_delete_delay_ms for log in self.logs.values()), default=0)
 
-    def _passed_ms(self, erasure: Erasure) -> list[int]:
+    def _passed_ms(self, erasure: Erasure) -> list[tuple[ErasureBound, int]]:
+        """Each bound that has to be passed, and when what the request waits for can pass it."""
         if erasure.way == ErasureWay.RETENTION:
             ends = ((each, self._youngest(each.partition).below(each.end_offset)) for each in erasure.bounds)
             return [
-                youngest_ms + max(self.logs[each.partition].config.retention_ms, 0)
+                (each, youngest_ms + max(self.logs[each.partition].config.retention_ms, 0))
                 for each, youngest_ms in ends
                 if youngest_ms is not None
             ]
         to_be_cleaned = [each for each in erasure.to_be_cleaned if each.partition in self.logs]
-        return [self._clean_times(each.partition).passes_ms(each.end_offset) for each in to_be_cleaned]
+        return [(each, self._clean_times(each.partition).passes_ms(each.end_offset)) for each in to_be_cleaned]
 
-    def _horizons_ms(self, erasure: Erasure, compacted_ms: int) -> list[int]:
-        """When the tombstones expire; where no segment says so, ``delete.retention.ms`` after the clean was seen."""
+    def _horizons_ms(self, erasure: Erasure, compacted_ms: int) -> list[tuple[ErasureBound, int]]:
+        """Each bound with tombstones, and when they expire.
+
+        Where no segment says so, ``delete.retention.ms`` after the clean was seen.
+        """
         horizons = []
         for bound in erasure.bounds:
             log = self.logs.get(bound.partition)
             if log is None or not bound.has_tombstones:
                 continue
             told = [each.earliest_delete_horizon_ms for each in covering(log, bound) if each.earliest_delete_horizon_ms]
-            horizons.append(max(told, default=compacted_ms + log.config.delete_retention_ms))
+            horizons.append((bound, max(told, default=compacted_ms + log.config.delete_retention_ms)))
         return horizons
+
+    def _or_retained_ms(self, bound: ErasureBound, other_ms: int) -> int:
+        """When what lies below a bound goes: by then, or with retention, which needs no closed segment."""
+        number = bound.partition
+        if number not in self._retentions:
+            self._retentions[number] = _RetentionTimes.of(self.logs[number], self.now_ms)
+        taken_ms = self._retentions[number].takes_ms(bound.end_offset)
+        return other_ms if taken_ms is None else min(other_ms, taken_ms)
 
     def _clean_times(self, partition: int) -> CleanTimes:
         if partition not in self._cleans:
@@ -118,6 +147,29 @@ class CleanTimes:
         if youngest_ms is not None:
             moments.append(youngest_ms + self.lag_ms)
         return max(moments)
+
+
+@dataclass(frozen=True, slots=True)
+class _RetentionTimes:
+    """When retention can take all that lies below an offset of one log, if nothing more is appended."""
+
+    taken: int
+    """So many segments, the first ones, it takes now."""
+    retention_ms: int | None
+    """Null if not all of the log goes by its age."""
+    ages: _Youngest
+
+    @classmethod
+    def of(cls, log: Log, now_ms: int) -> _RetentionTimes:
+        retention_ms = log.config.retention_ms if goes_by_age(log) else None
+        return cls(len(retention_of(log, now_ms).old), retention_ms, _Youngest.of(log.segments))
+
+    def takes_ms(self, end_offset: int) -> int | None:
+        """Past if it can now; null if nothing is there, or nobody knows."""
+        if 0 < bisect_left(self.ages.bases, end_offset) <= self.taken:
+            return 0
+        youngest_ms = self.ages.below(end_offset)
+        return None if self.retention_ms is None or youngest_ms is None else youngest_ms + self.retention_ms + 1
 
 
 @dataclass(frozen=True, slots=True)

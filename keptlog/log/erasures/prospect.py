@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.erasures.remembered import watermarks_end_ms
-from keptlog.log.retention import retention_of
+from keptlog.log.retention import goes_by_age, retention_of
 from keptlog.log.segment import Log, Segment
 from keptlog.log.strategy import StrategyKind
 
@@ -39,6 +39,8 @@ class Prospect:
     """An ``ErasureNeed``, perhaps another than theirs, or ``LOOK``; null if nothing can."""
     kept_until_ms: int | None = None
     """Until when nothing can."""
+    is_any_by_age: bool = False
+    """Whether a log that keeps them goes by its age, too, and is not old enough for that."""
 
 
 def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> Prospect | None:
@@ -56,7 +58,7 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
         return Prospect(needy, at_once)
     is_early = found.next_ms is not None and found.next_ms > now_ms
     if is_early and needy.need in {*_LIVE, ErasureNeed.PURGE} and _may_be_kept(needy, now_ms, logs):
-        return Prospect(needy, None, found.next_ms)
+        return Prospect(needy, None, found.next_ms, any(map(goes_by_age, logs)))
     return Prospect(needy, needy.need)
 
 

@@ -113,4 +113,6 @@ def _kept(prospect: Prospect) -> str:
         when = f"until {iso_time(until_ms)}" if has_date(until_ms) else "for ever, as the topic is set"
         return f"a verification may find the keys {when}: {why}"
     when = f"before {iso_time(until_ms)}" if has_date(until_ms) else "ever, as the topic is set"
+    if prospect.is_any_by_age and need in {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}:
+        why += f", and {_KEPT_BY[ErasureNeed.RETENTION][0]}"
     return f"nothing brings it on {when}: {why}"

@@ -85,7 +85,16 @@ class TopicLook:
             )
             found = [advanced(each, seen) if each.is_open else each for each in found]
         times, waits = NextTimes(logs, self.now_ms), _Waits(logs, self.store.broker_settings)
-        return [ErasureRow(self.topic, each, times.of(each), tuple(_blocked(each, waits, kept))) for each in found]
+        return [
+            ErasureRow(
+                self.topic,
+                each,
+                times.of(each),
+                tuple(_blocked(each, waits, kept)),
+                is_by_age=times.is_by_age(each),
+            )
+            for each in found
+        ]
 
     def _seen(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> ErasureLook:
         table = self.store.load_table(self.topic)

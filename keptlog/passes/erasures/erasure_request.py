@@ -133,6 +133,8 @@ class ErasureRow:
     """What keeps it from its next state, besides time: each with what to do."""
     is_verified_now: bool = False
     """Whether this call has ended it."""
+    is_by_age: bool = False
+    """Whether retention takes what it waits for before a clean can."""
 
     def __post_init__(self) -> None:
         """One of no key is told as that, and nothing brings it on: every search would find nothing of it."""
@@ -156,16 +158,21 @@ class ErasureRow:
             return None
         state, way = self.erasure.state, self.erasure.way
         if state is ErasureState.TOMBSTONED:
-            return "retention.ms" if way == ErasureWay.RETENTION else "segment.ms or min.compaction.lag.ms"
+            is_by_age = self.is_by_age or way == ErasureWay.RETENTION
+            return "retention.ms" if is_by_age else "segment.ms or min.compaction.lag.ms"
+        if state is ErasureState.COMPACTED and self.erasure.gone is None:
+            return "retention.ms" if self.is_by_age else "delete.retention.ms"
         if state is ErasureState.COMPACTED:
-            return "delete.retention.ms" if self.erasure.gone is None else "file.delete.delay.ms"
+            return "file.delete.delay.ms"
         return None
 
     @property
     def _brought_on_by(self) -> str:
         state, way = self.erasure.state, self.erasure.way
+        retention = f"retention (keptlog retain {self.topic})"
+        if self.is_by_age:
+            return retention
         if state is ErasureState.TOMBSTONED:
-            retention = f"retention (keptlog retain {self.topic})"
             return {ErasureWay.RETENTION: retention, ErasureWay.HERE: "the same request again"}.get(
                 ErasureWay(way), "a clean"
             )
