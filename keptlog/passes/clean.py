@@ -27,6 +27,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -208,11 +209,10 @@ class Cleaner:
         rewrites = Rewrites(self.store, self.engine, planned.run_id, progress)
         apart = Apart(rewrites.done, rewrites.look_for_outage, planned.run_id)
         apart.rewrite_all(steps)
-        lost = {str(step.topic_partition): self._lost_input(step, apart) for step in steps}
         return replace(
             planned,
             outcomes=planned.outcomes + tuple(apart.outcomes),
-            failed=planned.failed | apart.failed | {name: error for name, error in lost.items() if error},
+            failed=planned.failed | apart.failed | self._lost_inputs(steps, apart.failed),
             blameless=planned.blameless | apart.blameless,
             outage=apart.outage,
             duration_ms=planned.duration_ms + self.monotonic_ms() - started_ms,
@@ -316,16 +316,22 @@ class Cleaner:
                 marked += map(str, done)
         return Marked(tuple(marked), unmarked, tuple(untried))
 
-    def _lost_input(self, step: CleanStep, apart: Apart) -> KeptlogError | None:
-        """The error of an input that is not there although it still is live: no other commit came first."""
-        if not isinstance(apart.failed.get(str(step.topic_partition)), StalePlan):
-            return None
-        paths = {segment.path for segment in step.segments} | {step.watermarks_path or ""}
-        try:
-            return self.store.lost_file(step.topic_partition.topic, paths)
-        except KeptlogError:
+    def _lost_inputs(self, steps: Sequence[CleanStep], failed: Mapping[str, KeptlogError]) -> dict[str, KeptlogError]:
+        """The errors of logs whose inputs are not there although they still are live: no other commit came first."""
+        by_topic: dict[str, list[CleanStep]] = defaultdict(list)
+        for step in steps:
+            if isinstance(failed.get(str(step.topic_partition)), StalePlan):
+                by_topic[step.topic_partition.topic].append(step)
+        lost: dict[str, KeptlogError] = {}
+        for topic, stale in by_topic.items():
             # A topic that can't be looked at now, or was deleted, gives no other reason than there is.
-            return None
+            with suppress(KeptlogError):
+                files = self.store.lost_files(topic)
+                for step in stale:
+                    paths = [*(segment.path for segment in step.segments), step.watermarks_path or ""]
+                    error = files.first(paths)
+                    lost |= {str(step.topic_partition): error} if error else {}
+        return lost
 
     def _last_pass(self, outcome: RewriteResult, staged: Pass) -> LastPass:
         outcome = outcome.whole

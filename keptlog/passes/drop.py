@@ -87,8 +87,8 @@ class Dropper:
         try:
             outcomes = self.engine.drop(steps, self.hasher, locations, run_id, progress)
         except InputGone as error:
-            paths = {path for partition in end_offsets for path in live_paths(logs[partition])}
-            lost = self.store.lost_file(topic.name, paths)
+            paths = [path for partition in sorted(end_offsets) for path in live_paths(logs[partition])]
+            lost = self.store.lost_files(topic.name).first(paths)
             if lost:
                 raise lost from error
             raise

@@ -39,6 +39,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +88,9 @@ class _Findings:
     only_counted: int = 0
     """Segments of which tombstones and delete horizons were counted, and not compared one by one."""
 
+    missing: list[tuple[str, Collection[str]]] = field(default_factory=list)
+    """Paths that are not there, each with the checks that still ask something of it, until somebody has said why."""
+
     def add(self, name: str, problem: str) -> None:
         self.problems[name].append(problem)
 
@@ -104,7 +108,7 @@ def verify_log(store: LogStore | UnopenedStore, log: Log, now_ms: int, *, every_
     bounds = Bounds.of(log, assessment.sections)
     _judge_between(log, assessment.sections, findings)
     for number, segment in enumerate(log.segments):
-        with _looking(store, log, segment.path, findings, _OF_SEGMENTS) as look, open_segment(files, segment) as opened:
+        with _looking(segment.path, findings, _OF_SEGMENTS) as look, open_segment(files, segment) as opened:
             found = content_of(opened, bounds, findings.last_offset, with_values=every_byte)
             _judge(found, segment, log, assessment.sections, findings)
             look.rest = ("G1",)
@@ -116,10 +120,12 @@ def verify_log(store: LogStore | UnopenedStore, log: Log, now_ms: int, *, every_
             findings.leave_out(f"{counted(behind, 'segment')} behind it", _OF_SEGMENTS if behind else ())
             break
     if log.watermarks_path:
-        with _looking(store, log, log.watermarks_path, findings, ("G1",)):
+        with _looking(log.watermarks_path, findings, ("G1",)):
             read_watermark_file(files, log.watermarks_path, log.config.strategy, log.topic_partition.topic)
+    _judge_missing(store, log, findings)
     if not findings.problems["G1"] and not findings.unseen["G1"]:
-        _judge_keys(store, log, assessment, findings)
+        _judge_keys(store.files, assessment, findings)
+        _judge_missing(store, log, findings)
     delay_ms = assessment.max_compaction_delay_ms
     if delay_ms > 0:
         findings.add("max_compaction_lag", f"the oldest uncompacted record is {duration(delay_ms)} late")
@@ -155,10 +161,8 @@ class _Look:
 
 
 @contextmanager
-def _looking(
-    store: LogStore | UnopenedStore, log: Log, path: str, findings: _Findings, names: Collection[str]
-) -> Iterator[_Look]:
-    """Look at a file of the log. If it is damaged or lost, or can't be had, that is found, and not raised."""
+def _looking(path: str, findings: _Findings, names: Collection[str]) -> Iterator[_Look]:
+    """Look at a file of the log. If it is damaged or missing, or can't be had, that is found, and not raised."""
     look = _Look(names)
     try:
         yield look
@@ -166,31 +170,40 @@ def _looking(
         findings.add("G1", str(error))
         findings.leave_out(f"{_name(path)}, for G1 is broken there", [name for name in look.rest if name != "G1"])
     except FileNotFoundError:
-        lost = _lost(store, log, path)
-        if lost:
-            findings.add("G1", str(lost))
-            findings.leave_out(f"{_name(path)}, which is missing", [name for name in look.rest if name != "G1"])
-        else:
-            findings.leave_out(f"{_name(path)}: it was replaced and purged meanwhile, verify again", look.rest)
+        findings.missing.append((path, look.rest))
     except OSError as error:
         look.is_out_of_reach = True
         findings.leave_out(f"{_name(path)}: the storage does not give it ({first_line(error)})", look.rest)
 
 
-def _lost(store: LogStore | UnopenedStore, log: Log, path: str) -> KeptlogError | None:
-    try:
-        return store.lost_file(log.topic_partition.topic, {path})
-    except KeptlogError:
-        # Whether it was replaced can't be seen now.
-        return None
+def _judge_missing(store: LogStore | UnopenedStore, log: Log, findings: _Findings) -> None:
+    """Tell files that are lost from those that were replaced, by one look at the topic after all of them were missed.
+
+    A log that has lost its volume misses all its segments.
+    """
+    missing, findings.missing = findings.missing, []
+    if not missing:
+        return
+    topic = log.topic_partition.topic
+    now = apart(topic, lambda: store.lost_files(topic))
+    for path, names in missing:
+        lost = now if isinstance(now, KeptlogError) else apart(topic, partial(now.first, [path]))
+        if isinstance(lost, LogCorrupt) and lost is not now:
+            findings.add("G1", str(lost))
+            findings.leave_out(f"{_name(path)}, which is missing", [name for name in names if name != "G1"])
+        elif lost:
+            why = f"whether it was replaced can't be seen now ({first_line(lost)})"
+            findings.leave_out(f"{_name(path)}, which is missing; {why}", names)
+        else:
+            findings.leave_out(f"{_name(path)}: it was replaced and purged meanwhile, verify again", names)
 
 
-def _judge_keys(store: LogStore | UnopenedStore, log: Log, assessment: Assessment, findings: _Findings) -> None:
+def _judge_keys(files: Files, assessment: Assessment, findings: _Findings) -> None:
     """Look for keys that are twice in the clean section."""
     if not assessment.sections.clean:
         return
-    with _looking(store, log, str(log.topic_partition), findings, ("G1",)):
-        for first, again in _repeated_keys(store.files, assessment):
+    with _looking(str(assessment.log.topic_partition), findings, ("G1",)):
+        for first, again in _repeated_keys(files, assessment):
             findings.add("G1", f"offsets {first} and {again} have the same key")
 
 

@@ -6,14 +6,13 @@ has a module of its own takes what it needs from here: the table, the files, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
-from keptlog.errors import LogCorrupt
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.config import settled
 from keptlog.log.drop import StagedOutcome
@@ -52,7 +51,7 @@ from keptlog.table.purging.purge_receipt import PurgeReceipt
 from keptlog.table.purging.quiet import PurgeTimes
 from keptlog.table.purging.watermark_expiry import WatermarkExpiry
 from keptlog.table.reading.cache import TopicCache
-from keptlog.table.reading.lost import lost_file
+from keptlog.table.reading.lost import LostFiles
 from keptlog.table.reading.read import Reader
 from keptlog.table.reading.readers import observed_with_holds, with_holds
 from keptlog.table.removal.deletion import Deletion, being_deleted
@@ -297,10 +296,11 @@ class LogStore:
             deletion = DeleteRecords(topic_partition, before_offset, name, is_new_run=run_id is None, topic_id=topic_id)
             return deletion.commit(self.committer, self._memory.live_files, self.broker_settings)
 
-    def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
-        """The error of the first of these files that is live in the topic now, and not in storage; null if none is."""
+    def lost_files(self, topic: str) -> LostFiles:
+        """What is live in the topic now: which of the files that were missed before are lost."""
         with reaching(f"files of topic {topic} can't be looked for"):
-            return lost_file(self.files, self.logs(topic), paths)
+            look = partial(self._memory.lost_files, files=self.files, broker_settings=self.broker_settings)
+            return looked_at(lambda: self.load_table(topic), look)
 
     def mark_uncleanable(self, topic: str, failures: Iterable[Failure], now_ms: int, backoff: Backoff) -> Marks:
         """Remember that cleans of logs of a topic failed, and tell which; one that was cleaned meanwhile is not marked.

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
+from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.config import TopicConfig
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.log.segment import Log
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from keptlog.table.io.files import TableFiles
     from keptlog.table.purging.clock_guard import ClockGuard
     from keptlog.table.reading.bare import BareTable
+    from keptlog.table.reading.lost import LostFiles, LostMemory
     from keptlog.table.reading.read import Reader
     from keptlog.table.store import LogStore
 
@@ -175,11 +176,23 @@ class UnopenedStore:
         stored = self._stored(topic, self._location(topic))
         return self._observed(stored).logs if stored else self._store_of(topic).logs(topic)
 
-    def lost_file(self, topic: str, paths: Collection[str]) -> LogCorrupt | None:
-        """The error of the first of these files that is live in the topic now, and not in storage; null if none is."""
-        from keptlog.table.reading.lost import lost_file
+    def lost_files(self, topic: str) -> LostFiles:
+        """What is live in the topic now: which of the files that were missed before are lost."""
+        location = self._location(topic)
+        if location is None:
+            return self._store_of(topic).lost_files(topic)
 
-        return lost_file(self.files, self.logs(topic), paths)
+        def logs() -> Sequence[Log]:
+            stored = self._stored(topic, location)
+            return stored.observed(self.broker_settings).logs if stored else self._store_of(topic).logs(topic)
+
+        return self._lost_memory.at(location, self.files, logs)
+
+    @cached_property
+    def _lost_memory(self) -> LostMemory:
+        from keptlog.table.reading.lost import LostMemory
+
+        return LostMemory()
 
     @property
     def files(self) -> TableFiles:

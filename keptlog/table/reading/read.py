@@ -26,7 +26,7 @@ from keptlog.storage.segment_reader import read_row_groups
 from keptlog.storage.versions import version_columns, with_versions
 from keptlog.storage.watermark_file import read_watermark_file
 from keptlog.table.io.files import TableFiles
-from keptlog.table.reading.lost import lost_file
+from keptlog.table.reading.lost import LostFiles
 from keptlog.table.waiting.reaching import reaching
 
 
@@ -134,7 +134,7 @@ class Reader:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
             now = self.logs_now()
-            lost = lost_file(self.files, now, {path or ""})
+            lost = LostFiles.among(self.files, now).first([path or ""])
             raise lost or StorageUnavailable(f"{what} can't be read: {self._why_gone(now)}") from error
 
     def _why_gone(self, now: Sequence[Log]) -> str:
