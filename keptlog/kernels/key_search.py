@@ -37,7 +37,8 @@ from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import opened_segment
 
 _MAGIC_BYTES = 6
-_STRANGE = "keptlog does not know this kind of file: look at it, and move it out of the topic's folder"
+_STRANGE = "keptlog does not know this kind of file: look at it"
+_DAMAGED = "it is damaged, or is not what its name says: put back one that is whole, or look at it"
 _NAMED = (
     "keptlog does not know this kind of file, and the table names it: have whoever made it take it out of the table "
     "(statistics go in a purge with their snapshot)"
@@ -120,7 +121,7 @@ class FileSearch:
             look.kind = FileKind.METADATA
             self._look_at_json(_unpacked(bytes(source.read_at(size_bytes, 0))), look)
         else:
-            look.problem = _NAMED if file.is_needed else _STRANGE
+            look.problem = _NAMED if file.is_needed else _unknown(file)
 
     def _look_at_segment(self, file: SearchedFile, source: pa.NativeFile, look: _Look) -> None:
         with opened_segment(source, file.path) as opened:
@@ -165,6 +166,12 @@ class FileSearch:
                 look.problem = (
                     f"another program wrote it, with bounds of {bound.column}s in it, which can't be told by a hash"
                 )
+
+
+def _unknown(file: SearchedFile) -> str:
+    """What to do about a file of an unknown kind that the table does not need."""
+    todo = "delete it if nobody else needs it" if file.is_elsewhere else "move it out of the topic's folder"
+    return f"{_DAMAGED if file.is_metadata else _STRANGE}, and {todo}"
 
 
 def _unpacked(content: bytes) -> bytes:

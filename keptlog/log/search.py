@@ -43,6 +43,8 @@ class SearchedFile:
     """Whether it lies where keptlog and Iceberg put their own JSON: what is JSON elsewhere is unknown."""
     is_needed: bool = False
     """Whether the table refers to it: if it is gone, nobody has deleted it for good, and somebody may put it back."""
+    is_elsewhere: bool = False
+    """Whether it lies outside of the topic's folder."""
     is_stray: bool = False
     """Whether it lies in the topic's folder and the table does not refer to it, or is a version of such a file: its
     offsets may never have been the log's, so that they tell nothing of when its records came."""

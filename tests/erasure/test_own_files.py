@@ -1,4 +1,4 @@
-"""What keptlog itself has written among the receipts of a topic is no reason to look at it: requests end beside it."""
+"""What keptlog or Iceberg has written keeps no request open if it is whole, and is told as damaged if it is not."""
 
 from __future__ import annotations
 
@@ -41,6 +41,34 @@ def test_metadata_files_of_the_table_outside_of_its_folder_keep_no_request_open(
     assert world.to_deleted().erasure.state == "deleted"
     row = world.verified()
     assert (row.erasure.state, row.blocked) == ("verified", ())
+
+
+@pytest.mark.parametrize(
+    ("outside", "todo"),
+    [(True, "delete it if nobody else needs it"), (False, "move it out of the topic's folder")],
+    ids=["outside of its folder", "in its folder"],
+)
+def test_a_damaged_metadata_file_of_the_table_is_told_as_damaged_until_it_is_whole_or_gone(
+    tmp_path: Path, todo: str, *, outside: bool
+) -> None:
+    world = World(tmp_path / "home")
+    world.home.mkdir()
+    world.create()
+    if outside:
+        set_properties(world.home, {"write.metadata.path": f"file://{tmp_path}/beside"}, "users")
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask(KEY)
+    assert world.to_deleted().erasure.state == "deleted"
+    folder = tmp_path / "beside" if outside else world.home / "warehouse/keptlog/users/metadata"
+    damaged = min(folder.glob("*.metadata.json"))
+    whole = damaged.read_bytes()
+    damaged.write_bytes(b"rot")
+    (told,) = world.verified().blocked
+    assert str(damaged) in told
+    assert f"it is damaged, or is not what its name says: put back one that is whole, or look at it, and {todo}" in told
+    damaged.write_bytes(whole)
+    world.later(SECOND_MS)
+    assert world.verified().erasure.state == "verified"
 
 
 def plainly_committed(home: Path) -> Path:

@@ -89,6 +89,7 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
             size_bytes,
             _is_metadata(location, path) or forms[path] in own_forms,
             is_needed=forms[path] in needed,
+            is_elsewhere=not forms[path].startswith(below),
         )
         for path, size_bytes in sizes.items()
         if forms[path] not in here and (forms[path] in needed or not forms[path].startswith(below))
