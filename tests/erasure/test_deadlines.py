@@ -12,6 +12,8 @@ from keptlog.log.given.partitioner import partition_for_key
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal
+from keptlog.passes.names import named_logs
+from keptlog.passes.retain import Retainer
 from keptlog.table.metadata.state import read_open_erasures
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, VALUE, World
 from tests.table.foreign import table_of
@@ -310,6 +312,26 @@ def test_a_key_that_an_ingested_topic_has_no_more_waits_for_no_tombstone(world: 
     world.purge()
     assert world.row().erasure.state == "deleted"
     assert world.verified().erasure.state == "verified"
+
+
+def test_what_retention_takes_before_a_clean_can_is_done_when_the_proposal_says(world: World) -> None:
+    """A deadline was called impossible that retention keeps, and the setting that decides was not told."""
+    slow = {"segment.ms": str(7 * DAY_MS), "max.compaction.lag.ms": str(30 * DAY_MS)}
+    world.create(settings=slow | {"cleanup.policy": "compact,delete", "retention.ms": str(2 * HOUR_MS)})
+    world.append((KEY, VALUE))
+    gone_ms = world.now_ms + 2 * HOUR_MS + 1
+    late = [str(each) for each in proposed(world, deadline_ms=world.now_ms + HOUR_MS).hindrances]
+    assert f"what users-0 has stays for retention.ms={2 * HOUR_MS}, unless cleans take it before: lower it" in late
+    found = proposed(world, deadline_ms=gone_ms)
+    assert (found.earliest_ms, found.latest_ms, found.hindrances) == (gone_ms, gone_ms, ())
+    world.ask(deadline_ms=gone_ms)
+    assert read_open_erasures("users", world.store.load_table("users").properties).next_ms == gone_ms
+    world.now_ms = gone_ms
+    store = world.store
+    retained = Retainer(store).retain(named_logs(store, ["users"]), "retain", now_ms=gone_ms)
+    assert len(retained.committed) == 1
+    world.purge()
+    assert world.erasure().state == "deleted"
 
 
 def test_an_empty_log_has_nothing_that_waits_for_retention(world: World) -> None:

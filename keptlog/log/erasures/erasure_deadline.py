@@ -27,7 +27,7 @@ from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.erasures.remembered import forgotten_ms, swept_ms, watermarks_ms
 from keptlog.log.holder import PURGE_INTERVAL_MS
 from keptlog.log.plan import why_off
-from keptlog.log.retention import TIME_SETTINGS, how_to_settle, never_old
+from keptlog.log.retention import TIME_SETTINGS, goes_by_age, how_to_settle, never_old
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import some_of
 from keptlog.log.words.iso_time import has_date, iso_time, next_time
@@ -89,6 +89,19 @@ def cleaned_ms(log: Log, now_ms: int) -> int:
     return max(now_ms + log.config.min_compaction_lag_ms, _closes_ms(log, now_ms))
 
 
+def passed_ms(log: Log, now_ms: int) -> int:
+    """When a tombstone that is appended now can be cleaned, or goes with retention, which needs no closed segment."""
+    aged_ms = _aged_ms(log, now_ms)
+    return cleaned_ms(log, now_ms) if aged_ms is None else min(cleaned_ms(log, now_ms), aged_ms)
+
+
+def _aged_ms(log: Log, now_ms: int) -> int | None:
+    """When retention takes a tombstone that is appended now, and all before it; null if it does not by age."""
+    if not goes_by_age(log):
+        return None
+    return max([now_ms, *(each.largest_timestamp_ms for each in log.segments)]) + log.config.retention_ms + 1
+
+
 def _done_ms(log: Log, way: ErasureWay, now_ms: int) -> int:
     config = log.config
     match way:
@@ -102,7 +115,11 @@ def _done_ms(log: Log, way: ErasureWay, now_ms: int) -> int:
             largest_ms = max(each.largest_timestamp_ms for each in log.segments)
             done_ms = max(now_ms, largest_ms + max(config.retention_ms, 0))
         case ErasureWay.TOMBSTONE | ErasureWay.SOURCE:
-            done_ms = cleaned_ms(log, now_ms) + config.delete_retention_ms + watermarks_ms(config)
+            done_ms = cleaned_ms(log, now_ms) + config.delete_retention_ms
+            aged_ms = _aged_ms(log, now_ms)
+            # What goes by its age leaves no watermark, unless a clean has taken it before.
+            is_by_age = aged_ms is not None and aged_ms <= done_ms
+            done_ms = aged_ms if is_by_age and aged_ms else done_ms + watermarks_ms(config)
     return done_ms + config.file_delete_delay_ms
 
 
@@ -264,6 +281,10 @@ def _steps(logs: Sequence[Log], way: ErasureWay, now_ms: int) -> Sequence[Hindra
         touch = "touches" if len(logs) == 1 else "touch"
         text = f"{names} {touch} no record before min.compaction.lag.ms={config.min_compaction_lag_ms}"
         found.append(Hindrance(text, now_ms + config.min_compaction_lag_ms, "lower it"))
+    aged = [aged_ms for log in logs if (aged_ms := _aged_ms(log, now_ms)) is not None]
+    if aged:
+        text = f"what {names} {'has' if len(logs) == 1 else 'have'} stays for retention.ms={config.retention_ms}"
+        found.append(Hindrance(f"{text}, unless cleans take it before", max(aged), "lower it"))
     found += _closings(logs, now_ms)
     cleaned = max(cleaned_ms(log, now_ms) for log in logs)
     if config.delete_retention_ms:

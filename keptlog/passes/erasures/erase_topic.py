@@ -33,11 +33,11 @@ from keptlog.log.erasures.erasure import (
 )
 from keptlog.log.erasures.erasure_deadline import (
     Hindrance,
-    cleaned_ms,
     default_deadline_ms,
     earliest_ms,
     impossible,
     latest_ms,
+    passed_ms,
     refuse_endless,
     switched_off,
     why_no_promise,
@@ -304,8 +304,8 @@ class TopicErasure:
         """Commit a request with the tombstones of its keys, wherever these are."""
         tombstones = self._tombstones(places)
         numbers = {each.partition for each in tombstones}
-        cleaned = [cleaned_ms(log, self.now_ms) for log in logs if log.topic_partition.partition in numbers]
-        next_ms = max(cleaned, default=self.now_ms)
+        passed = [passed_ms(log, self.now_ms) for log in logs if log.topic_partition.partition in numbers]
+        next_ms = max(passed, default=self.now_ms)
         if not tombstones:
             return self._change.request(erasure, next_ms, require)
         return self._change.append(erasure, tombstones, next_ms, require)
