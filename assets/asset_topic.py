@@ -35,6 +35,11 @@ class AssetTopic:
     group: str = ""
     """In which it is shown; found when all topics are known."""
 
+    @property
+    def cleanup_policy(self) -> list[str]:
+        """As Kafka's setting has it; ``compact`` where it is not known."""
+        return str(self.settings.get("cleanup.policy", "compact")).split(",")
+
 
 def shown_settings(config: TopicConfig) -> dict[str, str | float]:
     """The settings that say when a log is cleaned."""

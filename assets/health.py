@@ -155,7 +155,7 @@ class Health:
 
     def _next_try(self, each: Assessment) -> str:
         if due_if_off(each, self.broker):
-            return "cleaner off"
+            return "cleaner off" if each.log.config.is_compacted else "never"
         if each.trigger:
             return time_cell(self.next_tries.get(str(each.log.topic_partition)), "now")
         return time_cell(each.due_ms, "with new records")

@@ -63,9 +63,9 @@ def of_dirty_section(outlook: Metadata) -> Metadata:
     return {**outlook, "dagster/size_bytes": sum(sizes)}
 
 
-def cleaned_by(call: Run | Tick) -> Metadata:
-    """A link to the job that cleans, in the repository of this code location; nothing where that is not known."""
-    if call.place is None:
+def cleaned_by(call: Run | Tick, assessments: Sequence[Assessment]) -> Metadata:
+    """A link to the job that cleans a topic, in this code location; nothing if none does, or if it is unknown."""
+    if call.place is None or not any(each.log.config.is_compacted for each in assessments):
         return {}
     repository_name, location_name = call.place
     job_name = call.mount.name(CLEAN_JOB)
@@ -74,7 +74,7 @@ def cleaned_by(call: Run | Tick) -> Metadata:
 
 def outlook_of(call: Run | Tick, assessments: Sequence[Assessment], now_ms: int) -> Metadata:
     """What every event of a clean section tells of its whole topic: what cleans it, and what it waits for."""
-    return {**cleaned_by(call), **topic_outlook(assessments, call.log_store.broker, now_ms)}
+    return {**cleaned_by(call, assessments), **topic_outlook(assessments, call.log_store.broker, now_ms)}
 
 
 def clean_observation(keys: AssetKeys, topic: str, outlook: Metadata) -> dg.AssetObservation:

@@ -41,6 +41,8 @@ from keptlog.passes.holders import GONE_IN_TIME
 def dirty_section(mount: Mount, topic: AssetTopic) -> dg.AssetSpec:
     """What was appended and not cleaned yet. Nothing here makes it; the sensors observe it."""
     description = f"Records of {topic.name} that were appended and not cleaned yet; told when they change."
+    if "compact" not in topic.cleanup_policy:
+        description += " No clean comes to them: the topic is not compacted."
     return _dirty_spec(mount, topic, description)
 
 
@@ -90,9 +92,7 @@ def clean_section(mount: Mount, topic: AssetTopic, name: str) -> dg.AssetsDefini
         topic,
         Section.CLEAN,
         deps=[mount.keys.dirty(topic.name)],
-        description=_told_of(topic)
-        + f"The latest record of every key of {topic.name}, in order, at their own offsets. The sensors clean it "
-        "when it is due; materialize partitions to clean them now.",
+        description=_told_of(topic) + _kept_of(topic),
         kinds={"spark", "iceberg"},
         metadata={
             **table_metadata(topic),
@@ -160,6 +160,20 @@ def _dirty_spec(mount: Mount, topic: AssetTopic, description: str, *deps: dg.Ass
 
 def _told_of(topic: AssetTopic) -> str:
     return f"{as_markdown(topic.description)}\n\n" if topic.description else ""
+
+
+def _kept_of(topic: AssetTopic) -> str:
+    """What is kept of its records, and what makes the others go."""
+    is_retained = "delete" in topic.cleanup_policy
+    if "compact" not in topic.cleanup_policy:
+        goes = "The oldest segments go by retention.ms and retention.bytes" if is_retained else "Nothing goes by itself"
+        return f"All records of {topic.name}, in order, at their own offsets. {goes}; the topic is not compacted."
+    kept = (
+        f"The latest record of every key of {topic.name}, in order, at their own offsets. The sensors clean it when it "
+        "is due; materialize partitions to clean them now."
+    )
+    by_age = " The oldest segments go by retention.ms and retention.bytes too, whatever their keys."
+    return kept + by_age if is_retained else kept
 
 
 def _selected(context: dg.AssetExecutionContext, topic: str) -> list[str]:

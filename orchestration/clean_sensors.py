@@ -256,8 +256,10 @@ def _events_of(
         if each.log.uncleanable:
             more[UNCLEANABLE] = each.log.uncleanable.told(each.now_ms, due_if_off(each, broker))
         dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))
-    job = cleaned_by(tick)
-    clean = [clean_observation(tick.keys, topic, {**job, **outlook}) for topic, outlook in outlooks.items()]
+    clean = [
+        clean_observation(tick.keys, topic, {**cleaned_by(tick, of_topics[topic]), **outlook})
+        for topic, outlook in outlooks.items()
+    ]
     return [*untold_cleans(tick, seen, of_topics, most), *dirty, *clean]
 
 

@@ -123,9 +123,19 @@ def never_old(log: Log) -> Segment | None:
 
 def goes_by_age(log: Log) -> bool:
     """Whether the rule by time takes all that there is, sooner or later."""
+    return _is_by_age(log) and never_old(log) is None
+
+
+def oldest_goes_ms(log: Log) -> int | None:
+    """When the oldest segment of a log is too old by ``retention.ms``; null if it never goes by its age."""
+    if not _is_by_age(log) or not log.segments or log.segments[0].largest_timestamp_ms < 0:
+        return None
+    return log.segments[0].largest_timestamp_ms + log.config.retention_ms + 1
+
+
+def _is_by_age(log: Log) -> bool:
     config = log.config
-    is_on = config.has_retention and config.retention_ms >= 0 and not set(TIME_SETTINGS) & set(config.unsettled)
-    return is_on and never_old(log) is None
+    return config.has_retention and config.retention_ms >= 0 and not set(TIME_SETTINGS) & set(config.unsettled)
 
 
 def log_start_after_deletion(log: Log, before_offset: int) -> int:

@@ -105,6 +105,34 @@ def test_versions_retention_and_old_segments_are_explained() -> None:
     assert old in rules
 
 
+def test_a_log_that_no_clean_comes_to_is_never_due_and_is_told_when_retention_comes() -> None:
+    """With new records, it said: nothing ever makes such a log due."""
+    kept = log([segment(0, 9, time_ms=OLD_MS)], config(cleanup_policy="delete", retention_ms=25 * HOUR_MS))
+    never = "never: cleanup.policy is delete"
+    assert told(kept) == (
+        "left alone: cleanup.policy is delete: it is not compacted",
+        f"{never}; retention removes its oldest segment at 2023-11-14T23:13:20.001Z (in 1 h)",
+    )
+    for retention_ms, goes in ((HOUR_MS, "; retention removes 1 segment now"), (-1, "")):
+        settings = config(cleanup_policy="delete", retention_ms=retention_ms)
+        assert told(replace(kept, config=settings))[1] == f"{never}{goes}"
+    empty = replace(kept, config=config(cleanup_policy=""))
+    assert told(empty)[1] == "never: cleanup.policy is empty"
+
+
+def test_of_a_log_that_no_clean_comes_to_only_the_rules_are_told_that_hold_for_it() -> None:
+    kept = log([segment(0, 9)], config(cleanup_policy="delete", compaction_strategy="timestamp"))
+    rules = explain(assess(kept, NOW_MS)).rules
+    assert [rule.partition("=")[0] for rule in rules] == ["cleanup.policy", "segment.ms", "retention.ms"]
+
+
+def test_a_mark_on_a_log_that_no_clean_comes_to_promises_no_next_try() -> None:
+    marked = replace(
+        log([segment(0, 9)], config(cleanup_policy="delete")), uncleanable=Uncleanable("no space", NOW_MS, 1, NOW_MS)
+    )
+    assert any("next try never: cleanup.policy is delete:" in rule for rule in explain(assess(marked, NOW_MS)).rules)
+
+
 def test_a_log_whose_clean_failed_says_so_and_when_it_is_tried_again() -> None:
     mark = Uncleanable("no space", since_ms=NOW_MS - 1000, attempts=3, retry_at_ms=NOW_MS + 5000)
     dirty = log([segment(0, 9, time_ms=NOW_MS - 8 * 24 * HOUR_MS)])

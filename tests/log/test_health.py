@@ -41,6 +41,14 @@ def test_the_late_come_before_the_uncleanable_and_those_before_the_due_and_the_n
     assert worst_of(worst[::-1], NOW_MS, 2) == [later, late]
 
 
+def test_a_log_that_no_clean_comes_to_is_worse_than_none_that_one_comes_to() -> None:
+    segments = [segment(0, 9, time_ms=OLD_MS), segment(10, 19, time_ms=OLD_MS)]
+    waiting = assess(log(segments, config(segment_ms=1), checkpoint=10), NOW_MS)
+    kept = assess(replace(judged(HOUR_MS).log, config=config(cleanup_policy="delete", segment_ms=1)), NOW_MS)
+    assert kept.sections.cleanable_ratio > waiting.cleanable_ratio
+    assert worst_of([kept, waiting], NOW_MS, 1) == [waiting]
+
+
 def test_totals_are_over_all_sections() -> None:
     segments = [segment(0, 9, time_ms=OLD_MS), segment(10, 19, time_ms=OLD_MS), segment(20, 29)]
     each = assess(log(segments, config(segment_ms=HOUR_MS), checkpoint=10), NOW_MS)

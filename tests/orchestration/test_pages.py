@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dagster as dg
+import pytest
 from dagster._core.remote_representation.external_data import SensorSnap
 
 from keptlog.log.broker import CLEANER_DISABLED
@@ -11,7 +12,7 @@ from keptlog.log.source import SourceIdentity
 from keptlog.passes.marked import Death
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.ingesting import InProcessSpark
-from tests.orchestration.shipped import CLEAN_SENSORS, dirty_ratio_sensor, health_sensor
+from tests.orchestration.shipped import CLEAN_SENSORS, KEYS, dirty_ratio_sensor, health_sensor
 
 
 def test_a_clean_section_lists_the_sensors_that_clean_it_and_they_ask_for_runs_of_the_job(world: World) -> None:
@@ -122,6 +123,54 @@ def test_with_the_cleaner_off_no_page_promises_a_clean(world: World) -> None:
     assert [CLEANER_DISABLED in line for line in table] == [True] * 3
     assert ["| cleaner off |" in line for line in table] == [True] * 3
     assert CLEANER_DISABLED in world.skips(health_sensor)
+
+
+def test_a_topic_that_is_only_deleted_from_is_promised_no_clean(world: World) -> None:
+    """It was shown as the latest record of every key, which sensors clean when it is due."""
+    world.topic("users", cleanup_policy="delete")
+    world.append("users", ("a", "1"))
+    never = "never: cleanup.policy is delete"
+
+    events = [*world.tick(dirty_ratio_sensor).asset_events, *world.tick(health_sensor).asset_events]
+    told = [{name: str(each.value) for name, each in event.metadata.items()} for event in events]
+
+    assert {page["due_at"] for page in told if "due_at" in page} == {never}
+    assert {page["topic_due_at"] for page in told if "topic_due_at" in page} == {never}
+    assert not any("cleaned_by" in page for page in told)
+    assert "| never |" in told[-1]["worst_logs"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "clean", "dirty"),
+    [
+        (
+            "delete",
+            "All records of users, in order, at their own offsets. The oldest segments go by retention.ms and "
+            "retention.bytes; the topic is not compacted.",
+            "No clean comes to them: the topic is not compacted.",
+        ),
+        (
+            "compact,delete",
+            "The latest record of every key of users, in order, at their own offsets. The sensors clean it when it is "
+            "due; materialize partitions to clean them now. The oldest segments go by retention.ms and "
+            "retention.bytes too, whatever their keys.",
+            "told when they change.",
+        ),
+        (
+            "",
+            "All records of users, in order, at their own offsets. Nothing goes by itself; the topic is not compacted.",
+            "No clean comes to them: the topic is not compacted.",
+        ),
+    ],
+)
+def test_the_description_of_a_section_is_that_of_its_cleanup_policy(
+    world: World, policy: str, clean: str, dirty: str
+) -> None:
+    world.topic("users", cleanup_policy=policy)
+    world.reopen()
+    specs = {spec.key: spec.description or "" for spec in world.defs.resolve_all_asset_specs()}
+    assert specs[KEYS.clean("users")] == clean
+    assert specs[KEYS.dirty("users")].endswith(dirty)
 
 
 def test_a_clean_of_one_log_tells_the_totals_of_the_whole_topic(world: World) -> None:

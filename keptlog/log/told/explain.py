@@ -8,8 +8,8 @@ from keptlog.log.active import why_active
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_ENABLED, BrokerConfig
 from keptlog.log.plan import is_turn_of_expiry, plan_step, why_left_alone, why_off
-from keptlog.log.retention import retention_of
-from keptlog.log.segment import Segment, total_bytes
+from keptlog.log.retention import oldest_goes_ms, retention_of
+from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.words.counted import counted
 from keptlog.log.words.units import duration, in_words, moment, next_moment
 
@@ -50,7 +50,7 @@ def explain(assessment: Assessment, broker: BrokerConfig | None = None, obstacle
         summary("active", sections.active),
     )
     off = due_if_off(assessment, broker)
-    due = off or _due(assessment)
+    due = _due(assessment, off)
     if obstacles and assessment.trigger and not off:
         due += ", but a clean would fail"
     name = str(assessment.log.topic_partition)
@@ -70,7 +70,9 @@ def summary(name: str, segments: tuple[Segment, ...]) -> SectionSummary:
 
 
 def due_if_off(assessment: Assessment, broker: BrokerConfig | None) -> str | None:
-    """When a log may be cleaned that the broker settings keep from it; null if they don't."""
+    """When a log is cleaned that its policy or the broker settings keep from it; null if neither does."""
+    if not assessment.log.config.is_compacted:
+        return f"never: cleanup.policy is {assessment.log.config.policy_text}"
     return f"when {CLEANER_ENABLED}" if why_off(assessment.log, broker) else None
 
 
@@ -113,30 +115,26 @@ def _on(assessment: Assessment, trigger: Trigger | None) -> str:
 def _rules(assessment: Assessment, off: str | None) -> tuple[str, ...]:
     log, sections, now_ms = assessment.log, assessment.sections, assessment.now_ms
     config = log.config
-    oldest_ms, horizon_ms = assessment.earliest_uncompacted_ms, assessment.earliest_delete_horizon_ms
-    rules = [
-        f"cleanup.policy={','.join(config.cleanup_policy)}",
-        f"min.cleanable.dirty.ratio={config.min_cleanable_dirty_ratio}: the ratio is {assessment.cleanable_ratio:.4f}",
-        f"{_set('max.compaction.lag.ms', config.max_compaction_lag_ms)}: "
-        + (
-            f"the oldest uncompacted record is of {moment(oldest_ms, now_ms)}"
-            if oldest_ms is not None
-            else "no record is uncompacted"
-        ),
-        f"{_set('min.compaction.lag.ms', config.min_compaction_lag_ms)}: "
-        f"too young: {counted(sum(s.record_count for s in sections.uncleanable), 'record')}",
+    rules = [f"cleanup.policy={','.join(config.cleanup_policy)}"]
+    if config.is_compacted:
+        rules += _rules_before_a_clean(assessment)
+    rules.append(
         f"{_set('segment.ms', config.segment_ms)}, {_set('segment.bytes', config.segment_bytes)}: "
-        f"in the active segment: {counted(sum(s.record_count for s in sections.active), 'record')}",
-        f"{_set('delete.retention.ms', config.delete_retention_ms)}: "
-        + (
-            f"the earliest delete horizon passes {next_moment(horizon_ms, now_ms)}"
-            if horizon_ms is not None
-            else "no tombstone has a delete horizon"
-        ),
-    ]
+        f"in the active segment: {counted(sum(s.record_count for s in sections.active), 'record')}"
+    )
+    if config.is_compacted:
+        horizon_ms = assessment.earliest_delete_horizon_ms
+        rules.append(
+            f"{_set('delete.retention.ms', config.delete_retention_ms)}: "
+            + (
+                f"the earliest delete horizon passes {next_moment(horizon_ms, now_ms)}"
+                if horizon_ms is not None
+                else "no tombstone has a delete horizon"
+            )
+        )
     if active := why_active(assessment):
         rules.append(active)
-    if config.strategy.has_versions:
+    if config.is_compacted and config.strategy.has_versions:
         rules.append(f"compaction.strategy={config.strategy}: the latest record of a key has the highest version")
     if config.has_retention:
         rules.append(f"{_set('retention.ms', config.retention_ms)}, {_set('retention.bytes', config.retention_bytes)}")
@@ -154,12 +152,39 @@ def _rules(assessment: Assessment, off: str | None) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def _due(assessment: Assessment) -> str:
+def _rules_before_a_clean(assessment: Assessment) -> tuple[str, ...]:
+    """What is asked before a compacted log is cleaned; of another one nobody asks it."""
+    config, oldest_ms = assessment.log.config, assessment.earliest_uncompacted_ms
+    young = counted(sum(s.record_count for s in assessment.sections.uncleanable), "record")
+    return (
+        f"min.cleanable.dirty.ratio={config.min_cleanable_dirty_ratio}: the ratio is {assessment.cleanable_ratio:.4f}",
+        f"{_set('max.compaction.lag.ms', config.max_compaction_lag_ms)}: "
+        + (
+            f"the oldest uncompacted record is of {moment(oldest_ms, assessment.now_ms)}"
+            if oldest_ms is not None
+            else "no record is uncompacted"
+        ),
+        f"{_set('min.compaction.lag.ms', config.min_compaction_lag_ms)}: too young: {young}",
+    )
+
+
+def _due(assessment: Assessment, off: str | None) -> str:
+    log, now_ms = assessment.log, assessment.now_ms
+    if off:
+        return off if log.config.is_compacted else "; ".join(filter(None, (off, _retained(log, now_ms))))
     if assessment.trigger:
         return "now"
     if assessment.due_ms is None:
         return "when new records make it so"
-    return f"by {moment(assessment.due_ms, assessment.now_ms)} at the earliest, or when new records make it so"
+    return f"by {moment(assessment.due_ms, now_ms)} at the earliest, or when new records make it so"
+
+
+def _retained(log: Log, now_ms: int) -> str | None:
+    """When retention removes something of a log; null if it does not, or only new records could make it."""
+    if old := retention_of(log, now_ms).old:
+        return f"retention removes {counted(len(old), 'segment')} now"
+    goes_ms = oldest_goes_ms(log)
+    return None if goes_ms is None else f"retention removes its oldest segment {next_moment(goes_ms, now_ms)}"
 
 
 def _set(name: str, value: int) -> str:
