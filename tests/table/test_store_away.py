@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -15,6 +16,7 @@ from keptlog.passes.observer import Observer, observe
 from keptlog.passes.standings import Standings, look_at_standings
 from keptlog.passes.stores_asked import TRIED_AGAIN_MS
 from keptlog.storage.refusal import StoreRefused
+from keptlog.table.io.impatience import impatient
 from keptlog.table.metadata.logs import ObservedTopic
 from keptlog.table.reading.cache import TopicCache
 from keptlog.table.store import LogStore
@@ -123,6 +125,27 @@ def test_a_store_that_is_busy_for_one_topic_is_not_away(observer: Observer, s3: 
     s3.refuse = lambda request: BUSY if "/users/" in request.path else None
     for turn in range(2):
         assert not observer.look(NOW_MS + turn * 1000).unreadable
+
+
+@pytest.mark.parametrize(("busy", "is_away"), [(2, False), (99, True)], ids=["for a moment", "for good"])
+def test_a_store_that_is_busy_is_asked_some_times_more_before_it_is_away_also_if_it_has_one_topic(
+    store: LogStore, s3: CountedS3, busy: int, *, is_away: bool
+) -> None:
+    store.delete_topic("orders", NOW_MS)
+    observer = Observer(store, lambda: 0)
+    observer.look(NOW_MS)
+    s3.forget()
+    s3.refuse = lambda request: BUSY if request.number <= busy else None
+    with pytest.raises(StorageUnavailable) if is_away else nullcontext():
+        assert not observer.look(NOW_MS).unreadable
+    assert len(s3.requests) == (4 if is_away else 3)
+
+
+@pytest.mark.parametrize(("given", "used"), [("0", "5"), ("2.5", "2.5"), ("60", "5"), (None, "5")])
+def test_whoever_has_no_time_waits_no_longer_than_settings_say_and_0_says_nothing(given: str | None, used: str) -> None:
+    """boto3 waits for its own minute where the timeout is 0."""
+    settings = (("s3.request-timeout", given),) if given else ()
+    assert dict(impatient(settings))["s3.request-timeout"] == used
 
 
 def test_whoever_can_not_ask_a_store_does_not_call_it_away(

@@ -49,7 +49,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.table.io.aws_answers import give_up_trickles
 from keptlog.table.io.aws_credentials import take_up_renewed
 from keptlog.table.io.files import Properties
-from keptlog.table.io.impatience import RETRIES
+from keptlog.table.io.impatience import RETRIES, RETRIES_OF_SILENCE
 from keptlog.table.io.s3_answers import require_stores_own
 from keptlog.table.waiting.side_by_side import AT_ONCE
 
@@ -83,7 +83,9 @@ def s3_client(properties: Properties) -> Any:
     give_up_trickles(client)
     if not _are_given(known):
         take_up_renewed(client)
-    if RETRIES not in known:  # who has no time tells it himself
+    if RETRIES in known:
+        client.meta.events.register_first("needs-retry.s3", _give_up_silence)
+    else:  # who has no time tells it himself
         client.meta.events.register("needs-retry.s3", _tell_silence)
     client.meta.events.register("after-call.s3", require_stores_own)
     return client
@@ -94,6 +96,11 @@ def _tell_silence(caught_exception: Exception | None, attempts: int, request_dic
     if isinstance(caught_exception, ConnectTimeoutError | ReadTimeoutError) and attempts < _ATTEMPTS:
         where = urlsplit(request_dict["url"]).netloc
         _logger.warning("the storage at %s does not answer: try %d of %d", where, attempts + 1, _ATTEMPTS)
+
+
+def _give_up_silence(caught_exception: Exception | None, attempts: int, **_: object) -> bool | None:
+    """False where a request is not sent again, whatever botocore would do; nothing leaves it to that."""
+    return False if caught_exception is not None and attempts > RETRIES_OF_SILENCE else None
 
 
 def _endpoint(known: dict[str, Any]) -> str | None:
