@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import TableAlreadyExistsError
-from pyiceberg.table import CommitTableResponse
+from pyiceberg.table import CommitTableResponse, Table
 
 from keptlog.errors import InvalidConfig, StalePlan, UnknownTopic
 from keptlog.home import open_home
@@ -229,3 +229,20 @@ def test_a_topic_that_a_catalog_refuses_as_one_that_exists_and_that_is_not_there
         with pytest.raises(StalePlan, match=r"has no such topic .*the namespace has changed meanwhile.*; try again"):
             store.create_topic(TOPIC, 1, {})
     assert store.create_topic(TOPIC, 1, {}).name == TOPIC
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["whole", "its metadata lost"])
+def test_a_topic_that_somebody_else_makes_at_the_same_time_exists_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, lost: bool
+) -> None:
+    store, really = store_at(tmp_path), SqlCatalog.create_table
+
+    def others_first(*arguments: Any, **more: Any) -> Table:
+        made = really(*arguments, **more)
+        if lost:
+            Path(made.metadata_location.removeprefix("file://")).unlink()
+        return really(*arguments, **more)
+
+    monkeypatch.setattr(SqlCatalog, "create_table", others_first)
+    with pytest.raises(InvalidConfig, match=f"topic '{TOPIC}' exists already"):
+        store.create_topic(TOPIC, 1, {})

@@ -32,7 +32,6 @@ from keptlog.table.catalogs.shared_warehouse import may_be_shared
 from keptlog.table.commits.loading import topic_names
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.format import CURRENT, FORMAT_VERSION
-from keptlog.table.metadata.loaded import loaded_if_there
 from keptlog.table.metadata.logs import config_of, raw_config
 from keptlog.table.metadata.partitions import PARTITIONS, partition_count
 from keptlog.table.metadata.prefixes import CONFIG_PREFIX, DEFAULT_PREFIX
@@ -164,8 +163,8 @@ class TopicCreation:
         try:
             return catalog.create_table((NAMESPACE, self.name), TABLE_SCHEMA, location, **how)
         except TableAlreadyExistsError as error:
-            # A catalog behind REST may say so of any conflict.
-            if loaded_if_there(catalog, NAMESPACE, self.name):
+            # A catalog behind REST may say so of any conflict. What is there need not be readable.
+            if self.name in topic_names(catalog):
                 raise existing_topic(self.name) from None
             told = f"topic {self.name}: the catalog refused it, and has no such topic ({one_line(error)})"
             raise StalePlan(f"{told}; try again, or choose another name") from error
