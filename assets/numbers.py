@@ -24,6 +24,7 @@ from keptlog.log.words.counted import counted
 from keptlog.passes.observer import Overview, record_count
 
 if TYPE_CHECKING:
+    from keptlog.log.told.early_end import EarlyEnd
     from keptlog.passes.clean import Pass
 
 _SEGMENTS_TOLD = 100
@@ -48,15 +49,17 @@ def materializations(
     ``of_topics`` is what is told of whole topics.
     """
     by_name = {str(each.log.topic_partition): each for each in after.assessments}
+    early = cleaned.early_ends
     for outcome in cleaned.committed:
         name = str(outcome.step.topic_partition)
         key = keys.clean(outcome.step.topic_partition.topic)
         yield dg.AssetMaterialization(
             key,
-            description=_sentence(outcome),
+            description=_sentence(outcome, early.get(outcome.step.topic_partition)),
             partition=name,
             metadata=of_topics.get(outcome.step.topic_partition.topic, {})
             | _clean_numbers(outcome, by_name.get(name), cleaned.duration_ms)
+            | _offsets_left(early.get(outcome.step.topic_partition))
             | _new_segments(outcome.added)
             | kafka_metrics(metrics.get(outcome.step.topic_partition))
             | _row_counts(by_name.get(name), after),
@@ -175,12 +178,13 @@ def held_numbers(holdings: Holdings, now_ms: int) -> Metadata:
     return numbers
 
 
-def _sentence(outcome: RewriteResult) -> str:
+def _sentence(outcome: RewriteResult, early: EarlyEnd | None) -> str:
     counts, step = outcome.counts, outcome.step
-    return (
+    told = (
         f"{step.kind} because of {step.trigger}: {counted(counts.total, 'record')} in, {counts.retained} out; "
         f"{counts.superseded} superseded, {counted(counts.stamped, 'tombstone')} stamped, {counts.expired} expired"
     )
+    return f"{told}; {early}" if early else told
 
 
 def _clean_numbers(outcome: RewriteResult, after: Assessment | None, duration_ms: int) -> Metadata:
@@ -205,6 +209,11 @@ def _clean_numbers(outcome: RewriteResult, after: Assessment | None, duration_ms
     }
     # Where the catalog is away since the commit, nothing is known of the log as it is now: that is no zero.
     return numbers | ({"dirty_ratio_after": round(after.cleanable_ratio, 4), **_lag(after)} if after else {})
+
+
+def _offsets_left(early: EarlyEnd | None) -> Metadata:
+    """How far the end is that a full offset map kept the clean from: 0 where it has reached it."""
+    return {"offsets_left": early.planned_end_offset - early.end_offset if early else 0}
 
 
 def _row_counts(assessment: Assessment | None, after: Overview) -> Metadata:

@@ -36,6 +36,7 @@ from keptlog.log.words.units import size
 from keptlog.passes.names import refuse_unknown
 
 if TYPE_CHECKING:
+    from keptlog.log.told.early_end import EarlyEnd
     from keptlog.passes.clean import Pass
     from keptlog.passes.purge import PurgeResult
 
@@ -182,7 +183,7 @@ def _shown(outcome: RewriteResult) -> dict[str, object]:
     }
 
 
-def _row(outcome: RewriteResult) -> dict[str, object]:
+def _row(outcome: RewriteResult, early: EarlyEnd | None) -> dict[str, object]:
     return {
         "topic_partition": str(outcome.step.topic_partition),
         "trigger": outcome.step.trigger.value,
@@ -193,6 +194,9 @@ def _row(outcome: RewriteResult) -> dict[str, object]:
         "segments_kept": outcome.segments_kept,
         "segments_rewritten": len(outcome.removed),
         "bytes_written": outcome.bytes_written,
+        "end_offset": outcome.step.end_offset,
+        "planned_end_offset": early.planned_end_offset if early else outcome.step.end_offset,
+        "ends_early": early is not None,
     }
 
 
@@ -206,13 +210,16 @@ def _waiting_for_a_clean(steps: Iterable[CleanStep]) -> dict[str, str]:
 
 def _report(result: Pass, *, as_json: bool, told: Mapping[str, str]) -> None:
     """``told`` are the logs whose reason to be left alone is told to people too."""
+    early = result.early_ends
     if as_json:
-        committed = [_row(each) for each in result.committed]
+        committed = [_row(each, early.get(each.step.topic_partition)) for each in result.committed]
         left_alone = {**result.plan.left_alone, **told}
         print_json({"run_id": result.run_id, "committed": committed, "left_alone": left_alone}, result.failed)
     else:
         empty = "nothing was cleaned" if result.failed else "nothing to do"
         print_table([_shown(each) for each in result.committed], empty=empty)
+        for topic_partition, end in early.items():
+            click.echo(harmless(f"{topic_partition}: {end}"))
         for name, reason in told.items():
             click.echo(harmless(f"{name}: left alone, {reason}"))
     exit_if_failed(result.failed)

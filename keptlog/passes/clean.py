@@ -49,8 +49,9 @@ from keptlog.log.result import RewriteResult
 from keptlog.log.run_id import valid_run_id
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.steps import CleanStep, Compact, Expire
+from keptlog.log.told.early_end import EarlyEnd, early_ends
 from keptlog.log.told.metrics import LastPass
-from keptlog.log.topic_partition import possible_topics
+from keptlog.log.topic_partition import TopicPartition, possible_topics
 from keptlog.log.uncleanable import Backoff, what_helps
 from keptlog.log.words.counted import counted
 from keptlog.passes.apart import Apart
@@ -99,6 +100,11 @@ class Pass:
         # Made anew, for what an older keptlog has handed on lacks a field; what was not planned is among the failed.
         plan = Plan(now_ms - self.duration_ms, self.plan.steps, self.plan.left_alone)
         return replace(self, plan=plan, planned_ms=planned_ms)
+
+    @property
+    def early_ends(self) -> dict[TopicPartition, EarlyEnd]:
+        """The logs that were cleaned up to where their offset map was full: another pass goes on from there."""
+        return early_ends((each.step for each in self.committed), self.plan.steps)
 
     @property
     def stopped_by(self) -> KeptlogError | None:

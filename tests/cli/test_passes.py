@@ -36,6 +36,25 @@ def users(keptlog: Run, lines: Lines, monkeypatch: pytest.MonkeyPatch) -> str:
     return "users"
 
 
+def test_a_clean_that_ends_where_its_map_is_full_says_so_below_the_table_and_in_json(
+    keptlog: Run, users: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEPTLOG_BROKER_LOG_CLEANER_IO_BUFFER_LOAD_FACTOR", str(1.01 / (134_217_728 // 24)))
+    first = keptlog("clean")
+    assert first.code == 0
+    assert first.out.splitlines()[-1].startswith(
+        "users-0: its offset map was full at offset 1, and 3 was to be reached"
+    )
+    checks = {each["name"]: each for each in keptlog("doctor", "--json", "--quiet").json["checks"]}
+    [problem] = checks["conditions"]["problems"]
+    assert problem["cause"].endswith("ended where its offset map was full")
+
+    [second] = keptlog("clean", "--json").json["committed"]
+    assert (second["end_offset"], second["planned_end_offset"], second["ends_early"]) == (2, 3, True)
+    [last] = keptlog("clean", "--json").json["committed"]
+    assert (last["end_offset"], last["planned_end_offset"], last["ends_early"]) == (3, 3, False)
+
+
 def test_a_log_goes_from_dirty_to_clean_to_empty_of_tombstones_to_purged(
     keptlog: Run, users: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

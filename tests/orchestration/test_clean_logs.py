@@ -80,9 +80,28 @@ def test_a_cleaned_log_shows_what_the_clean_did_in_numbers(world: World, spark: 
     shown = {name: log[name] for name in ("records_in", "records_out", "records_superseded", "tombstones_stamped")}
     assert shown == {"records_in": 4, "records_out": 2, "records_superseded": 2, "tombstones_stamped": 1}
     assert (log["dirty_ratio_before"], log["dirty_ratio_after"]) == (1.0, 0.0)
-    assert (log["files_kept"], log["files_rewritten"], log["files_new"]) == (0, 1, 1)
+    assert (log["files_kept"], log["files_rewritten"], log["files_new"], log["offsets_left"]) == (0, 1, 1, 0)
     assert log["oldest_uncompacted"] == NOW_MS / 1000
     assert log.keys() >= {field.name.replace("_", "-") for field in fields(CleanerMetrics)}
+
+
+def test_a_clean_that_ends_where_its_map_is_full_shows_how_much_is_left(
+    world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEPTLOG_BROKER_LOG_CLEANER_IO_BUFFER_LOAD_FACTOR", str(2.01 / (134_217_728 // 24)))
+    world.topic("users")
+    world.append("users", *((key, "1") for key in "abcde"))
+
+    result = world.clean()
+
+    [log] = materializations(world, result, "users-0")
+    assert log["offsets_left"] == 3
+    [told] = [
+        event.step_materialization_data.materialization.description or ""
+        for event in events(world, result)
+        if event.is_step_materialization and event.partition == "users-0"
+    ]
+    assert "; its offset map was full at offset 2, and 5 was to be reached: clean again" in told
 
 
 def test_the_checks_of_every_guarantee_are_evaluated_on_what_was_stored(world: World, spark: SparkSession) -> None:

@@ -178,6 +178,12 @@ class CleanedLogForm(TypedDict):
     segments_kept: int
     segments_rewritten: int
     bytes_written: int
+    end_offset: int
+    """Up to here it was cleaned, or its tombstones removed; exclusive."""
+    planned_end_offset: int
+    """Up to where it was to be cleaned."""
+    ends_early: bool
+    """Whether the offset map was full before that: another clean goes on from there."""
 
 
 class CleanedForm(TypedDict):

@@ -16,6 +16,7 @@ from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.holder import Holder, HolderKind
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.told.conditions import TIMELY_CHECKS, Condition, Level, Matter
+from keptlog.log.told.early_end import LateThoughCleaned
 from keptlog.log.told.erasure_step import erasure_step
 from keptlog.log.told.problem import Problem
 from keptlog.log.told.stored_files import WrongFile
@@ -236,6 +237,8 @@ class SeenBeside:
     """The names of live files that are gone or damaged, without their folders: a problem each, and the first of all."""
     logs: Sequence[Log] = ()
     """Of the topics that can be read."""
+    late_though_cleaned: Mapping[str, LateThoughCleaned] = field(default_factory=dict)
+    """By topic-partition."""
 
 
 def condition_problems(
@@ -245,13 +248,16 @@ def condition_problems(
     told = [each for each in conditions if each.level > Level.OPEN and each.matter in _NEXT]
     late = {each.subject: each.text for each in told if each.matter is Matter.DEADLINE}
     uncleanable = {each.subject for each in told if each.matter is Matter.UNCLEANABLE}
+    beside = beside or SeenBeside()
     for each in told:
         if each.matter is Matter.DEADLINE and each.subject in uncleanable:
             continue  # it is late because its cleans fail, and that is told with it
-        cause, todo, command = _next_step(each, broker, beside or SeenBeside())
+        cause, todo, command = _next_step(each, broker, beside)
         runs = command.format(subject=last_argument(each.subject)) if command else None
         is_late = each.matter is Matter.UNCLEANABLE and each.subject in late
         what = f"{each.text}; so {late[each.subject]}" if is_late else each.text
+        if each.matter is Matter.DEADLINE and each.subject in beside.late_though_cleaned:
+            what += f"; {beside.late_though_cleaned[each.subject]}"
         yield Problem(each.subject, what, cause, todo.format(subject=each.subject), runs)
 
 
@@ -261,6 +267,8 @@ def _next_step(each: Condition, broker: BrokerConfig, beside: SeenBeside) -> tup
     if each.matter is Matter.ERASURE and each.topic in beside.erasures:
         logs = [log for log in beside.logs if log.topic_partition.topic == each.topic]
         return erasure_step(each.topic, beside.erasures[each.topic], beside.now_ms, logs, is_cleaner_off=is_off)
+    if each.matter is Matter.DEADLINE and each.subject in beside.late_though_cleaned and not is_off:
+        return beside.late_though_cleaned[each.subject].next_step
     if each.checks and TIMELY_CHECKS.issuperset(each.checks):
         return _NEXT_IF_LATE
     steps = {**_NEXT, **_NEXT_IF_OFF} if is_off else _NEXT

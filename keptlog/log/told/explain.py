@@ -10,6 +10,7 @@ from keptlog.log.broker import CLEANER_ENABLED, BrokerConfig
 from keptlog.log.plan import is_turn_of_expiry, plan_step, why_left_alone, why_off
 from keptlog.log.retention import oldest_goes_ms, retention_of
 from keptlog.log.segment import Log, Segment, total_bytes
+from keptlog.log.told.early_end import end_within_segment
 from keptlog.log.words.counted import counted
 from keptlog.log.words.units import duration, in_words, moment, next_moment
 
@@ -147,6 +148,8 @@ def _rules(assessment: Assessment, off: str | None) -> tuple[str, ...]:
             f"cleans have removed records up to offset {log.cleaning_to} already: one in several commits is not over, "
             "or a repair gave up the checkpoint"
         )
+    if ended := end_within_segment(sections, log.log_start_offset):
+        rules.append(ended)
     if sections.checkpoint_reset:
         rules.append(sections.checkpoint_reset)
     return tuple(rules)

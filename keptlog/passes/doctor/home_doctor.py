@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from keptlog.errors import Action, KeptlogError, StorageUnavailable, first_line
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig, purge_interval_ms
+from keptlog.log.told.early_end import late_though_cleaned
 from keptlog.log.told.examination import (
     SeenBeside,
     clock_problems,
@@ -316,10 +317,11 @@ def _conditions(patient: Patient) -> Iterator[Problem]:
     names: list[str] = []
     with contextlib.suppress(NotLookedAt):  # which the check of files tells
         names = [wrong.path.rpartition("/")[2] for each in patient.seen for wrong in each.wrong_files]
-    logs = [each.log for each in patient.overview.assessments]
-    beside = SeenBeside(patient.now_ms, patient.overview.open_erasures, names, logs)
-    yield from condition_problems(seen.conditions, patient.overview.broker, beside)
-    unseen = [*seen.unknown.values(), *_unread(patient.overview.unreadable)]
+    overview = patient.overview
+    late = late_though_cleaned(overview.assessments, overview.last_passes, overview.broker)
+    beside = SeenBeside(patient.now_ms, overview.open_erasures, names, overview.logs, late)
+    yield from condition_problems(seen.conditions, overview.broker, beside)
+    unseen = [*seen.unknown.values(), *_unread(overview.unreadable)]
     if unseen:
         raise NotLookedAt(*unseen)
 
