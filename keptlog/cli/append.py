@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
-from keptlog.cli.arguments import not_empty, topic_argument
+from keptlog.cli.arguments import complete_topic, not_empty, topic_argument
 from keptlog.cli.asking import is_piped
 from keptlog.cli.opening import refuse_unknown_topics
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
@@ -97,6 +97,7 @@ class How(TypedDict):
     metavar="NAME",
     callback=not_empty,
     help="With offsets: the topic that they are from. TOPIC by default.",
+    shell_complete=complete_topic,
 )
 @click.option("--skip-existing", is_flag=True, help="With offsets: leave out records that are there already.")
 @run_id_option

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from keptlog.cli.arguments import none_empty
+from keptlog.cli.arguments import complete_file, complete_topic, none_empty, topic_names_argument
 from keptlog.cli.asking import require_consent
 from keptlog.cli.output import (
     EXIT_BAD_INPUT,
@@ -43,11 +43,16 @@ _LISTED = 10
 
 
 @click.command()
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=complete_file)
 @click.option("--dry-run", is_flag=True, help="Show the differences, and change nothing.")
 @click.option("--exit-code", is_flag=True, help="With --dry-run: exit with 1 if there are differences.")
 @click.option(
-    "--delete", multiple=True, metavar="TOPIC", callback=none_empty, help="Delete a topic too; may be repeated."
+    "--delete",
+    multiple=True,
+    metavar="TOPIC",
+    callback=none_empty,
+    help="Delete a topic too; may be repeated.",
+    shell_complete=complete_topic,
 )
 @click.option("--yes", is_flag=True, help="Do not ask before topics are deleted. Required where there is no terminal.")
 @json_option
@@ -87,7 +92,7 @@ def apply(  # noqa: PLR0913
 
 
 @click.command()
-@click.argument("names", metavar="[TOPIC]...", nargs=-1)
+@topic_names_argument
 @json_option
 def export(names: Sequence[str], *, as_json: bool) -> None:
     """Write the file that declares the topics as they are, all or some: for keptlog topic apply, here or elsewhere.

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 def not_empty(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
@@ -30,7 +35,7 @@ def broker_address(context: click.Context, option: click.Parameter, text: str | 
     return text
 
 
-def _topics(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+def complete_topic(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from keptlog.cli.completion import topics  # noqa: PLC0415  # only who presses Tab needs it
 
     return topics(incomplete)
@@ -42,22 +47,43 @@ def _logs(_context: click.Context, _parameter: click.Parameter, incomplete: str)
     return logs(incomplete)
 
 
+def _first_log(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Behind a topic or a log comes a number: click has taken the first word for it, as long as there is no other."""
+    arguments = (each for each in context.command.params if isinstance(each, click.Argument))
+    is_behind = any(context.get_parameter_source(each.name or "") is ParameterSource.COMMANDLINE for each in arguments)
+    return [] if is_behind else _logs(context, parameter, incomplete)
+
+
 def _settings(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from keptlog.cli.completion import settings  # noqa: PLC0415
 
     return settings(incomplete)
 
 
+def complete_setting_name(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from keptlog.cli.completion import setting_names  # noqa: PLC0415
+
+    return setting_names(incomplete)
+
+
+def complete_file(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The shell looks by itself. A ``click.Path`` has it already; this is for what may be ``-`` or a URL, too."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415
+
+    return [CompletionItem(incomplete, type="file")]
+
+
 seconds_between_looks = click.IntRange(min=1, max=7 * 86_400)
 """Of a command that looks again and again. A program can't sleep for as long as a number can say."""
-topic_argument = click.argument("topic", shell_complete=_topics)
+topic_argument = click.argument("topic", shell_complete=complete_topic)
 topic_or_log_argument = click.argument("topic", metavar="TOPIC | TOPIC-PARTITION", shell_complete=_logs)
-topic_name_argument = click.argument("name", metavar="TOPIC", shell_complete=_topics)
-topics_argument = click.argument("topics", metavar="[TOPIC]...", nargs=-1, shell_complete=_topics)
-topic_names_argument = click.argument("names", metavar="[TOPIC]...", nargs=-1, shell_complete=_topics)
+topic_name_argument = click.argument("name", metavar="TOPIC", shell_complete=complete_topic)
+topics_argument = click.argument("topics", metavar="[TOPIC]...", nargs=-1, shell_complete=complete_topic)
+some_topics_argument = click.argument("topics", metavar="TOPIC...", nargs=-1, shell_complete=complete_topic)
+topic_names_argument = click.argument("names", metavar="[TOPIC]...", nargs=-1, shell_complete=complete_topic)
 logs_argument = click.argument("names", metavar="[TOPIC | TOPIC-PARTITION]...", nargs=-1, shell_complete=_logs)
 log_words_argument = click.argument(
-    "place", metavar="TOPIC-PARTITION | TOPIC PARTITION", nargs=-1, required=True, shell_complete=_logs
+    "place", metavar="TOPIC-PARTITION | TOPIC PARTITION", nargs=-1, required=True, shell_complete=_first_log
 )
 config_option = click.option(
     "--config",

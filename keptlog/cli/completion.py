@@ -7,16 +7,77 @@ for no catalog. What can't be read completes to nothing, and never to an error.
 from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import get_completion_class
+from click.shell_completion import BashComplete, ShellComplete, ZshComplete, get_completion_class
 
 from keptlog.settings import broker_settings, home_path
 from keptlog.table.catalogs.embedded import embedded_locations
 from keptlog.table.reading.cache import FOLDER, TopicCache
 
+if TYPE_CHECKING:
+    from keptlog.log.setting import Setting
+
 SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_KEPTLOG_COMPLETE"
+_BASH = """\
+%(complete_func)s() {
+    local IFS=$'\\n'
+    local response completion type value word i before= after=
+    local -a typed=()
+
+    # bash takes a word apart at each '=', and completes what is behind the last one
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        if ((i > 1)) && [[ $word == =* || ( $before == *= && -n $word ) ]]; then
+            typed[-1]+=$word
+        else
+            typed+=("$word")
+        fi
+        before=$word
+    done
+    if [[ $word != "${typed[-1]}" ]]; then
+        after=${typed[-1]%%=*}=
+        [[ $after == --* ]] && after=${after#*=}
+    fi
+
+    response=$(env COMP_WORDS="${typed[*]}" COMP_CWORD=$((${#typed[@]} - 1)) %(complete_var)s=bash_complete $1)
+
+    for completion in $response; do
+        IFS=',' read type value <<< "$completion"
+        case $type in
+            dir) COMPREPLY=(); compopt -o dirnames ;;
+            file) COMPREPLY=(); compopt -o default ;;
+            plain) COMPREPLY+=("${value#"$after"}") ;;
+        esac
+    done
+    # behind NAME= comes its value
+    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+    return 0
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+_ZSH_ADDS = "compadd -U -V unsorted -a completions"
+_ZSH_ADDS_NO_SPACE = f"""\
+local -a ending
+        [[ ${{completions[1]}} == *= ]] && ending=(-S '')
+        {_ZSH_ADDS.removesuffix("-a completions")}"${{ending[@]}}" -a completions"""
+
+
+class _Bash(BashComplete):
+    """With settings and their values, which click's own script can't complete."""
+
+    source_template = _BASH
+
+
+class _Zsh(ZshComplete):
+    """Click's own script; only behind ``NAME=`` it puts no space."""
+
+    source_template = ZshComplete.source_template.replace(_ZSH_ADDS, _ZSH_ADDS_NO_SPACE)
+
+
+_SCRIPTS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh}
 
 
 @click.command(short_help="Print what a shell needs to complete commands and topics.")
@@ -30,7 +91,7 @@ def completion(context: click.Context, shell: str) -> None:
     eval "$(keptlog completion zsh)"                                       in ~/.zshrc
     keptlog completion fish > ~/.config/fish/completions/keptlog.fish
     """
-    found = get_completion_class(shell)
+    found = _SCRIPTS.get(shell) or get_completion_class(shell)
     if found is None:
         raise click.UsageError(f"click knows no completion for {shell}", context)
     click.echo(found(context.find_root().command, {}, "keptlog", _VARIABLE).source(), nl=False)
@@ -57,10 +118,31 @@ def logs(incomplete: str) -> list[str]:
 
 
 def settings(incomplete: str) -> list[str]:
+    """The topic settings whose names begin so; behind ``NAME=`` the values of one that has a choice of them."""
+    name, equals, value = incomplete.partition("=")
+    if not equals:
+        return [f"{each}=" for each in setting_names(incomplete)]
+    return [f"{name}={each}" for setting in _settings() if setting.name == name for each in _values(setting, value)]
+
+
+def setting_names(incomplete: str) -> list[str]:
     """The topic settings whose names begin so."""
+    return [each.name for each in _settings() if each.name.startswith(incomplete)]
+
+
+def _settings() -> list[Setting]:
     from keptlog.log.config import TopicConfig  # noqa: PLC0415  # only one of many completions needs it
 
-    return [f"{each.setting.name}=" for each in TopicConfig.of({}).resolved if each.setting.name.startswith(incomplete)]
+    return [each.setting for each in TopicConfig.of({}).resolved]
+
+
+def _values(setting: Setting, incomplete: str) -> list[str]:
+    """Of a setting that takes several, the last one is still being written."""
+    is_list = isinstance(setting.default, tuple)
+    before, comma, last = incomplete.rpartition(",") if is_list else ("", "", incomplete)
+    words = ("true", "false") if isinstance(setting.default, bool) else setting.choices
+    given = before.split(",")
+    return [f"{before}{comma}{word}" for word in map(str, words) if word.startswith(last) and word not in given]
 
 
 def _locations() -> dict[str, str]:

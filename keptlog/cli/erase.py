@@ -8,7 +8,7 @@ from functools import partial
 
 import click
 
-from keptlog.cli.arguments import not_empty, topics_argument
+from keptlog.cli.arguments import complete_file, not_empty, some_topics_argument, topics_argument
 from keptlog.cli.asking import consent_option, require_consent
 from keptlog.cli.colour import Wrong
 from keptlog.cli.erase_keys import FORMATS, given_keys
@@ -46,14 +46,20 @@ from keptlog.passes.erasures.erasure_request import (
 
 
 @click.command(short_help="Ask that all records of some keys be erased from topics by a time.")
-@click.argument("topics", metavar="TOPIC...", nargs=-1)
+@some_topics_argument
 @click.option("--key", "texts", multiple=True, metavar="TEXT", help="A key. May be repeated.")
 @click.option("--key-hex", "hexes", multiple=True, metavar="HEX", help="A key as hex. May be repeated.")
 @click.option("--key-base64", "base64s", multiple=True, metavar="BASE64", help="A key as base64. May be repeated.")
 @click.option(
     "--key-hash", "hashes", multiple=True, metavar="HASH", help="A key, as --hash prints it. May be repeated."
 )
-@click.option("--keys", "path", metavar="FILE", help="A file of keys, one a line; - is standard input.")
+@click.option(
+    "--keys",
+    "path",
+    metavar="FILE",
+    help="A file of keys, one a line; - is standard input.",
+    shell_complete=complete_file,
+)
 @click.option("--keys-format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Of --keys.")
 @click.option(
     "--by",

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import click
 
+from keptlog.cli.arguments import topic_argument
 from keptlog.cli.output import clock_ms, json_option, print_json, print_table, wall_clock_ms
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig
@@ -20,7 +21,7 @@ _SHOWN = 20
 
 
 @click.command(short_help="Show what each pass did to a topic, and what it cost a day.")
-@click.argument("topic")
+@topic_argument
 @click.option("--per-day", is_flag=True, help="Only what it adds up to, day by day (UTC).")
 @click.option("--last", metavar="COUNT", type=click.IntRange(min=1), help=f"So many commits; default: {_SHOWN}.")
 @click.option("--all", "is_all", is_flag=True, help="All commits that are remembered.")

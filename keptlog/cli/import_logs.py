@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from keptlog.cli.arguments import config_option, none_empty, not_empty
+from keptlog.cli.arguments import complete_topic, config_option, none_empty, not_empty
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.ingest_result import (
     reconcile_option,
@@ -46,9 +46,14 @@ def import_group() -> None:
     metavar="TOPIC",
     callback=none_empty,
     help="Only this topic there; may be repeated.",
+    shell_complete=complete_topic,
 )
 @click.option(
-    "--into", metavar="TOPIC", callback=not_empty, help="The topic here, if the only one there is to have another name."
+    "--into",
+    metavar="TOPIC",
+    callback=not_empty,
+    help="The topic here, if the only one there is to have another name.",
+    shell_complete=complete_topic,
 )
 @config_option
 @click.option(

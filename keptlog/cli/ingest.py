@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from keptlog.cli.arguments import broker_address, config_option, none_empty, not_empty
+from keptlog.cli.arguments import broker_address, complete_topic, config_option, none_empty, not_empty
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.ingest_result import (
     reconcile_option,
@@ -33,7 +33,13 @@ def ingest() -> None:
 
 @ingest.command(short_help="Ingest topics of a Kafka broker, from where the last ingest ended.")
 @click.option(
-    "--topic", "names", multiple=True, metavar="TOPIC", callback=none_empty, help="A topic there; may be repeated."
+    "--topic",
+    "names",
+    multiple=True,
+    metavar="TOPIC",
+    callback=none_empty,
+    help="A topic there; may be repeated.",
+    shell_complete=complete_topic,
 )
 @click.option(
     "--bootstrap",
@@ -42,7 +48,11 @@ def ingest() -> None:
     help="Brokers to ask first; a topic here remembers them.",
 )
 @click.option(
-    "--into", metavar="TOPIC", callback=not_empty, help="The topic here, if it is to have another name than there."
+    "--into",
+    metavar="TOPIC",
+    callback=not_empty,
+    help="The topic here, if it is to have another name than there.",
+    shell_complete=complete_topic,
 )
 @config_option
 @click.option("--broker-config", is_flag=True, help="Create topics with the settings that they have there.")

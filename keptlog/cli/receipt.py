@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.arguments import not_empty
+from keptlog.cli.arguments import complete_topic, not_empty
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import (
     EXIT_FAILED,
@@ -52,7 +52,11 @@ def receipt() -> None:
 
 @receipt.command(name="list", short_help="List all receipts, or those of a topic.")
 @click.option(
-    "--topic", metavar="TOPIC", callback=not_empty, help="Only those of this topic, also if it is deleted by now."
+    "--topic",
+    metavar="TOPIC",
+    callback=not_empty,
+    help="Only those of this topic, also if it is deleted by now.",
+    shell_complete=complete_topic,
 )
 @json_option
 def list_receipts(*, topic: str | None, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from keptlog.cli.arguments import broker_address, not_empty, topic_or_log_argument
+from keptlog.cli.arguments import broker_address, complete_file, complete_topic, not_empty, topic_or_log_argument
 from keptlog.cli.opening import home_with
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, require_stdout
 from keptlog.cli.unopened import unopened_store
@@ -51,7 +51,7 @@ class _Options:
 
 @click.command(short_help="Write records to a file, or to a topic of a Kafka broker.")
 @topic_or_log_argument
-@click.argument("file", required=False)
+@click.argument("file", required=False, shell_complete=complete_file)
 @click.option("--to", type=click.Choice(["kafka", "jsonl", "parquet"]), required=True, help="Where the records go.")
 @click.option(
     "--bootstrap",
@@ -62,8 +62,10 @@ class _Options:
 @click.option(
     "--topic",
     "target",
+    metavar="TOPIC",
     callback=not_empty,
     help="kafka: the topic there, created if there is none; default is the same name.",
+    shell_complete=complete_topic,
 )
 @click.option("--append-to-existing", is_flag=True, help="kafka: add to a topic that has other records.")
 @click.option("--skip-lost", is_flag=True, help="kafka: go on though records or tombstones went since the last time.")

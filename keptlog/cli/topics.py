@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keptlog.cli.arguments import config_option, none_empty, topic_name_argument
+from keptlog.cli.arguments import complete_setting_name, config_option, none_empty, topic_name_argument
 from keptlog.cli.asking import consent_option, require_consent
 from keptlog.cli.groups import LazyGroup
 from keptlog.cli.opening import home_with
@@ -205,6 +205,7 @@ def _described(store: UnopenedStore, name: str) -> _Described:
     metavar="NAME",
     callback=none_empty,
     help="Go back to the default; may be repeated.",
+    shell_complete=complete_setting_name,
 )
 @json_option
 def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json: bool) -> None:

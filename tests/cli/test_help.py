@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
 
 from keptlog.cli import _ELSEWHERE, cli
-from keptlog.cli.completion import SHELLS
 from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED
 from keptlog.home import open_home
 from keptlog.interrupted import EXIT_STOPPED
 from keptlog.log.record import NewRecord
-from keptlog.passes.observer import observe
 from tests.cli.conftest import Run
 from tests.readme.page import ROOT
-
-Complete = Callable[..., list[str]]
-
 
 _MANY = "1" * 5_000
 LONG_NUMBERS = (
@@ -143,60 +135,3 @@ def test_a_log_is_named_in_one_word_wherever_one_is_meant(keptlog: Run, topics: 
     assert restored.read_text() == keptlog("read", "users-1").out
     assert keptlog("delete-records", "users-1", "1").out.startswith("users-1 begins at offset 1 now")
     assert keptlog("delete-records", "events-7-0", "--", "-1").out.startswith("events-7-0 begins at offset 0 now")
-
-
-@pytest.fixture
-def complete(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Complete:
-    """What the Tab key shows behind these words, as the script of a shell asks for it."""
-
-    def ask(*words: str) -> list[str]:
-        monkeypatch.setenv("COMP_WORDS", " ".join(["keptlog", *words]))
-        monkeypatch.setenv("COMP_CWORD", str(len(words)))
-        monkeypatch.setenv("_KEPTLOG_COMPLETE", "bash_complete")
-        with pytest.raises(SystemExit):
-            cli.main(args=[], prog_name="keptlog")
-        return [line.partition(",")[2] for line in capsys.readouterr().out.split()]
-
-    return ask
-
-
-@pytest.mark.parametrize(
-    ("words", "shown"),
-    [
-        (["stat"], ["status"]),
-        (["topic", "desc"], ["describe"]),
-        (["topic", "describe", "u"], ["users"]),
-        (["explain", "e"], ["events-7"]),
-        (["explain", "users-"], ["users-0", "users-1"]),
-        (["clean", "users", "users-1"], ["users-1"]),
-        (["delete-records", "users-1"], ["users-1"]),
-        (["topic", "create", "a", "--config", "max.c"], ["max.compaction.lag.ms="]),
-        (["read", "nobody"], []),
-    ],
-)
-def test_a_shell_completes_commands_topics_logs_and_settings(
-    topics: Path, complete: Complete, words: list[str], shown: list[str]
-) -> None:
-    observe(open_home(topics).store, now_ms=1_700_000_000_000)
-    assert complete(*words) == shown
-
-
-def test_a_home_that_is_not_there_completes_to_nothing(home: Path, complete: Complete) -> None:
-    assert complete("explain", "u") == []
-    assert not home.exists()
-
-
-def test_completing_topics_opens_no_catalog(topics: Path) -> None:
-    code = (
-        "import sys\nfrom keptlog.cli.completion import topics\nprint(topics('u'))\n"
-        "print([name for name in ('pyarrow', 'pyiceberg', 'sqlalchemy', 'pyspark', 'pandas') if name in sys.modules])"
-    )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert told == "['users']\n[]\n"
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_script_for_each_shell_asks_this_command(keptlog: Run, shell: str) -> None:
-    told = keptlog("completion", shell)
-    assert told.code == 0
-    assert f"_KEPTLOG_COMPLETE={shell}_complete" in told.out
