@@ -275,13 +275,13 @@ class Home:
         from keptlog.passes.purge import Purger
         from keptlog.table.purging.purge_memory import PurgeMemory
 
-        settings, is_far = self.store.clock_guard.broker_settings, not self._is_embedded
-        memory = PurgeMemory(self.path, settings, is_made=is_far)
+        is_far = not self._is_embedded
+        memory = PurgeMemory(self.path, self.store.clock_guard.broker_settings, is_made=is_far)
         return Purger(self.store, memory, at_once=_PURGES_AT_ONCE if is_far else 1)
 
     @property
     def _is_embedded(self) -> bool:
-        from keptlog.table.catalogs.catalog import EmbeddedCatalog
+        from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 
         return isinstance(self.store.committer.catalog, EmbeddedCatalog)
 
@@ -294,8 +294,8 @@ class Home:
 
         make = partial(first_secret, whole(self.store), lambda: secrets.token_bytes(32))
         hasher = partial(load_hasher, self.path, os.environ, make)
-        engine = self._engine(partial(running_spark, self.path))
-        return Eraser(self.store, engine, hasher, new_id, self.broker.keptlog_purge_interval_ms)
+        engine, interval_ms = self._engine(partial(running_spark, self.path)), self.broker.keptlog_purge_interval_ms
+        return Eraser(self.store, engine, hasher, new_id, interval_ms)
 
     @property
     def holdings_here(self) -> Holdings:
@@ -328,17 +328,17 @@ def open_home(path: Path | str | None = None, environment: Mapping[str, str] = o
     from keptlog.notify.checks import forget_topic
     from keptlog.passes.receipts import Receipts
     from keptlog.receipts.key_files import signing_key, trusted_keys
-    from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
+    from keptlog.table.catalogs.catalog import open_catalog
+    from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
     from keptlog.table.chain.receipt_chain import ReceiptChain
     from keptlog.table.reading.cache import TopicCache
     from keptlog.table.removal.drafts import in_turn
     from keptlog.table.store import LogStore
 
     path = home_folder(Path(path)) if path else home_path(environment)
-    settings = broker_settings(path, environment)
-    catalog = open_catalog(path)
-    cache = TopicCache(path, is_made=not isinstance(catalog, EmbeddedCatalog))
-    store = LogStore(catalog, settings, time.sleep, new_id, cache)
+    settings, catalog = broker_settings(path, environment), open_catalog(path)
+    is_far = not isinstance(catalog, EmbeddedCatalog)
+    store = LogStore(catalog, settings, time.sleep, new_id, TopicCache(path, is_far))
     store.clock_guard.clock_ms = wall_clock_ms
     chain = ReceiptChain(store.committer, lambda: signing_key(path, environment), new_id, __version__)
     store.seal = in_turn(chain.append)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyiceberg.table import CommitTableResponse, Table
 
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 
 
 def each_commit_fails(monkeypatch: pytest.MonkeyPatch, topic: str) -> None:

@@ -22,8 +22,8 @@ from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.log.segment import Log
 from keptlog.log.told.stored_files import live_paths
 from keptlog.settings import home_folder
-from keptlog.table.catalogs.embedded import embedded_location, embedded_locations, warehouse_of
-from keptlog.table.catalogs.home_location import why_elsewhere
+from keptlog.table.catalogs.embedded import embedded_location, embedded_locations
+from keptlog.table.catalogs.home_location import warehouse_named, why_elsewhere
 from keptlog.table.metadata.logs import Locations, ObservedTopic, StoredTopic, config_of, logs_from
 from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.namespaces import DELETING, NAMESPACE
@@ -59,8 +59,8 @@ class EmbeddedTables:
 
     @property
     def parent(self) -> str:
-        """The folder below which the catalog puts them."""
-        return f"{warehouse_of(self.home)}/{NAMESPACE}"
+        """The folder below which the catalog puts them; raises what ``named_at`` does."""
+        return f"{warehouse_named(self.home)}/{NAMESPACE}"
 
     def folders(self) -> list[str]:
         """Where they lie now, also those of topics that are being deleted.
@@ -76,8 +76,11 @@ class EmbeddedTables:
 
     @property
     def is_usual(self) -> bool:
-        """Whether the path of each table's metadata tells where it lies."""
-        return all(folder.rpartition("/")[0] == self.parent for folder in self.folders())
+        """Whether the path of each table's metadata tells where it lies; an older keptlog has named some otherwise."""
+        from keptlog.table.metadata.references import comparable  # few looks ask
+
+        parent = comparable(self.parent)
+        return all(comparable(each) == parent for each in {folder.rpartition("/")[0] for folder in self.folders()})
 
 
 class UnopenedStore:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -123,3 +125,25 @@ def test_what_was_remembered_before_a_home_was_moved_is_not_told_as_if_it_were_t
     assert not outcome.out or any(
         told in outcome.out for told in ("not all topics can be read", "no topic can be looked at")
     )
+
+
+def test_doctor_names_each_path_that_tables_are_named_by_and_that_does_not_lead_to_the_home(
+    keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_home().store.create_topic("users", 1, COMPACTED)
+    moved = home.rename(tmp_path / "moved")
+    with contextlib.closing(sqlite3.connect(moved / "catalog.db")) as connection:
+        # An earlier keptlog remembered this one for a home of before format 1.1.
+        query = "update iceberg_namespace_properties set property_value = ? where property_key = ?"
+        connection.execute(query, (str(moved), "keptlog.home-location"))
+        connection.commit()
+    monkeypatch.setenv("KEPTLOG_HOME", str(moved))
+
+    checks = {check["name"]: check for check in keptlog("doctor", "--json").json["checks"]}
+
+    assert [name for name, check in checks.items() if check["problems"]] == ["home"]
+    [problem] = checks["home"]["problems"]
+    assert "its catalog names the files of users by their paths there" in problem["what"]
+    assert problem["command"] == f"ln -s {moved} {home}"
+    home.symlink_to(moved)
+    assert keptlog("doctor").code == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.exceptions import CommitStateUnknownException
 
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from tests.cli.conftest import Run
 
 Lines = Callable[..., str]

@@ -17,7 +17,7 @@ from keptlog.ingest.result import IngestResult
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.watch import ingest_evidence
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.metadata.state import ingest_stopped
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine

@@ -11,7 +11,8 @@ import pytest
 from keptlog.errors import StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
-from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.namespaces import NAMESPACE
 from keptlog.table.reading.read import Reader

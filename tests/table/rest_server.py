@@ -33,7 +33,8 @@ from pyiceberg.table import CommitTableRequest, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
-from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.catalogs.rest import PatientRestCatalog
 
 _STATUS: Mapping[type[Exception], int] = {

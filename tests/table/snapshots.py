@@ -19,7 +19,8 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from keptlog.log.segment import Segment
-from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.metadata.change import OPERATION
 from keptlog.table.metadata.file_metrics import LiveFile, data_file_of
 from keptlog.table.metadata.lineage import COMMIT_ID

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import event
 
 from keptlog.errors import StorageUnavailable
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.store import LogStore
 from tests.table.stores import (
     COMPACTED,

@@ -14,7 +14,7 @@ from pyiceberg.exceptions import NamespaceAlreadyExistsError
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.table.catalogs import home_folder
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from tests.table.stores import COMPACTED, NOW_MS, append_each, create, new_id, new_records, store_at
 
 PROCESSES = 6

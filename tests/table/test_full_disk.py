@@ -24,7 +24,8 @@ from sqlalchemy.exc import OperationalError
 
 from keptlog.errors import CommitStateUnknown, KeptlogError, StorageUnavailable
 from keptlog.log.record import NewRecord
-from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
 from tests.table.stores import (

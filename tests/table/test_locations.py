@@ -19,7 +19,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.home import monotonic_ms
 from keptlog.passes.names import named_logs
 from keptlog.passes.observer import LOCATING_MS, READING_MS, Observer, observe
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.catalogs.rest import PatientRestCatalog
 from keptlog.table.store import LogStore
 from keptlog.table.waiting.side_by_side import AT_ONCE, Patience, side_by_side

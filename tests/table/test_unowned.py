@@ -13,8 +13,9 @@ from pyiceberg.table import Table
 from pyiceberg.typedef import Identifier
 
 from keptlog.errors import StorageUnavailable
-from keptlog.table.catalogs.catalog import EmbeddedCatalog, open_catalog
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.embedded import DATABASE
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.chosen import ChosenTopics
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.io.files import TableFiles

@@ -11,8 +11,6 @@ is changed, but that a configured catalog may be probed, in namespaces made for 
 from __future__ import annotations
 
 import contextlib
-import os
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -35,11 +33,11 @@ from keptlog.log.words.counted import some_of
 from keptlog.log.words.next_command import next_command
 from keptlog.passes.doctor.disk_doctor import room_problems
 from keptlog.passes.doctor.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
+from keptlog.passes.doctor.place_doctor import elsewhere_problem
 from keptlog.passes.doctor.proof_doctor import erasure_problems, receipt_problems
 from keptlog.passes.doctor.this_machine import held_here
 from keptlog.table.catalogs.embedded import DATABASE, unfinished_deletion
 from keptlog.table.catalogs.home_folder import RESTORE
-from keptlog.table.catalogs.home_location import Elsewhere
 from keptlog.table.doctor.topic_exam import PutBack
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.metadata.format import CURRENT
@@ -115,8 +113,7 @@ def _home(patient: Patient) -> Iterator[Problem]:
     if patient.why_closed:
         yield unreadable_problem(str(home), patient.why_closed)
         return
-    if patient.elsewhere:
-        yield _elsewhere_problem(patient.elsewhere)
+    yield from map(elsewhere_problem, patient.elsewheres)
     try:
         _ = patient.store
     except NotLookedAt as why:
@@ -130,22 +127,6 @@ def _home(patient: Patient) -> Iterator[Problem]:
         elif HELD in str(error):
             cause, todo = "a backup, or a program that hangs, has locked it", "do what it says"
         yield Problem(str(home), str(error), cause, todo)
-
-
-def _elsewhere_problem(found: Elsewhere) -> Problem:
-    home = found.home
-    if found.is_copy:
-        todo = f"work with the home at {found.made_at}; a backup is only there to be copied back to that path"
-        export = f"export KEPTLOG_HOME={shlex.quote(str(found.made_at))}"
-        return Problem(str(home), str(found), "the folder was copied", todo, export)
-    # A link that leads nowhere is that of an earlier move: it is replaced, which a plain ln refuses.
-    words = ["ln", "-sfn" if found.is_place_taken else "-s", str(home), str(found.made_at)]
-    link = None if os.path.exists(found.made_at) else shlex.join(words)  # noqa: PTH110  # a Path may raise
-    parent = os.path.dirname(found.made_at)  # noqa: PTH120
-    if link and not os.path.exists(parent):  # noqa: PTH110  # it was moved together with the folder around it
-        link = f"{shlex.join(['mkdir', '-p', parent])} && {link}"
-    cause = "the folder was moved, or its disk is mounted elsewhere"
-    return Problem(str(home), str(found), cause, found.way_back, link)
 
 
 def _catalog(patient: Patient) -> Iterator[Problem]:
@@ -165,7 +146,7 @@ def _catalog(patient: Patient) -> Iterator[Problem]:
             f"{patient.home / DATABASE} is damaged ({patient.damage}), so topics, or what was done last, may be missing"
         )
         yield _catalog_problem(StorageUnavailable(f"{what}; {RESTORE}").of_damage())
-    if not patient.has_warehouse and not patient.elsewhere:
+    if not patient.has_warehouse and not patient.elsewheres:
         cause = "its disk is not mounted, or somebody deleted it"
         todo = "mount it, or put it back from a backup of this home"
         yield Problem(
@@ -273,7 +254,7 @@ def _changes(patient: Patient) -> Iterator[Problem]:
 
 
 def _folders(patient: Patient) -> Iterator[Problem]:
-    if patient.elsewhere or not patient.has_warehouse:
+    if patient.elsewheres or not patient.has_warehouse:
         raise NotLookedAt(NO_FILES)
     if patient.damage:
         raise NotLookedAt("its catalog is damaged, and may not name all topics")

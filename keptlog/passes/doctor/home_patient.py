@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,10 @@ from keptlog.log.told.conditions import Sighting
 from keptlog.passes.holders import look_for_holders
 from keptlog.passes.observer import Overview, observe
 from keptlog.settings import require_entry
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
 from keptlog.table.catalogs.embedded import DATABASE, damage_in
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.catalogs.home_folder import is_made, require_home
-from keptlog.table.catalogs.home_location import Elsewhere, elsewhere
+from keptlog.table.catalogs.home_location import Elsewhere, elsewheres
 from keptlog.table.doctor.topic_exam import PutBack, TopicExam, examined, put_back
 from keptlog.table.store import LogStore
 from keptlog.table.waiting.reaching import apart
@@ -100,12 +100,12 @@ class Patient:
             raise NotLookedAt("the catalog can't be asked for its topics") from error
 
     @cached_property
-    def elsewhere(self) -> Elsewhere | None:
-        """Where the home was made, if that is not where it lies."""
+    def elsewheres(self) -> Sequence[Elsewhere]:
+        """Where the home was made, and where its tables are named besides, as far as that does not lead to it."""
         try:
-            return elsewhere(self.home) if self._is_made is True else None
+            return elsewheres(self.home) if self._is_made is True else []
         except (sqlite3.Error, StorageUnavailable):  # whoever opens it says why
-            return None
+            return []
 
     @cached_property
     def _is_made(self) -> bool | StorageUnavailable:
@@ -132,7 +132,7 @@ class Patient:
 
     @cached_property
     def overview(self) -> Overview:
-        self._require_files()
+        self.require_files()
         try:
             return observe(self.store, now_ms=self.now_ms)
         except KeptlogError as error:
@@ -141,7 +141,7 @@ class Patient:
     @cached_property
     def exams(self) -> Mapping[str, TopicExam | KeptlogError]:
         """Each topic, or why it can't be looked at."""
-        self._require_files()
+        self.require_files()
         found = each_apart(lambda topic: examined(self.store, topic), self.topics)
         # A topic that was deleted just now is simply not there.
         return {topic: seen for topic, seen in found.items() if not isinstance(seen, UnknownTopic)}
@@ -169,9 +169,9 @@ class Patient:
         """Of each topic what holds bytes that are not live, or why that can't be looked at."""
         return each_apart(lambda topic: look_for_holders(self.store, topic, self.now_ms), [e.topic for e in self.seen])
 
-    def _require_files(self) -> None:
+    def require_files(self) -> None:
         """Where none of them is there, that is told once, and not of each topic."""
-        if not self.has_warehouse or (self.elsewhere and not self.elsewhere.is_copy):
+        if not self.has_warehouse or any(not each.is_copy for each in self.elsewheres):
             raise NotLookedAt(NO_FILES)
 
     def _history(self, topic: str) -> PutBack | KeptlogError | None:

@@ -17,7 +17,8 @@ from pyiceberg.catalog import WAREHOUSE_LOCATION, Catalog, MetastoreCatalog
 
 from keptlog.errors import StorageUnavailable
 from keptlog.log.words.counted import some_of
-from keptlog.table.catalogs.catalog import EmbeddedCatalog, files_of
+from keptlog.table.catalogs.catalog import files_of
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.namespaces import CONFIGURED, NAMESPACE
 

@@ -11,6 +11,11 @@ which nothing changes till then, and no other home has the same, wherever it lie
 however that is done, and compared with where the catalog lies now. Links and mounts are no matter: it is asked whether
 both paths lead to one folder. Reading is allowed everywhere; it shows what the paths lead to.
 
+Whatever path a home is opened by, new tables are named below the one where it was made (``named_at``), so one link
+mends each move. Homes that an earlier keptlog has moved have tables below other paths too. Each of these paths must
+lead to the home like the first (``_strays``): else a part of it lies elsewhere, and what is appended there is lost with
+that.
+
 What can't be seen: a copy on another machine at the same path. It has files of its own, and is a home of its own.
 """
 
@@ -21,11 +26,15 @@ import hashlib
 import os
 import shlex
 import sqlite3
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from keptlog.table.catalogs.embedded import DATABASE, looking_into
-from keptlog.table.namespaces import CATALOG_NAME, NAMESPACE
+from keptlog.log.words.counted import some_of
+from keptlog.table.catalogs.embedded import DATABASE, looking_into, warehouse_of
+from keptlog.table.namespaces import CATALOG_NAME, DELETING, NAMESPACE, RECEIPTS
 
 HOME_ID, HOME_LOCATION = "keptlog.home-id", "keptlog.home-location"
 """Properties of the catalog's namespace."""
@@ -35,21 +44,39 @@ REMEMBER = (
     "values (?, ?, ?, coalesce(?, lower(hex(randomblob(16))))), (?, ?, ?, ?)"
 )
 """Gives a home its id and its location, unless it has them; SQLite throws the dice for one without topics."""
+_NAMESPACES = (NAMESPACE, DELETING, RECEIPTS)
+_NAMED = 3
+
+
+class _Lying(NamedTuple):
+    """A table, and where its metadata lies: ``home``/warehouse/``below``."""
+
+    namespace: str
+    name: str
+    home: Path
+    below: str
+
+    def file_in(self, home: Path) -> Path:
+        """Its metadata file, if the table lay in that home."""
+        return home / "warehouse" / self.below
 
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """What a catalog says of its home. Without an id, the locations are those that its tables tell of."""
+    """What a catalog says of its home."""
 
     home_id: str | None
-    locations: tuple[Path, ...]
+    made_at: Path | None
+    """Null without an id."""
+    others: tuple[_Lying, ...]
+    """Tables that are named as those of a home are, and not below ``made_at``."""
     id_to_be: str | None = None
     """Of one without an id: that which it gets with its next change. Null if it has no topics either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """A home that does not lie where it was made."""
+    """A home that does not lie where it was made, or of which some tables are named where it does not lie."""
 
     home: Path
     made_at: Path
@@ -57,34 +84,50 @@ class Elsewhere:
     """Whether the home that was made is still there; else it was moved."""
     is_place_taken: bool
     """Whether something is there: a folder, inside of which the home would end, or a link, which no folder replaces."""
+    tables: tuple[str, ...] = ()
+    """Those that are named there; none where that is the path below which all are."""
 
     def __str__(self) -> str:
         """Why nothing may be changed through it, in one line, with what to do."""
         if self.is_copy:
+            what, todo = "the files", f"use KEPTLOG_HOME={shlex.quote(str(self.made_at))}"
+            if self.tables:
+                what, todo = f"the files of {some_of(self.tables, _NAMED)}", self.way_back
             return (
-                f"home {self.home} is a copy of the home at {self.made_at}, and its catalog names the files there: "
-                f"nothing may be changed through it; use KEPTLOG_HOME={shlex.quote(str(self.made_at))}"
+                f"home {self.home} is a copy of the home at {self.made_at}, and its catalog names {what} there: "
+                f"nothing may be changed through it; {todo}"
             )
+        what = f"the files of {some_of(self.tables, _NAMED)}" if self.tables else "all files"
         return (
-            f"home {self.home} was moved from {self.made_at}, and its catalog names all files by their paths there: "
+            f"home {self.home} was moved from {self.made_at}, and its catalog names {what} by their paths there: "
             f"nothing may be changed; {self.way_back}"
         )
 
     @property
     def way_back(self) -> str:
-        """What to do about one that was moved."""
+        """What to do about one that was moved, or of which a part lies in a copy."""
+        home, made_at = self.home, self.made_at
         aside = "move what lies there now aside; then " if self.is_place_taken else ""
-        return f"{aside}move it back, or make {self.made_at} a link to it"
+        if not self.tables:
+            return f"{aside}move it back, or make {made_at} a link to it"
+        if not self.is_copy:
+            return f"{aside}make {made_at} a link to {home}"
+        copy = shlex.join(["cp", "-an", f"{made_at}/warehouse/.", f"{home}/warehouse"])
+        return f"copy here what is there alone ({copy}); then {aside}make {made_at} a link to {home}"
 
 
-def why_elsewhere(home: Path) -> str | None:
+def why_elsewhere(home: Path, table: tuple[str, ...] = ()) -> str | None:
     """Why nothing may be changed through this home; null if it lies where it was made, or if there is nothing yet.
+
+    ``table`` is one that is not there, by namespace and name: then what says why, or null.
 
     Raises:
         sqlite3.Error: its catalog can't be read.
     """
-    found = elsewhere(home)
-    return str(found) if found else None
+    told = _told(*table) if table else ""
+    return next(
+        (str(found) for found in elsewheres(home) if not told or not found.tables or told in found.tables), None
+    )
 
 
 def why_still_elsewhere(home: Path, known: str) -> str | None:
@@ -98,19 +141,38 @@ def why_still_elsewhere(home: Path, known: str) -> str | None:
         return known
 
 
-def elsewhere(home: Path) -> Elsewhere | None:
-    """Where this home was made, if that is not where it lies.
+def elsewheres(home: Path) -> list[Elsewhere]:
+    """Where this home was made, if that is not where it lies; and where its tables are named besides, if it is neither.
 
     Raises:
         sqlite3.Error: its catalog can't be read.
     """
     origin = _origin(home / DATABASE)
-    for made_at in origin.locations if origin else ():
-        if not _is_same(made_at, home):
-            there = _origin(made_at / DATABASE)
-            is_copy = bool(origin and there and there.home_id == origin.home_id)
-            return Elsewhere(home, made_at, is_copy, os.path.lexists(made_at))
-    return None
+    made_at = _made_at(origin, home) if origin else None
+    if origin is None or made_at is None:
+        return []
+    found = []
+    if not _is_same(made_at, home):
+        found.append(Elsewhere(home, made_at, _is_copy(origin, made_at), os.path.lexists(made_at)))
+    return [*found, *_strays(home, origin, made_at)]
+
+
+def _strays(home: Path, origin: _Origin, made_at: Path) -> Iterator[Elsewhere]:
+    """Other places that tables of this home are named at, and that don't lead to it.
+
+    A table that lies in a home of another's, or in none, was put there by somebody: it is no part of this one.
+    """
+    lying: dict[Path, list[_Lying]] = {}
+    for each in origin.others:
+        lying.setdefault(each.home, []).append(each)
+    for place, tables in lying.items():
+        if place == made_at or _is_same(place, home) or _is_same(place, made_at):
+            continue
+        is_copy = _is_copy(origin, place)
+        moved = [each for each in tables if not _is_file(each.file_in(place)) and _is_file(each.file_in(home))]
+        if is_copy or moved:
+            told = tuple(dict.fromkeys(_told(each.namespace, each.name) for each in (tables if is_copy else moved)))
+            yield Elsewhere(home, place, is_copy, os.path.lexists(place), told)
 
 
 def which_home(home: Path) -> str | None:
@@ -125,22 +187,42 @@ def which_home(home: Path) -> str | None:
     origin = _origin(home / DATABASE)
     if origin is None:
         return None
-    home_id = origin.home_id or origin.id_to_be
-    if home_id is None:
+    home_id, made_at = origin.home_id or origin.id_to_be, _made_at(origin, home)
+    if home_id is None or made_at is None:
         return None
-    is_here = any(_is_same(made_at, home) for made_at in origin.locations)
-    return home_id if is_here else f"{home_id} {home}"
+    return home_id if _is_same(made_at, home) else f"{home_id} {home}"
 
 
-def remembered(home: Path) -> tuple[str | None, ...]:
-    """What goes into ``REMEMBER``.
+def named_at(home: Path) -> Path:
+    """The path that the paths of a home's files begin with: where it was made, if that leads to it.
 
     Raises:
+        StorageUnavailable: another process holds its catalog for longer than a commit takes.
         sqlite3.Error: its catalog can't be read.
     """
     origin = _origin(home / DATABASE)
+    made_at = _made_at(origin, home) if origin else None
+    return made_at if made_at and _is_same(made_at, home) else home
+
+
+def warehouse_named(home: Path) -> str:
+    """Below which location the embedded catalog of a home puts all tables; raises what ``named_at`` does."""
+    return warehouse_of(named_at(home))
+
+
+def remembered(home: Path) -> tuple[str | None, ...]:
+    """What goes into ``REMEMBER``: an older home was made where its tables say; raises what ``named_at`` does."""
+    origin = _origin(home / DATABASE)
     id_to_be = origin.id_to_be if origin else None
-    return CATALOG_NAME, NAMESPACE, HOME_ID, id_to_be, CATALOG_NAME, NAMESPACE, HOME_LOCATION, str(home)
+    return CATALOG_NAME, NAMESPACE, HOME_ID, id_to_be, CATALOG_NAME, NAMESPACE, HOME_LOCATION, str(named_at(home))
+
+
+def _made_at(origin: _Origin, home: Path) -> Path | None:
+    """Without an id, where most tables lie of those that lie here, or else of all; null if there are none."""
+    if origin.made_at:
+        return origin.made_at
+    places = [place for place, _ in Counter(each.home for each in origin.others).most_common()]
+    return next((place for place in places if _is_same(place, home)), next(iter(places), None))
 
 
 def _origin(database: Path) -> _Origin | None:
@@ -157,23 +239,47 @@ def _origin(database: Path) -> _Origin | None:
         )
         stored = dict(connection.execute(query, (CATALOG_NAME, NAMESPACE)).fetchall())
         if HOME_ID in stored and HOME_LOCATION in stored:
-            return _Origin(stored[HOME_ID], (Path(stored[HOME_LOCATION]),))
-        query = "select metadata_location from iceberg_tables where catalog_name = ? and table_namespace = ?"
-        named = [location for (location,) in connection.execute(query, (CATALOG_NAME, NAMESPACE)) if location]
-        homes = (_home_of(location) for location in named)
-        return _Origin(None, tuple(dict.fromkeys(home for home in homes if home)), _id_to_be(named))
+            made_at = Path(stored[HOME_LOCATION])
+            return _Origin(stored[HOME_ID], made_at, tuple(_tables(connection, besides=f"{warehouse_of(made_at)}/")))
+        tables = tuple(_tables(connection))
+        return _Origin(None, None, tables, _id_to_be(tables))
 
 
-def _id_to_be(metadata_locations: list[str]) -> str | None:
+def _id_to_be(tables: tuple[_Lying, ...]) -> str | None:
     """Each commit gives its file a random name, so no two homes name the same files."""
-    text = "\n".join(sorted(metadata_locations))
-    return hashlib.sha256(text.encode()).hexdigest()[:32] if text else None
+    named = sorted(str(each.file_in(each.home)) for each in tables if each.namespace == NAMESPACE)
+    return hashlib.sha256("\n".join(named).encode()).hexdigest()[:32] if named else None
 
 
-def _home_of(metadata_location: str) -> Path | None:
-    """The home of a table that lies where an embedded catalog puts it."""
-    home, warehouse, _ = metadata_location.removeprefix("file://").rpartition(f"/warehouse/{NAMESPACE}/")
-    return Path(home) if warehouse else None
+def _tables(connection: sqlite3.Connection, besides: str = " ") -> Iterator[_Lying]:
+    """The tables that are named as an embedded catalog names them, but for those whose location begins so."""
+    # The database looks: a commit in a home of thousands of topics asks, and would read them all each time.
+    query = (
+        "select table_namespace, table_name, metadata_location from iceberg_tables where catalog_name = ? "
+        "and table_namespace in (?, ?, ?) and substr(metadata_location, 1, ?) <> ?"
+    )
+    values = (CATALOG_NAME, *_NAMESPACES, len(besides), besides)
+    for namespace, name, location in connection.execute(query, values).fetchall():
+        home, warehouse, below = str(location).removeprefix("file://").rpartition("/warehouse/")
+        if warehouse and home.startswith("/") and below.startswith((f"{NAMESPACE}/", f"{RECEIPTS}/")):
+            yield _Lying(namespace, str(name), Path(home), below)
+
+
+def _is_copy(origin: _Origin, place: Path) -> bool:
+    """Whether the home at another place is this one too."""
+    try:
+        there = _origin(place / DATABASE)
+    except sqlite3.Error:
+        return False
+    return there is not None and there.home_id == origin.home_id
+
+
+def _told(namespace: str, name: str) -> str:
+    return "its receipts" if namespace == RECEIPTS else name
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113  # as above
 
 
 def _is_same(made_at: Path, home: Path) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pyiceberg.catalog import Catalog
 
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 
 _ALSO = ", also for each other catalog that has their files"
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from keptlog.table.catalogs.embedded import embedded_locations, warehouse_of
+from keptlog.table.catalogs.embedded import embedded_locations
+from keptlog.table.catalogs.home_location import warehouse_named
 from keptlog.table.chain.sealed_receipts import CHAIN, SealedReceipts
 from keptlog.table.io.files import TableFiles
 from keptlog.table.namespaces import RECEIPTS
@@ -49,7 +50,7 @@ class UnopenedReceipts(SealedReceipts):
     def default_location(self) -> str | None:
         """Where the catalog puts the chain's table; null where only a server knows."""
         if embedded_locations(self._home) is not None:
-            return f"{warehouse_of(self._home)}/{RECEIPTS}/{CHAIN}"
+            return f"{warehouse_named(self._home)}/{RECEIPTS}/{CHAIN}"
         from keptlog.table.chain.receipt_chain import chain_location  # noqa: PLC0415  # asked where there is no chain alone
 
         return chain_location(self._open_catalog())

@@ -30,7 +30,7 @@ from keptlog.log.segment import Segment
 from keptlog.log.segment_path import partition_folder
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
-from keptlog.table.catalogs.catalog import EmbeddedCatalog
+from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.commits.commit import Committer, Land
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.change import OPERATION, RUN_ID, Change

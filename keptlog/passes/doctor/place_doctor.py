@@ -1,0 +1,29 @@
+"""What ``keptlog doctor`` says of the place of a home: it, or a part of it, is not where its catalog says."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from keptlog.log.told.problem import Problem
+from keptlog.table.catalogs.home_location import Elsewhere
+
+
+def elsewhere_problem(found: Elsewhere) -> Problem:
+    """A home, or a part of one, that the catalog names where it does not lie."""
+    home = found.home
+    if found.is_copy and found.tables:
+        cause = "the folder was copied, after topics had been made in it by another path than the first"
+        return Problem(str(home), str(found), cause, f"stop all that uses either; {found.way_back}")
+    if found.is_copy:
+        todo = f"work with the home at {found.made_at}; a backup is only there to be copied back to that path"
+        export = f"export KEPTLOG_HOME={shlex.quote(str(found.made_at))}"
+        return Problem(str(home), str(found), "the folder was copied", todo, export)
+    # A link that leads nowhere is that of an earlier move: it is replaced, which a plain ln refuses.
+    words = ["ln", "-sfn" if found.is_place_taken else "-s", str(home), str(found.made_at)]
+    link = None if os.path.exists(found.made_at) else shlex.join(words)  # noqa: PTH110  # a Path may raise
+    parent = os.path.dirname(found.made_at)  # noqa: PTH120
+    if link and not os.path.exists(parent):  # noqa: PTH110  # it was moved together with the folder around it
+        link = f"{shlex.join(['mkdir', '-p', parent])} && {link}"
+    cause = "the folder was moved, or its disk is mounted elsewhere"
+    return Problem(str(home), str(found), cause, found.way_back, link)
