@@ -199,6 +199,30 @@ def test_a_copy_of_an_older_home_is_told_by_where_its_tables_lie(tmp_path: Path)
         append_each(store_at(copy), [("k", "2")])
 
 
+@pytest.mark.parametrize("commits", [1, 30])
+def test_a_copy_of_an_older_home_is_told_as_one_also_once_the_original_has_its_id(tmp_path: Path, commits: int) -> None:
+    original, copy = tmp_path / "home", tmp_path / "copy"
+    append_each(create(original), [("k", "1")])
+    forgotten(original)
+    shutil.copytree(original, copy)
+    named = store_at(copy).metadata_locations()[TOPIC].removeprefix("file://")
+    for number in range(commits):  # from the twentieth on, what the copy names is deleted
+        append_each(store_at(original), [("k", str(number))])
+    assert Path(named).exists() == (commits == 1)
+    with pytest.raises(InvalidConfig, match=f"is a copy of the home at {original}"):
+        append_each(store_at(copy), [("k", "2")])
+
+
+def test_an_older_home_that_was_moved_is_no_copy_of_one_that_was_made_in_its_place(tmp_path: Path) -> None:
+    made, moved = tmp_path / "home", tmp_path / "moved"
+    append_each(create(made), [("k", "1")])
+    forgotten(made)
+    made.rename(moved)
+    append_each(create(made), [("k", "1")])
+    with pytest.raises(InvalidConfig, match=f"was moved from {made}"):
+        append_each(store_at(moved), [("k", "2")])
+
+
 def test_an_older_home_remembers_where_it_is_with_the_first_change(tmp_path: Path) -> None:
     home = tmp_path / "home"
     create(home)

@@ -23,16 +23,20 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import shlex
 import sqlite3
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from keptlog.errors import KeptlogError
 from keptlog.log.words.counted import some_of
+from keptlog.regular_file import read_file
 from keptlog.table.catalogs.embedded import DATABASE, looking_into, warehouse_of
 from keptlog.table.namespaces import CATALOG_NAME, DELETING, NAMESPACE, RECEIPTS
 
@@ -153,7 +157,7 @@ def elsewheres(home: Path) -> list[Elsewhere]:
         return []
     found = []
     if not _is_same(made_at, home):
-        found.append(Elsewhere(home, made_at, _is_copy(origin, made_at), os.path.lexists(made_at)))
+        found.append(Elsewhere(home, made_at, _is_copy(home, origin, made_at), os.path.lexists(made_at)))
     return [*found, *_strays(home, origin, made_at)]
 
 
@@ -168,7 +172,7 @@ def _strays(home: Path, origin: _Origin, made_at: Path) -> Iterator[Elsewhere]:
     for place, tables in lying.items():
         if place == made_at or _is_same(place, home) or _is_same(place, made_at):
             continue
-        is_copy = _is_copy(origin, place)
+        is_copy = _is_copy(home, origin, place)
         moved = [each for each in tables if not _is_file(each.file_in(place)) and _is_file(each.file_in(home))]
         if is_copy or moved:
             told = tuple(dict.fromkeys(_told(each.namespace, each.name) for each in (tables if is_copy else moved)))
@@ -265,13 +269,44 @@ def _tables(connection: sqlite3.Connection, besides: str = " ") -> Iterator[_Lyi
             yield _Lying(namespace, str(name), Path(home), below)
 
 
-def _is_copy(origin: _Origin, place: Path) -> bool:
-    """Whether the home at another place is this one too."""
+def _is_copy(home: Path, origin: _Origin, place: Path) -> bool:
+    """Whether the home at another place is this one too. Before it got an id, a table of both says so."""
     try:
         there = _origin(place / DATABASE)
     except sqlite3.Error:
         return False
-    return there is not None and there.home_id == origin.home_id
+    if there and there.home_id and origin.home_id:
+        return there.home_id == origin.home_id
+    return there is not None and _share_a_table(home, place)
+
+
+def _share_a_table(home: Path, place: Path) -> bool:
+    tables: list[dict[tuple[str, str], _Lying]] = []
+    for each in (home, place):
+        with looking_into(each / DATABASE) as connection:
+            tables.append({(table.namespace, table.name): table for table in _tables(connection)})
+    ours, theirs = tables
+    for name in ours.keys() & theirs.keys():
+        # What this catalog names was committed there, if it is there: the names of metadata files are drawn.
+        if ours[name].below == theirs[name].below or _is_file(ours[name].file_in(place)):
+            return True
+        table_id = _table_id(ours[name].file_in(home))
+        if table_id and table_id == _table_id(theirs[name].file_in(place)):
+            return True
+    return False
+
+
+def _table_id(metadata: Path) -> object:
+    """Null if it can't be read."""
+    with contextlib.suppress(OSError, KeptlogError, ValueError, EOFError, zlib.error):
+        content = read_file(metadata)
+        if metadata.name.endswith(".gz.metadata.json"):
+            import gzip  # noqa: PLC0415  # keptlog writes none
+
+            content = gzip.decompress(content)
+        stored = json.loads(content)
+        return stored.get("table-uuid") if isinstance(stored, dict) else None
+    return None
 
 
 def _told(namespace: str, name: str) -> str:
