@@ -244,6 +244,15 @@ def test_a_signing_key_that_no_public_key_belongs_to_is_told(keptlog: Run, prove
     assert "put the signing key back from a backup" in found["todo"]
 
 
+def test_the_chain_of_a_home_that_was_moved_is_not_looked_at_and_no_damage_is_told_of_it(
+    keptlog: Run, proved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proved.rename(proved.with_name("moved"))
+    monkeypatch.setenv("KEPTLOG_HOME", str(proved.with_name("moved")))
+    assert "was moved from" in problem(keptlog, "home")["what"]
+    assert checks_of(keptlog, 1)["receipts"]["diagnosis"] == "not looked at"
+
+
 @pytest.mark.parametrize("goes_on", [False, True], ids=["as it was put back", "sealed again since"])
 def test_receipts_that_the_catalog_forgot_when_it_was_put_back_are_told_as_receipt_verify_tells_them(
     keptlog: Run, proved: Path, lines: Callable[..., str], monkeypatch: pytest.MonkeyPatch, *, goes_on: bool

@@ -56,6 +56,7 @@ def receipt_problems(patient: Patient) -> Iterator[Problem]:
         cause = "its file was written over, given other permissions, or moved"
         yield Problem("signing key", str(error), cause, "do what it says; the next purge seals what waits")
     _ = patient.topics
+    patient.require_files()
     yield from _chain_problems(patient.proofs, is_shared=not patient.is_embedded)
     # A purge that could seal would have come by then.
     oldest_ms = patient.now_ms - purge_interval_ms(patient.store.clock_guard.broker_settings)
@@ -110,12 +111,12 @@ def _chain_problems(proofs: Proofs, *, is_shared: bool) -> Iterator[Problem]:
     try:
         glance = proofs.receipts().at_a_glance()
         flaws, unknown_keys = glance.flaws, glance.unknown_keys
-    except StorageUnavailable as error:
+    except LogCorrupt as error:
+        flaws, unknown_keys = (str(error),), ()
+    except KeptlogError as error:
         # Nobody has looked, so nothing is known to be damaged: who put the catalog back for this would lose commits.
         yield unreadable_problem("receipts", error)
         return
-    except KeptlogError as error:
-        flaws, unknown_keys = (str(error),), ()
     for what in flaws:
         yield Problem("receipts", what, cause, todo, command)
     # Whoever signs in a home's own catalog leaves the public key in the home. Of a shared one it is in other homes.
