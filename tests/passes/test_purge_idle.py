@@ -84,6 +84,19 @@ def test_what_is_remembered_of_topics_that_are_gone_and_what_killed_writers_left
     assert files_below(cache) == mine
 
 
+def test_how_an_idle_topic_stands_is_remembered_past_purges_and_goes_with_the_topic(
+    tmp_path: Path, purged: int
+) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir(exist_ok=True)
+    standing, gone = cache / f"{TOPIC}.standing", cache / "deleted.elsewhere.standing"
+    for path in (standing, gone):
+        path.write_text("{}")
+    purge(tmp_path, purged + DAY_MS)
+    assert standing.exists()
+    assert not gone.exists()
+
+
 def test_a_commit_makes_the_next_purge_look(tmp_path: Path, purged: int) -> None:
     append_each(store_at(tmp_path), [("a", "3")])
     later = purge(tmp_path, purged + MINUTE_MS)

@@ -24,7 +24,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.regular_file import read_file
 from keptlog.table.purging.purge_receipt import PurgeReceipt
-from keptlog.table.reading.cache import FOLDER
+from keptlog.table.reading.cache import ENTRY, FOLDER, STANDING
 from keptlog.table.removal.held import HeldFile
 from keptlog.whole_file import make_home_folder, replace_file
 
@@ -70,11 +70,14 @@ class PurgeMemory:
 
     def forget_others(self, topics: Collection[str], now_ms: int) -> None:
         """Remove what this machine remembers of topics that are gone, and what writers have left that were killed."""
-        current = {f"{topic}.json" for topic in topics}
+        current = {f"{topic}{ending}" for topic in topics for ending in (ENTRY, STANDING)}
         for folder in (self.home / FOLDER, self.home / FOLDER / _PURGES):
             with contextlib.suppress(OSError):
                 for path in [each for each in folder.iterdir() if each.is_file() and each.name not in current]:
-                    if path.suffix == ".json" or path.stat().st_mtime_ns // 1_000_000 < now_ms - _UNFINISHED_MS:
+                    if (
+                        path.suffix in {ENTRY, STANDING}
+                        or path.stat().st_mtime_ns // 1_000_000 < now_ms - _UNFINISHED_MS
+                    ):
                         path.unlink(missing_ok=True)
 
     def begin(self, topic: str) -> None:
@@ -105,4 +108,4 @@ class PurgeMemory:
 
     def _path(self, topic: str) -> Path:
         """Raises InvalidConfig for a table that is no topic: its name could lead out of the folder."""
-        return self.home / FOLDER / _PURGES / f"{valid_topic_name(topic)}.json"
+        return self.home / FOLDER / _PURGES / f"{valid_topic_name(topic)}{ENTRY}"
