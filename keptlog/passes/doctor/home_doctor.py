@@ -33,7 +33,7 @@ from keptlog.log.words.counted import some_of
 from keptlog.log.words.next_command import next_command
 from keptlog.passes.doctor.disk_doctor import room_problems
 from keptlog.passes.doctor.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
-from keptlog.passes.doctor.place_doctor import elsewhere_problem
+from keptlog.passes.doctor.place_doctor import elsewhere_problem, own_catalog_problem
 from keptlog.passes.doctor.proof_doctor import erasure_problems, receipt_problems
 from keptlog.passes.doctor.this_machine import held_here
 from keptlog.table.catalogs.embedded import DATABASE, unfinished_deletion
@@ -127,6 +127,11 @@ def _home(patient: Patient) -> Iterator[Problem]:
         elif HELD in str(error):
             cause, todo = "a backup, or a program that hangs, has locked it", "do what it says"
         yield Problem(str(home), str(error), cause, todo)
+        return
+    if not patient.is_embedded:
+        with contextlib.suppress(NotLookedAt):  # the check of the catalog tells why
+            _ = patient.topics
+            yield from own_catalog_problem(home)
 
 
 def _catalog(patient: Patient) -> Iterator[Problem]:
@@ -159,7 +164,7 @@ def _catalog(patient: Patient) -> Iterator[Problem]:
 
 
 def _catalog_problem(error: BaseException) -> Problem:
-    if isinstance(error, KeptlogError) and error.action is Action.FIX_DATA:
+    if isinstance(error, KeptlogError) and error.action in {Action.FIX_DATA, Action.FIX_CONFIG}:
         return unreadable_problem("catalog", error)
     cause = "it is down, or its address or credentials are wrong"
     return Problem("catalog", first_line(error), cause, "see that it answers from this machine; keptlog status asks it")

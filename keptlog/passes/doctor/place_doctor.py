@@ -1,12 +1,16 @@
-"""What ``keptlog doctor`` says of the place of a home: it, or a part of it, is not where its catalog says."""
+"""What ``keptlog doctor`` says of the place of a home: it is not where its catalog says, or another catalog is used."""
 
 from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator
+from pathlib import Path
 
 from keptlog.log.told.problem import Problem
+from keptlog.table.catalogs.embedded import own_topics_told
 from keptlog.table.catalogs.home_location import Elsewhere
+from keptlog.table.namespaces import CONFIGURED
 
 
 def elsewhere_problem(found: Elsewhere) -> Problem:
@@ -27,3 +31,16 @@ def elsewhere_problem(found: Elsewhere) -> Problem:
         link = f"{shlex.join(['mkdir', '-p', parent])} && {link}"
     cause = "the folder was moved, or its disk is mounted elsewhere"
     return Problem(str(home), str(found), cause, found.way_back, link)
+
+
+def own_catalog_problem(home: Path) -> Iterator[Problem]:
+    """Of a home in which a configured catalog is used: that nobody looks at the topics of its own."""
+    own = own_topics_told(home)
+    if own:
+        what = f"{own}, and nobody looks at them: {CONFIGURED} takes its place"
+        cause = "a catalog was configured (.pyiceberg.yaml, PYICEBERG_*) for a home that had topics"
+        todo = (
+            "if they are needed, give them a home that runs without that configuration (docs/lake.md); if not, delete "
+            "them there with keptlog topic delete"
+        )
+        yield Problem(str(home), what, cause, todo, is_hint=True)

@@ -53,6 +53,8 @@ _OWN = {
 }
 """Types of PyIceberg's for which keptlog has a class of its own."""
 _BY_LIBPQ = ("postgresql://", "postgresql+psycopg2://", "postgresql+psycopg://")
+HOME = "home"
+"""Of a configured catalog's properties: the home that is opened with it."""
 _PRE_PING = "pool_pre_ping"
 """Whether a connection is tried before it is used: after a restart of the database the first call finds a new one."""
 
@@ -68,7 +70,9 @@ def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog
     """
     configured = catalog_settings()
     if configured:
-        return _configured(configured, now_ms)
+        catalog = _configured(configured, now_ms)
+        catalog.properties[HOME] = str(home_folder(home))
+        return catalog
     home = home_folder(home)
     with reaching(f"home {home} can't be opened"):
         require_folder(home)

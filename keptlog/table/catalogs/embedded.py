@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
+from keptlog.log.words.counted import counted, some_of
 from keptlog.settings import home_folder
 from keptlog.table.namespaces import CATALOG_NAME, NAMESPACE
 from keptlog.table.waiting.reaching import HELD
@@ -23,6 +24,7 @@ LOCK_WAIT_SECONDS = 30
 _LOOK_WAIT_SECONDS = 10
 """How long a look does: it is kept out only while one lands."""
 _CONFIGURATION = ".pyiceberg.yaml"
+_SHOWN = 3
 _TABLES = "select table_name, metadata_location from iceberg_tables where catalog_name = ? and table_namespace = ?"
 _NO_VIEWS = " and ifnull(iceberg_type, 'TABLE') = 'TABLE'"
 """Spark keeps its views among the tables. A database from before there were views lacks the column."""
@@ -57,8 +59,24 @@ def _rows(
     home: Path, environment: Mapping[str, str], query: str, values: tuple[str, ...]
 ) -> list[tuple[object, object]] | None:
     """What the embedded catalog answers; null if only the opened one can tell."""
-    database = home_folder(home) / DATABASE
-    if not database.is_file() or may_be_configured(environment):
+    return None if may_be_configured(environment) else _own_rows(home_folder(home) / DATABASE, query, values)
+
+
+def own_topics_told(home: Path) -> str | None:
+    """What is said of the home's own catalog, where another is configured; null if it has no topic, or can't be read.
+
+    Raises:
+        StorageUnavailable: another process holds it.
+    """
+    names = sorted(str(name) for name, _ in _own_rows(home / DATABASE, _TABLES, (CATALOG_NAME, NAMESPACE)) or ())
+    if not names:
+        return None
+    return f"this home's own catalog {home / DATABASE} names {counted(len(names), 'topic')} ({some_of(names, _SHOWN)})"
+
+
+def _own_rows(database: Path, query: str, values: tuple[str, ...]) -> list[tuple[object, object]] | None:
+    """What an embedded catalog answers; null if there is none, or it can't be read."""
+    if not database.is_file():
         return None
     try:
         with looking_into(database) as connection:

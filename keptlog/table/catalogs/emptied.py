@@ -2,6 +2,7 @@
 
     no namespace, and nothing below WAREHOUSE/keptlog     new: nobody has made a topic
     no namespace, and files of topics are there           emptied, or another database than is meant
+    no namespace, and the home's own catalog has topics   perhaps configured by mistake, for another program
     a namespace without a topic                           its topics were deleted; what lies there is unowned
 
 Whoever took the second for the first would clean nothing, and say that each deadline is kept. A database of a wrong
@@ -12,12 +13,14 @@ its first topic is made.
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 
 from pyiceberg.catalog import WAREHOUSE_LOCATION, Catalog, MetastoreCatalog
 
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import Action, StorageUnavailable
 from keptlog.log.words.counted import some_of
-from keptlog.table.catalogs.catalog import files_of
+from keptlog.table.catalogs.catalog import HOME, files_of
+from keptlog.table.catalogs.embedded import own_topics_told
 from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.namespaces import CONFIGURED, NAMESPACE
@@ -26,11 +29,17 @@ _SHOWN = 3
 
 
 def why_emptied(catalog: Catalog) -> str | None:
-    """What is said of a catalog without a topic, if files of topics are where it would put them; null if none are.
+    """What is said of a catalog without a topic, if topics, or files of topics, are there all the same; null if not.
 
-    Nothing is asked of an embedded one, which looks by itself, or of one whose server chooses where tables lie.
+    Nothing is asked of an embedded one, which looks by itself. Behind a server that chooses where tables lie, no files
+    are looked for.
     """
-    if not isinstance(catalog, MetastoreCatalog) or isinstance(catalog, EmbeddedCatalog):
+    if isinstance(catalog, EmbeddedCatalog):
+        return None
+    own = _own_topics(catalog)
+    if own and not catalog.namespace_exists((NAMESPACE,)):
+        return f"{CONFIGURED} has no topic and no namespace {NAMESPACE}, but {own}"
+    if not isinstance(catalog, MetastoreCatalog):
         return None
     warehouse = catalog.properties.get(WAREHOUSE_LOCATION)
     if not warehouse or catalog.namespace_exists((NAMESPACE,)):
@@ -54,6 +63,14 @@ def require_not_emptied(catalog: Catalog) -> None:
         StorageUnavailable: naming them.
     """
     why = why_emptied(catalog)
+    if why and _own_topics(catalog):
+        error = StorageUnavailable(
+            f"{why}. Nobody can tell which of the two is meant, so nothing is said of any topic, and nothing was "
+            "changed. If the home's own is, take the configuration out (.pyiceberg.yaml, PYICEBERG_…). If not, make "
+            "the other's first topic with keptlog topic create: nobody looks at those of the home's own then"
+        )
+        error.action = Action.FIX_CONFIG  # nothing is damaged
+        raise error
     if why:
         raise StorageUnavailable(
             f"{why}. Nobody can tell whether they are its own, so nothing is said of any topic, and nothing was "
@@ -61,3 +78,9 @@ def require_not_emptied(catalog: Catalog) -> None:
             "back from a backup. If it is new and these are another catalog's, give it a warehouse of its own, or make "
             "its first topic with keptlog topic create"
         ).of_damage()
+
+
+def _own_topics(catalog: Catalog) -> str | None:
+    """What is said of the topics of the home's own catalog, in the place of which a configured one is used."""
+    home = catalog.properties.get(HOME)
+    return own_topics_told(Path(home)) if home else None

@@ -1,0 +1,86 @@
+"""A configured catalog takes the place of a home's own: while that has topics, and the other none, nothing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+NOW_MS = 1_700_000_000_000
+MINUTE_MS = 60_000
+DAY_MS = 24 * 60 * MINUTE_MS
+OWN = "/catalog.db names 1 topic (users)"
+
+
+@pytest.fixture
+def at(keptlog: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    return lambda now_ms: monkeypatch.setenv("KEPTLOG_NOW_MS", str(now_ms))
+
+
+@pytest.fixture
+def configured(
+    keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: Callable[[int], None]
+) -> None:
+    """A new catalog, configured for a home with an overdue erasure, of which people were told."""
+    monkeypatch.setenv("KEPTLOG_NOTIFY_LOG", "true")
+    at(NOW_MS)
+    assert keptlog("topic", "create", "users", "--config", "cleanup.policy=compact").code == 0
+    (tmp_path / "records.jsonl").write_text('{"key": "a", "value": "1"}\n')
+    assert keptlog("append", "users", "--file", str(tmp_path / "records.jsonl")).code == 0
+    assert keptlog("erase", "users", "--key", "a", "--by", "1m", "--yes", "--run-id", "r1").code == 0
+    at(NOW_MS + DAY_MS)
+    told = keptlog("notify", "--once")
+    assert "users: erasure deadline" in told.out + told.err
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path}/new.db")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path}/lake")
+
+
+@pytest.mark.usefixtures("configured")
+@pytest.mark.parametrize(
+    "words",
+    ["status", "verify", "purge", "clean", "retain", "plan", "erasure list", "topic list", "doctor --no-probes"],
+)
+def test_no_command_that_looks_at_all_topics_ends_well(keptlog: Run, words: str) -> None:
+    told = keptlog(*words.split())
+    text = " ".join((told.out + told.err).split())
+    assert told.code != 0
+    assert "has no topic and no namespace keptlog, but this home's own catalog" in text
+    assert OWN in text
+    assert "take the configuration out" in text
+
+
+@pytest.mark.usefixtures("configured")
+def test_nothing_that_people_were_told_of_is_over(
+    keptlog: Run, at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for minutes in (1, 40):
+        at(NOW_MS + DAY_MS + minutes * MINUTE_MS)
+        told = keptlog("notify", "--once")
+        assert "is over" not in told.out + told.err
+    assert "keptlog_up 0" in keptlog("metrics", "write", "-").out
+    monkeypatch.delenv("PYICEBERG_CATALOG__KEPTLOG__URI")
+    monkeypatch.delenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE")
+    assert "users" in keptlog("topic", "list").out
+
+
+@pytest.mark.usefixtures("configured")
+def test_doctor_does_not_say_that_a_file_is_to_be_put_back(keptlog: Run) -> None:
+    checks = {check["name"]: check for check in keptlog("doctor", "--no-probes", "--json").json["checks"]}
+    assert [name for name, check in checks.items() if check["problems"]] == ["catalog"]
+    [problem] = checks["catalog"]["problems"]
+    assert problem["todo"] == "do what it says"
+
+
+@pytest.mark.usefixtures("configured")
+def test_once_the_configured_one_has_a_topic_doctor_hints_at_those_of_the_home(keptlog: Run) -> None:
+    created = keptlog("topic", "create", "orders")
+    assert created.code == 0
+    assert OWN in created.err
+    assert keptlog("topic", "list").code == 0
+    checks = {check["name"]: check for check in keptlog("doctor", "--no-probes", "--json").json["checks"]}
+    [hint] = checks["home"]["hints"]
+    assert OWN in hint["what"]
+    assert checks["home"]["diagnosis"] == "fine"
