@@ -73,6 +73,17 @@ def test_a_night_in_which_the_catalog_is_lost_spoils_no_backup_of_before_and_mak
     assert "ada@example.org" in paste("keptlog read users")
 
 
+def test_what_verify_had_found_is_known_after_a_backup_is_brought_back(tmp_path: Path) -> None:
+    paste = shell(tmp_path)
+    paste(_TOPIC)
+    (segment,) = (tmp_path / ".keptlog" / "warehouse" / "keptlog" / "users" / "data").rglob("*.parquet")
+    segment.write_bytes(segment.read_bytes().replace(b"ada@example.org", b"ada@example.ogr"))
+    assert "exit code 1" in paste('keptlog verify > verified || echo "exit code $?"\n' + _CATALOG + _FILES)
+    assert "exit code 1" in paste(
+        'rm -r .keptlog\ncp -a backup .keptlog\nkeptlog status > seen || echo "exit code $?"\n'
+    )
+
+
 def test_a_reader_that_had_read_what_was_lost_is_listed_and_starts_over_as_the_page_says(tmp_path: Path) -> None:
     paste = shell(tmp_path)
     paste(
