@@ -7,8 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pyiceberg.catalog import load_catalog
-from pyiceberg.utils.config import Config
 from pyspark.sql import SparkSession
 
 from tests.readers.conftest import Moment, rows_of
@@ -55,16 +53,6 @@ def test_duckdbs_command_line_reads_what_keptlog_reads(tmp_path: Path) -> None:
     command = blocks()["sh", "duckdb"].replace("| duckdb", "| duckdb -csv")
     shown = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert shown.stdout.split()[-1] == str(len(list(store.read(TOPIC))))
-
-
-def test_pyicebergs_configuration_file_opens_the_same_catalog(
-    moment: Moment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / ".pyiceberg.yaml").write_text(blocks()["yaml", "pyiceberg"])
-    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
-    configured = Config().get_catalog_config("keptlog") or {}
-    catalog = load_catalog("keptlog", **{name: str(value) for name, value in configured.items()})
-    assert catalog.load_table(("keptlog", TOPIC)).metadata_location == moment.store.metadata_locations()[TOPIC]
 
 
 def test_every_block_of_the_page_is_run() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -219,12 +220,26 @@ def _require_whole_database(properties: Mapping[str, Any]) -> None:
     path, query = form[2], form[3] or ""
     is_uri = bool(_NAMES_A_URI.search(query))
     named = path.partition(":")[2] if is_uri and path.startswith("file:") else path
+    _require_no_home(Path(named))
     if not named.startswith("/"):
         whole = f"sqlite:///{'file:' if named != path else ''}{Path.cwd() / named}"
         raise _refused(
             f"its database {path} is another file in each working directory: give the whole path, such as {whole}, "
             "and after it what follows a ? in its uri. Topics that are in it already are found only where commands "
             "were run until now"
+        )
+
+
+def _require_no_home(database: Path) -> None:
+    """A home opens its own catalog, and asks it first whether it is a copy: a configured one is asked nothing."""
+    from keptlog.table.catalogs.home_location import is_of_home  # noqa: PLC0415  # it is asked of SQLite alone
+
+    database = Path.cwd() / database
+    if is_of_home(database):
+        home = shlex.quote(str(database.parent))
+        raise _refused(
+            f"its database {database} is the own catalog of a home: take it out of the configuration, and set "
+            f"KEPTLOG_HOME={home}. Programs that read it by PyIceberg give its uri themselves (docs/readers.md)"
         )
 
 

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.words.counted import some_of
 from keptlog.regular_file import read_file
 from keptlog.table.catalogs.embedded import DATABASE, looking_into, warehouse_of
@@ -195,6 +195,15 @@ def which_home(home: Path) -> str | None:
     if home_id is None or made_at is None:
         return None
     return home_id if _is_same(made_at, home) else f"{home_id} {home}"
+
+
+def is_of_home(database: Path) -> bool:
+    """Whether a database of SQLite is the own catalog of a home; one that can't be read is told by whoever opens it."""
+    try:
+        origin = _origin(database)
+    except (sqlite3.Error, StorageUnavailable):
+        return False
+    return origin is not None and origin.home_id is not None
 
 
 def named_at(home: Path) -> Path:
