@@ -105,7 +105,7 @@ def _as_json(home: Path, check_ups: Sequence[CheckUp]) -> dict[str, object]:
 
 
 def _row(found: Problem) -> dict[str, object]:
-    return {name: value for name, value in asdict(found).items() if name != "is_hint"}
+    return {name: value for name, value in asdict(found).items() if name != "is_hint"} | {"files": list(found.files)}
 
 
 def _tell(home: Path, check_ups: Sequence[CheckUp]) -> None:

@@ -28,6 +28,7 @@ from keptlog.cli.output import (
     require_topics_here,
     run_id_option,
 )
+from keptlog.cli.receipt_text import some_lines
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import new_id, open_home
@@ -329,12 +330,13 @@ def _shown_lines(row: ErasureRow, now_ms: int) -> list[str]:
     lines.append(f"  deadline     {_time(erasure.deadline_ms) or 'none'}{overdue}")
     if erasure.reason:
         lines.append(f"  reason       {erasure.reason}")
-    lines += [
-        f"  bound        {row.topic}-{each.partition} below offset {each.end_offset}"
+    bounds = [
+        f"{row.topic}-{each.partition} below offset {each.end_offset}"
         + (f" for {erasure.fingerprint}:{each.key_hash}" if each.key_hash else "")
         for each in erasure.bounds
     ]
-    lines += [f"  key          {erasure.fingerprint}:{each}" for each in erasure.key_hashes]
+    lines += some_lines(bounds, "  bound        ")
+    lines += some_lines([f"{erasure.fingerprint}:{each}" for each in erasure.key_hashes], "  key          ")
     lines += [f"  blocked      {text}" for text in row.blocked]
     return lines
 

@@ -86,7 +86,7 @@ def _gone(content: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> Ite
         for why, of_why in by_why.items():
             if why:
                 yield f"    {_WHY.get(why, why)}: {_amount(of_why)}"
-        yield from _some([_file(each) for each in files])
+        yield from some_lines([_file(each) for each in files])
     snapshots = content.get("expired_snapshots")
     if isinstance(snapshots, list) and snapshots:
         yield f"  expired   {counted(len(snapshots), 'snapshot')}: {', '.join(map(str, snapshots[:_SHOWN]))}" + (
@@ -108,7 +108,7 @@ def _ended(erasures: Any) -> Iterator[str]:
     open_ones = _objects(erasures)
     if open_ones:
         yield f"  {counted(len(open_ones), 'open erasure')} ended with it:"
-        yield from _some([_ended_one(each) for each in open_ones])
+        yield from some_lines([_ended_one(each) for each in open_ones])
 
 
 def _ended_one(erasure: Mapping[str, Any]) -> str:
@@ -128,7 +128,7 @@ def _left(content: Mapping[str, Any]) -> Iterator[str]:
     refused = _objects(content.get("not_deleted"))
     if refused:
         yield f"  NOT DELETED, still there: {_amount(refused)}"
-        yield from _some([f"{_file(each)}: {each.get('reason', 'no reason is told')}" for each in refused])
+        yield from some_lines([f"{_file(each)}: {each.get('reason', 'no reason is told')}" for each in refused])
     if "held_files" not in content:
         return
     if content["held_files"] is None:
@@ -141,7 +141,7 @@ def _left(content: Mapping[str, Any]) -> Iterator[str]:
         yield "  nothing else was known to hold values"
     for holder, held in by_holder.items():
         yield f"  still held then, {holder}: {_amount(held)}"
-        yield from _some([_file(each) for each in held])
+        yield from some_lines([_file(each) for each in held])
 
 
 def _erasure(content: Mapping[str, Any]) -> Iterator[str]:
@@ -149,13 +149,13 @@ def _erasure(content: Mapping[str, Any]) -> Iterator[str]:
     for each in _objects(content.get("states")):
         yield f"  {each.get('state', '?'):<12}  {iso_time(each['at_ms']) if 'at_ms' in each else '-'}"
     fingerprint = content.get("secret_fingerprint")
-    yield from _some([_bound(each, fingerprint) for each in _objects(content.get("offsets"))], "  ")
+    yield from some_lines([_bound(each, fingerprint) for each in _objects(content.get("offsets"))], "  ")
     files = _objects(content.get("searched_files"))
     if content.get("key_hashes") == []:
         yield f"  searched  {_amount(files)} FOR NO KEY: the erasure was made for none, so this proves nothing"
     else:
         yield f"  searched  {_amount(files)}: none has a record of these keys that was to go"
-    yield from _some([_file(each) for each in files])
+    yield from some_lines([_file(each) for each in files])
 
 
 def _bound(offsets: Mapping[str, Any], fingerprint: Any) -> str:
@@ -185,7 +185,7 @@ def _named(name: str, value: Any, indent: str) -> Iterator[str]:
             yield from _named(inner, each, f"{indent}  ")
     elif isinstance(value, list):
         yield f"{indent}{words}: {len(value) or 'none'}"
-        yield from _some([_in_one_line(each) for each in value], f"{indent}  ")
+        yield from some_lines([_in_one_line(each) for each in value], f"{indent}  ")
     elif name.endswith("_ms") and isinstance(value, int):
         yield f"{indent}{words}: {iso_time(value)}"
     elif name.endswith("bytes") and isinstance(value, int):
@@ -200,7 +200,8 @@ def _in_one_line(value: Any) -> str:
     return ", ".join(map(_in_one_line, value)) if isinstance(value, list) else str(value)
 
 
-def _some(lines: Sequence[str], indent: str = "    ") -> Iterator[str]:
+def some_lines(lines: Sequence[str], indent: str = "    ") -> Iterator[str]:
+    """The first of many lines, and how many more there are: a receipt, or a request, may be of 100,000 keys."""
     yield from (f"{indent}{line}" for line in lines[:_SHOWN])
     if len(lines) > _SHOWN:
         yield f"{indent}and {len(lines) - _SHOWN} more (all with --json)"

@@ -65,7 +65,8 @@ def test_the_files_of_the_same_backup_bring_the_topic_back_and_doctor_names_what
     checks = checks_of(keptlog)
     assert checks["topics"]["problems"] == []
     [found] = checks["history"]["problems"]
-    for path in found["todo"].partition("elsewhere: ")[2].split():
+    assert found["files"] == found["todo"].partition("elsewhere: ")[2].split(", ")
+    for path in found["files"]:
         Path(path.removeprefix("file://")).unlink()
     assert checks_of(keptlog)["history"]["diagnosis"] == "fine"
     assert keptlog("purge", "--yes").code == 0

@@ -50,6 +50,20 @@ def test_it_tells_what_will_happen_and_does_it_only_when_it_may(users: Run, monk
     assert [each for each in outputs if "user-7@here" in each.out + each.err] == []
 
 
+def test_of_many_keys_show_names_the_first_and_json_all(users: Run, tmp_path: Path) -> None:
+    (tmp_path / "keys.txt").write_text("".join(f"user-{number}@here\n" for number in range(25)))
+    users("erase", "users", "--keys", str(tmp_path / "keys.txt"), "--yes", "--run-id", "r1", "--by", "2d")
+    lines = users("erasure", "show", "r1").out.splitlines()
+    keys = [line.split()[1:] for line in lines if line.split()[0] == "key"]
+    assert len(keys) == 21
+    assert keys[-1] == ["and", "5", "more", "(all", "with", "--json)"]
+    assert next(line for line in lines if "deadline" in line)
+    (shown,) = users("erasure", "show", "r1", "--json").json["erasures"]
+    fingerprinted = [[f"{shown['secret_fingerprint']}:{each}"] for each in shown["key_hashes"]]
+    assert len(fingerprinted) == 25
+    assert keys[:-1] == fingerprinted[:20]
+
+
 def test_a_repeated_request_tells_the_way_and_the_deadline_that_hold(users: Run) -> None:
     users("erase", "users", "--key", "user-7@here", "--yes", "--run-id", "r1", "--by", "2099-01-01T00:00Z")
     again = users(

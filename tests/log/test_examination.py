@@ -14,8 +14,10 @@ from keptlog.log.told.conditions import Condition, Level, Matter, check_conditio
 from keptlog.log.told.examination import (
     DiskSeen,
     SeenBeside,
+    ahead_problem,
     clock_problems,
     condition_problems,
+    copied_problem,
     disk_problems,
     timestamp_problems,
     unreadable_problem,
@@ -137,6 +139,16 @@ def test_a_log_that_is_late_because_its_cleans_fail_is_one_problem() -> None:
     [first, other] = condition_problems(told, BrokerConfig())
     assert first.what == f"{told[0].text}; so {told[1].text}"
     assert (first.command, other.command) == ("keptlog clean users-0", "keptlog clean users-1")
+
+
+@pytest.mark.parametrize("count", [1, 10, 11, 10_000])
+def test_a_folder_of_ten_thousand_files_makes_no_longer_line_than_one_of_ten(count: int) -> None:
+    files = [f"file:///lake/t/metadata/{number:05}.metadata.json" for number in range(count)]
+    for found in (ahead_problem("t", "the storage knows more", files), copied_problem("t", files)):
+        told = found.what + found.todo
+        assert told.count("metadata.json") == min(count, 10)
+        assert (f" and {count - 10} more (--json has all, as files)" in told) is (count > 10)
+        assert found.files == tuple(files)
 
 
 def test_where_a_file_is_to_be_put_back_first_nobody_is_sent_to_a_command() -> None:

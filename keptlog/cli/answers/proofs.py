@@ -303,6 +303,8 @@ class ProblemForm(TypedDict):
     cause: str
     todo: str
     command: str | None
+    files: list[str]
+    """All files to which something is to be done, where the text may name only some."""
 
 
 class CheckUpForm(TypedDict):

@@ -21,7 +21,7 @@ from keptlog.log.told.erasure_step import erasure_step
 from keptlog.log.told.problem import Problem
 from keptlog.log.told.stored_files import WrongFile
 from keptlog.log.topic_partition import valid_topic_name
-from keptlog.log.words.counted import counted
+from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.next_command import last_argument, next_command
 from keptlog.log.words.units import size
@@ -31,6 +31,7 @@ _CLOCKS_DIFFER_MS = _MINUTE_MS
 """Iceberg's own patience with clocks."""
 _AHEAD_MS = 60 * _MINUTE_MS
 """So far ahead of its clock Kafka's broker takes a record, by default."""
+_NAMED = 10
 _LEAST_FREE_BYTES = 2**26
 _LEAST_FREE_FILES = 1000
 _MENDS_BY_PURGE = {
@@ -68,6 +69,27 @@ def unreadable_problem(topic: str, error: KeptlogError) -> Problem:
         return Problem(topic, str(error), cause, todo)
     todo = _TODO_BY_ACTION.get(error.action, _AS_IT_SAYS)
     return Problem(topic, str(error), _CAUSE_BY_ACTION.get(error.action, "it says so itself"), todo)
+
+
+def ahead_problem(topic: str, ahead: str, files: Sequence[str]) -> Problem:
+    """A topic of which the storage knows more than the catalog; ``files`` are what a restored home moves aside."""
+    cause = "the catalog was put back from a backup, or another home writes to the same storage"
+    todo = "work with the home that went on, and purge nothing with this one; if none did, move these files elsewhere"
+    return Problem(topic, ahead, cause, f"{todo}: {_named(files)}", files=tuple(files))
+
+
+def copied_problem(topic: str, files: Sequence[str]) -> Problem:
+    """A topic that another home may have under the name of one of these metadata files."""
+    what = f"topic {topic}: another home may have it under the name {_named(files)}"
+    cause = "somebody has registered a copy of a metadata file: it has what one that the catalog names has"
+    todo = "if one has it, leave that file: no purge deletes what it shows, and topic delete refuses"
+    told = f"{todo}; if none has it, move that file away"
+    return Problem(topic, what, cause, told, is_hint=True, files=tuple(files))
+
+
+def _named(files: Sequence[str]) -> str:
+    """The first of them: a folder may have ten thousand copies, and no line of a terminal takes them."""
+    return some_of(files, _NAMED) + (" (--json has all, as files)" if len(files) > _NAMED else "")
 
 
 _AS_IT_SAYS = "do what it says"

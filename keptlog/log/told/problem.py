@@ -41,6 +41,8 @@ class Problem:
     """The command that does it; null if only a person can."""
     is_hint: bool = False
     """Nothing is wrong."""
+    files: tuple[str, ...] = ()
+    """All files to which something is to be done, where there may be more than the text names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,10 @@ from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig, purge_interval_ms
 from keptlog.log.told.early_end import late_though_cleaned
 from keptlog.log.told.examination import (
     SeenBeside,
+    ahead_problem,
     clock_problems,
     condition_problems,
+    copied_problem,
     file_problems,
     holder_problem,
     name_problems,
@@ -228,15 +230,9 @@ def _files(patient: Patient) -> Iterator[Problem]:
 def _history(patient: Patient) -> Iterator[Problem]:
     for each in patient.seen:
         if each.ahead:
-            cause = "the catalog was put back from a backup, or another home writes to the same storage"
-            files = " ".join(each.unknown_metadata)
-            todo = "work with the home that went on, and purge nothing with this one; if none did, move these files"
-            yield Problem(each.topic, each.ahead, cause, f"{todo} elsewhere: {files}")
+            yield ahead_problem(each.topic, each.ahead, each.unknown_metadata)
         if each.copied:
-            what = f"topic {each.topic}: another home may have it under the name {some_of(each.copied, _NAMED)}"
-            cause = "somebody has registered a copy of a metadata file: it has what one that the catalog names has"
-            todo = "if one has it, leave that file: no purge deletes what it shows, and topic delete refuses"
-            yield Problem(each.topic, what, cause, f"{todo}; if none has it, move that file away", is_hint=True)
+            yield copied_problem(each.topic, each.copied)
     for topic, history in patient.histories.items():
         if isinstance(history, PutBack):
             yield Problem(topic, history.what, _PUT_BACK, _PUT_RIGHT)
