@@ -18,6 +18,7 @@ from keptlog.passes.clean import Cleaner
 from keptlog.passes.verify import verify_log
 from keptlog.table.metadata import logs as metadata_logs
 from keptlog.table.store import LogStore
+from keptlog.table.unopened import UnopenedStore
 from tests.in_process import in_process_engine
 from tests.passes.conftest import DAY_MS, NOW_MS
 
@@ -75,7 +76,14 @@ def verify(home: Home, topic: str) -> None:
     assert found
 
 
-@pytest.mark.parametrize("look", [clean, verify])
+def verify_unopened(home: Home, topic: str) -> None:
+    """As the command does, without a catalog that is opened."""
+    store = UnopenedStore(home.path, {}, lambda: home.store, trusts=False)
+    for log in store.logs(topic):
+        assert "is missing from storage" in verify_log(store, log, NOW_MS)[0].description
+
+
+@pytest.mark.parametrize("look", [clean, verify, verify_unopened])
 def test_the_logs_of_a_topic_are_not_put_together_again_for_each_that_lost_a_file(
     look: Callable[[Home, str], None], logs_built: list[str], tmp_path: Path
 ) -> None:
@@ -117,14 +125,15 @@ def test_a_look_at_a_log_asks_the_catalog_once_why_many_of_its_segments_are_miss
     assert results[0].metadata["problems"] == 5
 
 
-def test_what_another_commit_replaces_between_two_looks_is_not_taken_for_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_opened", [True, False])
+def test_what_another_commit_replaces_between_two_looks_is_not_taken_for_lost(tmp_path: Path, is_opened: bool) -> None:
     """What is remembered of a topic counts only while its metadata lies where it lay."""
     home = open_home(tmp_path, {})
     all_lost(home, "t", 2)
-    store = home.store
-    first, second = store.logs("t")
-    assert not verify_log(store, first, NOW_MS)[0].passed
-    store.delete_records(second.topic_partition, -1, None)
+    store = home.store if is_opened else UnopenedStore(tmp_path, {}, lambda: home.store, trusts=False)
+    first, second = home.store.logs("t")
+    assert "is missing from storage" in verify_log(store, first, NOW_MS)[0].description
+    home.store.delete_records(second.topic_partition, -1, None)
 
     g1 = verify_log(store, second, NOW_MS)[0]
 
