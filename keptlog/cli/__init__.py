@@ -9,8 +9,8 @@ What they share:
 
 the home          ``unopened`` (who looks), ``opening`` (who changes), ``home_look``, ``patient`` (doctor)
 what is typed     ``arguments``, ``groups``, ``completion``, ``erase_keys``; before what can't be undone: ``asking``
-what is told      ``output``, ``answers`` (JSON), ``colour``, ``log_lines``, ``holders``, ``obstacles``, ``purged``,
-                  ``receipt_text``, ``erase_proposal``, ``ingest_result``
+what is told      ``output``, ``answers`` (JSON), ``colour``, ``narrow``, ``log_lines``, ``holders``, ``obstacles``,
+                  ``purged``, ``receipt_text``, ``erase_proposal``, ``ingest_result``
 the process       ``own_process``, ``resident``, ``warm_up``
 """
 

@@ -270,7 +270,9 @@ def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:
             }
             for row in found.rows
         ]
-        print_table(rows, empty="not all topics can be read" if found.failed else "no erasures")
+        print_table(
+            rows, empty="not all topics can be read" if found.failed else "no erasures", expendable=("since", "keys")
+        )
         for row in found.rows:
             for text in row.blocked:
                 click.echo(f"{row.id} in {row.topic}: {text}")

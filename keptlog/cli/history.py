@@ -18,6 +18,8 @@ from keptlog.table.metadata.history import history_of
 from keptlog.table.waiting.reaching import reaching
 
 _SHOWN = 20
+_GO_FIRST = ("run", "logs", "commits", "read", "written", "took")
+"""Columns, where a terminal has no room: what was done, why, and to how many records, stays."""
 
 
 @click.command(short_help="Show what each pass did to a topic, and what it cost a day.")
@@ -52,9 +54,13 @@ def history(topic: str, *, per_day: bool, last: int | None, is_all: bool, as_jso
     if not per_day:
         if len(shown) < len(entries):
             click.echo(f"the last {len(shown)} of {len(entries)} commits (--all shows the others)")
-        print_table([_row(each) for each in shown], empty=f"no record of {topic} was ever written or removed")
+        print_table(
+            [_row(each) for each in shown],
+            empty=f"no record of {topic} was ever written or removed",
+            expendable=_GO_FIRST,
+        )
         click.echo()
-    print_table([_day(each) for each in days], empty="")
+    print_table([_day(each) for each in days], empty="", expendable=_GO_FIRST)
 
 
 def _as_json(topic: str, entry: HistoryEntry) -> dict[str, object]:

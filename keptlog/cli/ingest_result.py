@@ -44,7 +44,8 @@ def report(
         for topic in result.created:
             settings = ", ".join(f"{name}={value}" for name, value in configs[topic].items())
             click.echo(f"created {topic} with {settings or 'no settings of its own'}")
-        print_table([_shown(row) for row in rows], empty="nothing came in" if result.failed else "nothing new")
+        empty = "nothing came in" if result.failed else "nothing new"
+        print_table([_shown(row) for row in rows], empty=empty, expendable=("from offset", "segments", "written"))
     exit_if_failed(result.failed)
 
 

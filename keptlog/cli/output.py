@@ -15,6 +15,7 @@ import click
 
 from keptlog.cli.arguments import not_empty
 from keptlog.cli.colour import Wrong, wrong
+from keptlog.cli.narrow import GAP, fitted, room
 from keptlog.errors import Action, InvalidConfig, KeptlogError
 from keptlog.log.given.given_time import NOW_MS, as_of, given_now_ms
 from keptlog.log.run_id import valid_run_id
@@ -136,16 +137,23 @@ def error_row(kind: str, message: str, action: Action, subject: str | None = Non
     return {"kind": kind, "subject": subject, "message": " ".join(message.split()), "action": action.value}
 
 
-def print_table(rows: Sequence[Mapping[str, object]], *, empty: str) -> None:
-    """Rows under their column names, columns as wide as they need; ``empty`` if there are none."""
+def print_table(rows: Sequence[Mapping[str, object]], *, empty: str, expendable: Sequence[str] = ()) -> None:
+    """Rows under their column names, columns as wide as they need; ``empty`` if there are none.
+
+    A terminal that is too narrow for them gets the ``expendable`` columns, the first one first, only on request.
+    """
     if not rows:
         click.echo(empty)
         return
     columns = list(rows[0])
     cells = [columns, *[[_cell(row[column]) for column in columns] for row in rows]]
+    width, note = room(), None
+    if width:
+        cells, note = fitted(cells, width, expendable)
+        columns = cells[0]
     widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
     numeric = [all(isinstance(row[column], int | float) or row[column] is None for row in rows) for column in columns]
-    click.echo("  ".join(_padded(columns, widths, numeric)).rstrip())
+    click.echo(GAP.join(_padded(columns, widths, numeric)).rstrip())
     for row, line in zip(rows, cells[1:], strict=True):
         padded = _padded(line, widths, numeric)
         # Spaces behind the last word are none of it.
@@ -154,7 +162,9 @@ def print_table(rows: Sequence[Mapping[str, object]], *, empty: str) -> None:
             wrong(cell) if isinstance(row[column], Wrong) else cell
             for column, cell in zip(columns, padded, strict=True)
         ]
-        click.echo("  ".join(shown).rstrip())
+        click.echo(GAP.join(shown).rstrip())
+    if note:
+        click.echo(note)
 
 
 def _padded(line: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> list[str]:

@@ -160,6 +160,10 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
     exit_if_failed(result.failed)
 
 
+_GO_FIRST = ("unkeyed", "segments kept", "rewritten", "stamped", "expired", "records in", "written")
+"""Columns, where a terminal has no room: why a log was cleaned, and how many records are left, stays."""
+
+
 def _why_none(result: PurgeResult) -> str:
     if result.idle:
         return "nothing to purge"
@@ -217,7 +221,7 @@ def _report(result: Pass, *, as_json: bool, told: Mapping[str, str]) -> None:
         print_json({"run_id": result.run_id, "committed": committed, "left_alone": left_alone}, result.failed)
     else:
         empty = "nothing was cleaned" if result.failed else "nothing to do"
-        print_table([_shown(each) for each in result.committed], empty=empty)
+        print_table([_shown(each) for each in result.committed], empty=empty, expendable=_GO_FIRST)
         for topic_partition, end in early.items():
             click.echo(harmless(f"{topic_partition}: {end}"))
         for name, reason in told.items():

@@ -73,7 +73,7 @@ def list_receipts(*, topic: str | None, as_json: bool) -> None:
         shown = [row | {"done": iso_time(_number(row["done_ms"])), "size": size(_number(row["bytes"]))} for row in rows]
         empty = f"no receipts of {topic}" if topic else "no receipts yet"
         columns = ("number", "done", "kind", "topic", "files", "size", "id")
-        print_table([{name: row[name] for name in columns} for row in shown], empty=empty)
+        print_table([{name: row[name] for name in columns} for row in shown], empty=empty, expendable=("id", "files"))
     if problem:
         raise problem
 

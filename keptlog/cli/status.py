@@ -17,6 +17,7 @@ import click
 from keptlog.cli.arguments import logs_argument
 from keptlog.cli.colour import Wrong, wrong
 from keptlog.cli.holders import all_holders, holders_json, tell_late
+from keptlog.cli.narrow import lines
 from keptlog.cli.output import (
     EXIT_FAILED,
     clock_ms,
@@ -48,6 +49,8 @@ from keptlog.table.catalogs.embedded import unfinished_deletion
 
 MOST_SHOWN = 200
 """Rows, if no topic was named; JSON has all."""
+_GO_FIRST = ("log start", "segments", "clean", "log end", "oldest uncompacted", "cleanable")
+"""Columns, where a terminal has no room: what is late, and when a log is due, stays."""
 MOST_DAMAGED = 20
 """Lines about logs whose files are missing or damaged."""
 
@@ -87,7 +90,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
         print_json({"now_ms": seen.now_ms, "metrics": metrics, "logs": rows} | state | off | checks, failed | unknown)
     else:
         shown = seen.all() if names or seen.logs <= MOST_SHOWN else seen.worst(MOST_SHOWN)
-        print_table([_shown(each, seen.now_ms) for each in shown], empty=no_topics(failed))
+        print_table([_shown(each, seen.now_ms) for each in shown], empty=no_topics(failed), expendable=_GO_FIRST)
         _tell_notes(seen, shown, off_reason)
         _tell_metrics(_known(metrics, seen))
     tell_read_only(store.read_only, failed)
@@ -124,7 +127,7 @@ def _known(metrics: Mapping[str, object], seen: Standings) -> Mapping[str, objec
 
 def _tell_metrics(metrics: Mapping[str, object]) -> None:
     if metrics:
-        click.echo("\n" + ", ".join(f"{name} {'-' if value is None else value}" for name, value in metrics.items()))
+        click.echo("\n" + lines([f"{name} {'-' if value is None else value}" for name, value in metrics.items()]))
 
 
 def _broken(home: Path, seen: Standings) -> tuple[list[Condition], dict[str, KeptlogError]]:
