@@ -16,10 +16,12 @@ from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.log.words.counted import counted
+from keptlog.log.words.units import size
 from keptlog.passes.observer import observe
 
 if TYPE_CHECKING:
     from keptlog.passes.purge import PurgeResult
+    from keptlog.table.purging.purge_receipt import PurgeReceipt
     from keptlog.table.removal.drafts import Sealing
 
 
@@ -87,12 +89,10 @@ def _tell(context: Context, result: "PurgeResult") -> set[str]:
 
     changed: set[str] = set()
     for topic, receipt in result.receipts.items():
-        deleted = len(receipt.deleted_files) + len(receipt.deleted_orphans)
-        if deleted or receipt.expired_snapshots:
+        gone = _gone(receipt)
+        if gone:
             changed.add(topic)
-            expired = counted(len(receipt.expired_snapshots), "snapshot")
-            freed = (topic, expired, counted(deleted, "file"), receipt.deleted_bytes)
-            context.log.info("%s: %s expired, %s deleted, %d bytes freed", *freed)
+        _tell_gone(context, topic, gone, receipt.sealing)
         for dropped in receipt.dropped_refs:
             context.log.info("%s: dropped %s", topic, dropped)
         for line in held_lines(receipt.held):
@@ -103,12 +103,11 @@ def _tell(context: Context, result: "PurgeResult") -> set[str]:
             context.log.warning("%s: could not be read: %s", topic, what)
         for what in receipt.not_looked_at:
             context.log.info("%s: not looked at: %s", topic, what)
-        _tell_sealing(context, topic, receipt.sealing)
     for topic, deletion in result.deletions.items():
-        context.log.info("%s: %s of the deleted topic deleted", topic, counted(len(deletion.deleted_files), "file"))
+        files = counted(len(deletion.deleted_files), "file")
+        _tell_gone(context, topic, [f"{files} of the deleted topic deleted"], deletion.sealing)
         for left in deletion.not_deleted:
             context.log.error("%s: not deleted: %s: %s", topic, left.path, left.reason)
-        _tell_sealing(context, topic, deletion.sealing)
     return changed
 
 
@@ -125,9 +124,19 @@ def _check_gone(run: Run, changed: Collection[str], now_ms: int) -> None:
             run.context.log_event(as_evaluation(evaluated))  # type: ignore[arg-type]  # it takes them, undeclared
 
 
-def _tell_sealing(context: Context, topic: str, sealing: "Sealing") -> None:
-    for receipt_id in sealing.sealed:
-        context.log.info("%s: receipt %s", topic, receipt_id)
+def _gone(receipt: "PurgeReceipt") -> list[str]:
+    """How much of a topic, as its receipts count it."""
+    deleted, expired = receipt.all_deleted, receipt.expired_snapshots
+    gone = [f"{counted(len(expired), 'snapshot')} expired"] if expired else []
+    if deleted:
+        gone.append(f"{counted(len(deleted), 'file')} deleted ({size(receipt.deleted_bytes)})")
+    return gone
+
+
+def _tell_gone(context: Context, topic: str, gone: list[str], sealing: "Sealing") -> None:
+    """In one line, with what proves it: a purge of many topics is read topic by topic."""
+    if parts := [*gone, *(f"receipt {receipt_id}" for receipt_id in sealing.sealed)]:
+        context.log.info("%s: %s", topic, ", ".join(parts))
     for receipt_id in sealing.waiting:
         context.log.warning("%s: receipt %s waits to be sealed: %s", topic, receipt_id, sealing.why)
 

@@ -38,7 +38,7 @@ def test_retired_segments_that_are_gone_are_one_line_that_leads_to_the_receipt(
     store.seal = lambda _: None
     purged = store.purge(TOPIC, MUCH_LATER_MS)
     size_bytes = sum(file.bytes for file in purged.deleted_files)
-    told = f"topic {TOPIC}: 2 retired segments, {size_bytes} bytes, gone: receipts {purged.receipts[0]}"
+    told = f"topic {TOPIC}: 2 retired segments, {size_bytes} bytes, gone: receipt {purged.receipts[0]}"
     assert lines(caplog) == [("INFO", told)]
 
 

@@ -46,8 +46,13 @@ class PurgeReceipt:
     """For how long nothing is to be done again, if nobody commits; null if something is left."""
 
     @property
+    def all_deleted(self) -> tuple[DeletedFile, ...]:
+        """Every file that is gone, as its receipts count them."""
+        return self.deleted_files + self.deleted_metadata + self.deleted_orphans
+
+    @property
     def deleted_bytes(self) -> int:
-        return sum(file.bytes for file in self.deleted_files + self.deleted_metadata + self.deleted_orphans)
+        return sum(file.bytes for file in self.all_deleted)
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,8 @@ class Account:
             not_looked_at=self.not_looked_at,
             dropped_refs=self.dropped_refs,
         )
-        _tell(topic, "retired segment", receipt.deleted_files, f"receipts {', '.join(self.receipts)}")
+        noun = "receipt" if len(self.receipts) == 1 else "receipts"
+        _tell(topic, "retired segment", receipt.deleted_files, f"{noun} {', '.join(self.receipts)}")
         _tell(topic, "orphan", receipt.deleted_orphans, "what crashes and refused commits left")
         for file in receipt.deleted_orphans:
             _logger.debug("topic %s: orphan %s with %d bytes is swept", topic, file.path, file.bytes)
