@@ -23,6 +23,7 @@ from keptlog.dagster.assets.checks import as_evaluation, bring_forward
 from keptlog.dagster.assets.markdown import (
     SHOWN_AT_ONCE,
     as_markdown,
+    name_cell,
     time_cell,
     wide_table,
     without_folders,
@@ -309,7 +310,7 @@ def _topic_glance(news: ErasureNews, topic: str, each: OpenErasures) -> str:
         told[1] = f"{overdue if overdue < each.count else ''} **overdue**, {told[1]}".strip()
     why = news.unseen.get(topic)
     told.append(f"not looked at: {_shortened(why)}" if why else f"needs {as_markdown(_needs(each))}")
-    return f"* {as_markdown(topic)}: {', '.join(told)}"
+    return f"* {as_markdown(name_cell(topic))}: {', '.join(told)}"
 
 
 def _deadline(time_ms: int | None) -> str:
@@ -329,7 +330,7 @@ def _glance(row: ErasureRow, now_ms: int) -> str:
         told.append(f"next: {as_markdown(upcoming)}")
     if row.blocked:
         told.append(f"blocked by: {_shortened('; '.join(row.blocked))}")
-    return f"* {as_markdown(row.topic)}: {', '.join(told)}"
+    return f"* {as_markdown(name_cell(row.topic))}: {', '.join(told)}"
 
 
 def _topic_row(topic: str, each: OpenErasures, now_ms: int) -> tuple[str, ...]:

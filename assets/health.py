@@ -24,6 +24,7 @@ from keptlog.dagster.assets.markdown import (
     SHOWN_AT_ONCE,
     as_markdown,
     minute_of,
+    name_cell,
     time_cell,
     to_the_minute,
     unbroken,
@@ -151,7 +152,7 @@ class Health:
         name = each.log.topic_partition
         up = "../" * (len(keys.health.path) - 1)
         path = "/".join(quote(part, safe="") for part in keys.clean(name.topic).path)
-        return f"[{as_markdown(str(name))}]({up}{path})"
+        return f"[{as_markdown(name_cell(name))}]({up}{path})"
 
     def _next_try(self, each: Assessment) -> str:
         if due_if_off(each, self.broker):

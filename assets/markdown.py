@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.shortened import shortened
 
 _MARKS = re.compile(r"[\\`*<\[~|]|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown may take for its own; an underscore inside of a word is none."""
@@ -19,6 +20,8 @@ _PATH = re.compile(rf"{_ABOVE}(?:(\d{{20}}-)[^\s/]+(?=[^\s/]{{4}}\.parquet)|{_FI
 """Of a file, up to what is told of its name: of a segment's, the offset of its first record and its last letters."""
 _FOLDERS = re.compile(rf"{_ABOVE}{_FILE}")
 """What stands before the name of a file."""
+_WIDEST_NAME = 40
+"""No browser breaks a name at its dots, and a topic may have 249 letters."""
 SHOWN_AT_ONCE = 1000
 """A page shows a text of fewer characters without a click."""
 _TIME = re.compile(r"(?<![^\s(])(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
@@ -47,6 +50,11 @@ def without_paths(text: str) -> str:
     Verify, and the log of the run, have all.
     """
     return _PATH.sub(lambda found: f"…/{found[1]}…" if found[1] else "…/", text)
+
+
+def name_cell(name: object, width: int = _WIDEST_NAME) -> str:
+    """The name of a topic or a log where there is a link to all of it, or the page is its own."""
+    return shortened(str(name), width)
 
 
 def to_the_minute(text: str) -> str:

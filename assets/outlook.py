@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import dagster as dg
 
 from keptlog.dagster.assets.last_results import TOPIC_ID
-from keptlog.dagster.assets.markdown import as_list
+from keptlog.dagster.assets.markdown import as_list, name_cell, without_paths
 from keptlog.dagster.assets.mount import Run, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB, AssetKeys
-from keptlog.dagster.assets.numbers import Metadata
+from keptlog.dagster.assets.numbers import UNCLEANABLE, Metadata
 from keptlog.log.assessment import Assessment
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.told.explain import due_if_off, verdict_under
@@ -25,16 +25,19 @@ from keptlog.log.words.iso_time import iso_time
 
 _REASONS = 5
 _NAMES = 3
+_NAME_WIDTH = 28
+"""Beside names as long as Kafka's metrics have there is no more room."""
 
 
 def log_outlook(assessment: Assessment, broker: BrokerConfig) -> Metadata:
     """Why a log is not cleaned yet, when it is looked at again, and when it is late."""
-    off = due_if_off(assessment, broker)
-    return {
-        "why": verdict_under(assessment, broker),
+    off, mark = due_if_off(assessment, broker), assessment.log.uncleanable
+    told: Metadata = {
+        "why": without_paths(verdict_under(assessment, broker)),
         "due_at": off or _due_at(assessment.due_ms, is_due=assessment.trigger is not None),
         "deadline": _time_or_none(assessment.deadline_ms),
     }
+    return told | {UNCLEANABLE: without_paths(mark.told(assessment.now_ms, off))} if mark else told
 
 
 def topic_outlook(assessments: Sequence[Assessment], broker: BrokerConfig, now_ms: int) -> Metadata:
@@ -92,7 +95,7 @@ def _reasons(assessments: Sequence[Assessment], broker: BrokerConfig) -> list[st
     """A line for each reason, the first logs named: all logs of a topic often share one."""
     names: dict[str, list[str]] = defaultdict(list)
     for each in assessments:
-        names[verdict_under(each, broker)].append(str(each.log.topic_partition))
+        names[without_paths(verdict_under(each, broker))].append(name_cell(each.log.topic_partition, _NAME_WIDTH))
     lines = []
     for reason, logs in sorted(names.items(), key=lambda pair: -len(pair[1])):
         lines.append(f"{some_of(logs, _NAMES)}: {reason}")

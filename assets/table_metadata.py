@@ -15,7 +15,6 @@ from keptlog.table.namespaces import NAMESPACE
 def table_metadata(topic: AssetTopic) -> Metadata:
     """Where the table is, what it is called, and its columns."""
     return {
-        "location": dg.MetadataValue.path(topic.location),
         "dagster/table_name": f"{NAMESPACE}.{topic.name}",
         "dagster/uri": topic.location,
         "dagster/storage_kind": "iceberg",

@@ -21,7 +21,7 @@ from contextlib import suppress
 import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
-from keptlog.dagster.assets.numbers import UNCLEANABLE, dirty_materialization, held_numbers
+from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
 from keptlog.dagster.assets.outlook import clean_observation, cleaned_by, log_outlook, of_dirty_section, topic_outlook
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
@@ -35,7 +35,6 @@ from keptlog.dagster.orchestration.untold_cleans import untold_cleans
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
-from keptlog.log.told.explain import due_if_off
 from keptlog.log.told.health import late_ms
 from keptlog.log.told.metrics import metrics_by_log
 from keptlog.log.uncleanable import Uncleanable
@@ -253,8 +252,6 @@ def _events_of(
         holdings = seen.holdings.get(name.topic)
         held = held_numbers(holdings, seen.now_ms) if holdings else {}
         more = {**log_outlook(each, broker), **of_dirty_section(outlooks[name.topic]), **held}
-        if each.log.uncleanable:
-            more[UNCLEANABLE] = each.log.uncleanable.told(each.now_ms, due_if_off(each, broker))
         dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))
     clean = [
         clean_observation(tick.keys, topic, {**cleaned_by(tick, of_topics[topic]), **outlook})

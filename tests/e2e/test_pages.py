@@ -144,3 +144,30 @@ def test_a_dirty_section_is_materialized_when_it_changes(waiting: DagsterDev, pa
     page.goto(f"{waiting.url}/assets/crm.users/dirty?view=overview")
     expect(page.get_by_text("is not above min.cleanable.dirty.ratio").first).to_be_visible(timeout=PAGE_MS)
     expect(page.get_by_text("Never materialized")).to_have_count(0)
+
+
+WIDTHS = """label => [...document.querySelectorAll("table")]
+    .filter(table => table.textContent.includes(label))
+    .map(table => {
+        const words = table.innerText.split(/[\\s-]+/).sort((one, other) => other.length - one.length);
+        return [table.offsetWidth, table.parentElement.clientWidth, words[0]];
+    })"""
+"""How wide the tables with a label are, how wide what they are seen through is, and the longest word in them."""
+
+
+@pytest.mark.parametrize("width", [1280, 1500])
+def test_no_path_and_no_long_name_pushes_a_reason_behind_the_edge_of_its_page(
+    waiting: DagsterDev, page: Page, width: int
+) -> None:
+    long = f"server.{'very_' * 10}long.schema.users"
+    if long not in waiting.store.topics():
+        waiting.store.create_topic(long, 1, COMPACT | {"max.compaction.lag.ms": str(HOUR_MS)})
+        waiting.append(long, ("ada", "1"))
+    waiting.wait_for("report of it", lambda: long in str((newest(waiting, "keptlog", "health") or {}).get("worst")))
+    page.set_viewport_size({"width": width, "height": 1300})
+    for path, label in (("crm.orders/clean", "topic_why"), ("crm.orders/dirty", "why"), ("keptlog/health", "worst")):
+        page.goto(f"{waiting.url}/assets/{path}?view=overview")
+        expect(page.get_by_text(label, exact=True).first).to_be_visible(timeout=PAGE_MS)
+        widths = page.evaluate(WIDTHS, label)
+        assert widths, path
+        assert all(table <= window for table, window, _ in widths), (path, widths)

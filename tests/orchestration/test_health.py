@@ -81,6 +81,19 @@ def test_the_worst_at_a_glance_says_what_helps_of_a_file_its_offset_and_its_end_
     assert "uncleanable since 2027-01-15 08:00 UTC" in worst
 
 
+def test_a_long_name_is_cut_in_its_middle_and_its_link_has_all_of_it(world: World) -> None:
+    topic = f"server.{'very-' * 10}long.schema.users"
+    world.topic(topic, max_compaction_lag_ms=str(HOUR_MS))
+    world.append(topic, ("a", "1"))
+
+    metadata = told(world)
+
+    link = f"[server.very-very-ver…long.schema.users-0](../{topic}/clean)"
+    assert str(metadata["worst"]).startswith(f"* {link}, **late by 23 h**")
+    assert str(metadata["nearest_deadline"]).startswith(f"{link} 2027-01-14")
+    assert f"| {link} |" in str(metadata["worst_logs"])
+
+
 def test_the_numbers_that_are_plotted(world: World) -> None:
     world.topic("late", 2, max_compaction_lag_ms=str(HOUR_MS))
     world.append("late", ("a", "1"))

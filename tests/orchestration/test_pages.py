@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import dagster as dg
 import pytest
 from dagster._core.remote_representation.external_data import SensorSnap
@@ -95,6 +97,26 @@ def test_both_sections_tell_why_nothing_is_cleaned_until_when_and_the_totals_of_
         ("dirty", "users-1"),
         ("clean", None),
     ]
+
+
+def test_neither_a_path_nor_a_long_name_makes_the_reason_wider_than_the_window(world: World) -> None:
+    """Both columns of the page were as wide as the path, and what is to be done stood behind its edge."""
+    topic = f"server.{'very_' * 10}long.schema.users"
+    world.topic(topic)
+    world.append(topic, ("a", "1"))
+    name = f"00000000000000000000-{'e' * 32}-{'f' * 32}.parquet"
+    why = f"file:///srv/keptlog/warehouse/keptlog/users/data/partition=0/{name} is damaged: put it back"
+    death = Death((f"{topic}-0",), why, world.now_ms)
+    world.log_store.cleaner().mark_still_due(death, set(), now_ms=world.now_ms)
+
+    told = [each.metadata for each in world.tick(dirty_ratio_sensor).asset_events]
+
+    texts = {key: str(value.value) for each in told for key, value in each.items() if not key.startswith("dagster/")}
+    reasons = [texts[key] for key in ("why", "topic_why", "uncleanable")]
+    assert all("…/00000000000000000000-…ffff.parquet is damaged: put it back" in each for each in reasons)
+    assert all(len(word) <= 28 for each in texts.values() for word in re.split(r"[\s-]", each)), texts
+    assert texts["topic_why"].startswith("server.very_ve…chema.users-0: "), texts
+    assert all("location" not in each for each in told), "Dagster shows it as the asset's storage already"
 
 
 def test_with_the_cleaner_off_no_page_promises_a_clean(world: World) -> None:
