@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from textwrap import shorten
 
 import dagster as dg
@@ -45,6 +45,7 @@ from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.named import unnamed
 from keptlog.passes.erasures.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.observer import Overview, observe
+from keptlog.table.waiting.reaching import apart
 
 ROWS = 200
 TOPICS = 50
@@ -77,7 +78,29 @@ class ErasureNews:
     @property
     def unseen(self) -> dict[str, str]:
         """Topics that were not looked at, and why."""
-        return self.unlooked | {name: unnamed(name, error) for name, error in self.seen.unreadable.items()}
+        others = {**self.unjudged, **self.seen.unreadable}
+        return self.unlooked | {name: unnamed(name, error) for name, error in others.items()}
+
+    @property
+    def unjudged(self) -> dict[str, KeptlogError]:
+        """Topics with overdue erasures of which nobody can tell what these need, and why."""
+        return {name: needs for name, needs in self.overdue_needs.items() if isinstance(needs, KeptlogError)}
+
+    @cached_property
+    def overdue_needs(self) -> dict[str, str | KeptlogError]:
+        """Topic to what its overdue erasures need, as its logs are by now; or why nobody can tell.
+
+        It stands beside the alarm, so one that can't be told must not keep any alarm from being given.
+        """
+        now_ms = self.seen.now_ms
+        overdue = {topic: each for topic, each in self.seen.open_erasures.items() if each.is_overdue(now_ms)}
+        logs: dict[str, list[Log]] = defaultdict(list)
+        for log in self.seen.logs if overdue else ():
+            logs[log.topic_partition.topic].append(log)
+        return {
+            topic: apart(topic, partial(_needs_by_now, each, now_ms, logs.get(topic, ())))
+            for topic, each in overdue.items()
+        }
 
     @property
     def unlooked(self) -> dict[str, str]:
@@ -236,23 +259,20 @@ def _with_reasons(unlooked: Mapping[str, str]) -> dict[str, str]:
 def overdue_lines(news: ErasureNews) -> list[str]:
     """One for each topic with overdue erasures, the latest first: since when, what they need, and what blocks them."""
     now_ms = news.seen.now_ms
-    overdue = [(topic, each) for topic, each in news.seen.open_erasures.items() if each.is_overdue(now_ms)]
-    logs: dict[str, list[Log]] = defaultdict(list)
-    for log in news.seen.logs if overdue else ():
-        logs[log.topic_partition.topic].append(log)
+    overdue = {topic: news.seen.open_erasures[topic] for topic in news.overdue_needs}
     blocked_by: dict[str, list[str]] = defaultdict(list)
     for row in news.rows if overdue else ():
         blocked_by[row.topic] += row.blocked
     lines = []
-    for topic, each in sorted(overdue, key=lambda pair: _urgency(*pair)):
+    for topic, each in sorted(overdue.items(), key=lambda pair: _urgency(*pair)):
         deadline = iso_time(each.earliest_deadline_ms or 0)
         blocked = blocked_by.get(topic, [])
         if topic in news.seen.unreadable:
             blocked = [f"it can't be read: {unnamed(topic, news.seen.unreadable[topic])}"]
         why = f"; {blocked[0]}" if blocked else ""
         count = counted(each.overdue_count(now_ms), "erasure")
-        theirs = logs.get(topic, ())
-        needs = kept_until(each, now_ms, theirs) or f"needs {needed_instead(each, now_ms, theirs) or _needs(each)}"
+        by_now = news.overdue_needs[topic]
+        needs = f"needs {_needs(each)}" if isinstance(by_now, KeptlogError) else by_now
         lines.append(f"{topic}: {count} overdue, the first since {deadline} ({needs}){why}")
     return lines
 
@@ -336,6 +356,10 @@ def _glance(row: ErasureRow, now_ms: int) -> str:
 def _topic_row(topic: str, each: OpenErasures, now_ms: int) -> tuple[str, ...]:
     deadline = time_cell(each.earliest_deadline_ms, "none")
     return as_markdown(topic), str(each.count), str(each.overdue_count(now_ms)), deadline, _needs(each)
+
+
+def _needs_by_now(each: OpenErasures, now_ms: int, logs: Sequence[Log]) -> str:
+    return kept_until(each, now_ms, logs) or f"needs {needed_instead(each, now_ms, logs) or _needs(each)}"
 
 
 def _needs(each: OpenErasures) -> str:

@@ -8,14 +8,18 @@ asked for from a certain time on, if it can do anything yet:
     expiry          a tombstone's delete horizon has passed; a clean as well
     purge           file.delete.delay.ms has passed since the records left the log
     verification    at once
+
+A topic of which nobody can tell it is named with the reason, and costs only itself.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Assessment
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure_schedule import PassTimes, ask_ms
@@ -25,6 +29,7 @@ from keptlog.log.sections import expirable
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import next_time
 from keptlog.passes.observer import Overview
+from keptlog.table.waiting.reaching import apart
 
 _IN_WORDS = {
     ErasureNeed.SOURCE: "a deletion at the source",
@@ -94,6 +99,18 @@ class PassLengths:
     verification_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class NeedsNow:
+    """What open erasures need at one time."""
+
+    all: Sequence[TopicNeed] = ()
+    """Soonest first."""
+    ripe: Sequence[TopicNeed] = ()
+    """Of these, those for which a run is to be asked now, with the logs that it is to clean."""
+    unjudged: Mapping[str, KeptlogError] = field(default_factory=dict)
+    """Topic to why nobody can tell what its erasures need; they are not among the others."""
+
+
 @dataclass
 class KnownNeeds:
     """What erasures need, kept from tick to tick: a topic's needs change with its metadata location alone."""
@@ -102,35 +119,36 @@ class KnownNeeds:
     _by_topic: dict[str, tuple[str, tuple[TopicNeed, ...]]] = field(default_factory=dict)
     """With the location at which they were found."""
 
-    def of(self, seen: Overview, topics: Iterable[str], lengths: PassLengths) -> list[TopicNeed]:
-        """What the erasures of these topics need, soonest first."""
+    def of(self, seen: Overview, topics: Iterable[str], lengths: PassLengths) -> NeedsNow:
+        """What the erasures of these topics need."""
         known = self._by_topic if lengths == self._lengths else {}
         now = {topic: known.get(topic) for topic in topics}
         changed = {topic for topic, each in now.items() if each is None or each[0] != seen.locations[topic]}
-        if changed:
-            now |= _found(seen, changed, lengths)
+        found = _found(seen, changed, lengths) if changed else {}
+        now |= {
+            topic: (seen.locations[topic], needs)
+            for topic, needs in found.items()
+            if not isinstance(needs, KeptlogError)
+        }
         self._lengths, self._by_topic = lengths, {topic: each for topic, each in now.items() if each}
-        return sorted((need for _, needs in self._by_topic.values() for need in needs), key=_soonest)
+        ripe = _ripe({topic: needs for topic, (_, needs) in self._by_topic.items()}, seen)
+        unjudged = {topic: why for topic, why in {**found, **ripe}.items() if isinstance(why, KeptlogError)}
+        told = [need for topic, (_, needs) in self._by_topic.items() if topic not in unjudged for need in needs]
+        asked = [need for needs in ripe.values() if not isinstance(needs, KeptlogError) for need in needs]
+        return NeedsNow(sorted(told, key=_soonest), sorted(asked, key=_soonest), unjudged)
 
 
-def _found(seen: Overview, topics: set[str], lengths: PassLengths) -> dict[str, tuple[str, tuple[TopicNeed, ...]]]:
+def _found(seen: Overview, topics: set[str], lengths: PassLengths) -> dict[str, tuple[TopicNeed, ...] | KeptlogError]:
     logs = [each.log for each in seen.assessments if each.log.topic_partition.topic in topics]
     configs = {log.topic_partition.topic: log.config for log in logs}
     clean_ms: dict[str, int] = {}
     for name, last in seen.last_passes.items():
         clean_ms[name.topic] = max(last.duration_ms, clean_ms.get(name.topic, 0))
-    return {
-        topic: (
-            seen.locations[topic],
-            _needs_of(
-                topic,
-                seen.erasures[topic],
-                config,
-                PassTimes(clean_ms.get(topic, 0), lengths.purge_ms, lengths.verification_ms),
-            ),
-        )
-        for topic, config in configs.items()
-    }
+    found: dict[str, tuple[TopicNeed, ...] | KeptlogError] = {}
+    for topic, config in configs.items():
+        times = PassTimes(clean_ms.get(topic, 0), lengths.purge_ms, lengths.verification_ms)
+        found[topic] = apart(topic, partial(_needs_of, topic, seen.erasures[topic], config, times))
+    return found
 
 
 def _needs_of(topic: str, erasures: OpenErasures, config: TopicConfig, times: PassTimes) -> tuple[TopicNeed, ...]:
@@ -141,15 +159,24 @@ def _needs_of(topic: str, erasures: OpenErasures, config: TopicConfig, times: Pa
     )
 
 
-def ripe(needs: Sequence[TopicNeed], seen: Overview) -> list[TopicNeed]:
-    """Those for which a run is to be asked now, with the logs that it is to clean."""
-    due = [each for each in needs if each.ask_ms is not None and each.ask_ms <= seen.now_ms]
-    if not due:
-        return []
+def _ripe(by_topic: Mapping[str, Sequence[TopicNeed]], seen: Overview) -> dict[str, list[TopicNeed] | KeptlogError]:
+    """Topic to what of it is to be asked for now, with the logs to clean; topics of which nothing is are left out."""
+    due = {
+        topic: [each for each in needs if each.ask_ms is not None and each.ask_ms <= seen.now_ms]
+        for topic, needs in by_topic.items()
+    }
     logs: dict[str, list[Assessment]] = defaultdict(list)
-    for each in seen.assessments:
+    for each in seen.assessments if any(due.values()) else ():
         logs[each.log.topic_partition.topic].append(each)
-    return [_with_logs(each, logs[each.topic], seen.now_ms) for each in due if each.is_possible(seen.now_ms)]
+    return {
+        topic: apart(topic, partial(_all_with_logs, needs, logs[topic], seen.now_ms))
+        for topic, needs in due.items()
+        if needs
+    }
+
+
+def _all_with_logs(needs: Sequence[TopicNeed], logs: Sequence[Assessment], now_ms: int) -> list[TopicNeed]:
+    return [_with_logs(each, logs, now_ms) for each in needs if each.is_possible(now_ms)]
 
 
 def _with_logs(need: TopicNeed, logs: Sequence[Assessment], now_ms: int) -> TopicNeed:

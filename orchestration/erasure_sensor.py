@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import dagster as dg
 
@@ -38,7 +38,7 @@ from keptlog.dagster.assets.shown_deadline import Teller, ToldDeadline, shown_de
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, QuietTick, erasure_memory_of
-from keptlog.dagster.orchestration.erasure_needs import PassLengths, TopicNeed, ripe
+from keptlog.dagster.orchestration.erasure_needs import NeedsNow, PassLengths, TopicNeed
 from keptlog.dagster.orchestration.erasure_requests import (
     AGAIN_MS,
     ErasureRuns,
@@ -58,6 +58,7 @@ from keptlog.log.given.past import is_past, was_within
 from keptlog.log.segment import total_bytes
 from keptlog.log.words.counted import counted, first_lines
 from keptlog.passes.observer import Overview
+from keptlog.table.waiting.reaching import apart
 
 ERASURE_SENSOR = "erasure_sensor"
 LOOKING_MS = 5_000
@@ -163,19 +164,19 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     looks = _looked(tick)
     if looks.is_any:
         tick = replace(tick, seen=log_store.observer.look(now_ms))
-    seen, workable = tick.seen, tick.workable
-    news = ErasureNews(seen, failed=tick.failed)
+    needs = memory.needs.of(tick.seen, tick.workable, _lengths(tick)) if tick.workable else NeedsNow()
+    tick = replace(tick, seen=replace(tick.seen, unreadable={**tick.seen.unreadable, **needs.unjudged}))
+    seen, news = tick.seen, ErasureNews(tick.seen, failed=tick.failed)
     for line in first_lines([*overdue_lines(news), *_failure_lines(news)], _TOLD):
         context.log.error("%s", line)
-    needs = memory.needs.of(seen, workable, _lengths(tick)) if workable else []
     asked = _asked(tick, needs)
     asked.reasons.extend(line for line in dict.fromkeys([*slow, *looks.slow]) if line not in asked.reasons)
     ask_for_look(mounted.mount, looks.too_large, asked, seen)
     for line in asked.left:
         context.log.info("for erasures: %s", line)
     telling = _telling(tick, news)
-    reason = None if asked.requests else _why_nothing(news, needs, asked.reasons)
-    until_ms = _quiet_until_ms(tick, needs) if looks.are_all else None
+    reason = None if asked.requests else _why_nothing(news, needs.all, asked.reasons)
+    until_ms = _quiet_until_ms(tick, needs.all) if looks.are_all else None
     memory.quiet = None
     if reason and until_ms:
         memory.quiet = QuietTick(seen.locations, now_ms, until_ms, telling.cursor, telling.deadline, reason)
@@ -206,10 +207,10 @@ def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
     return min(moments) if min(moments) > seen.now_ms else None
 
 
-def _asked(tick: _Tick, needs: Sequence[TopicNeed]) -> ErasureRuns:
+def _asked(tick: _Tick, needs: NeedsNow) -> ErasureRuns:
     """The runs to ask for, and why not the others."""
-    broker, wanted, reasons = tick.mounted.log_store.broker, ripe(needs, tick.seen), []
-    if not broker.log_cleaner_enable and any(each.need in _CLEANS for each in needs):
+    broker, wanted, reasons = tick.mounted.log_store.broker, list(needs.ripe), []
+    if not broker.log_cleaner_enable and any(each.need in _CLEANS for each in needs.all):
         reasons.append(CLEANER_DISABLED)
         wanted = [each for each in wanted if each.need not in _CLEANS]
     needs_spark = [each for each in wanted if each.logs or each.need is ErasureNeed.VERIFICATION]
@@ -302,10 +303,9 @@ def _forget_lost_looks(tick: _Tick) -> Sequence[str]:
 
 def _advanced(tick: _Tick, topic: str) -> Mapping[str, KeptlogError]:
     """See how far the erasures of a topic are; why that can't be known, if it can't."""
-    try:
-        return tick.mounted.log_store.eraser().advance([topic], now_ms=tick.seen.now_ms).failed
-    except KeptlogError as error:
-        return {topic: error}
+    look = partial(tick.mounted.log_store.eraser().advance, [topic], now_ms=tick.seen.now_ms)
+    found = apart(topic, look)
+    return {topic: found} if isinstance(found, KeptlogError) else found.failed
 
 
 def _may_be_further(topic: str, each: OpenErasures, tick: _Tick) -> bool:
@@ -360,7 +360,8 @@ def _unseen(seen: Overview) -> list[str]:
 
 
 def _failure_lines(news: ErasureNews) -> list[str]:
-    return [f"{topic}: not known how far its erasures are: {first_line(why)}" for topic, why in news.failed.items()]
+    failed = {**news.unjudged, **news.failed}
+    return [f"{topic}: not known how far its erasures are: {first_line(why)}" for topic, why in failed.items()]
 
 
 def _telling(tick: _Tick, news: ErasureNews) -> _Telling:
