@@ -14,7 +14,6 @@ nothing can be said, and a partition that has no leader.
 What only an ingest can know that has read something, it has noted beside the log (``keptlog.log.stopped_ingest``).
 
 What scans have seen of a topic is kept with its id: a later topic of the same name begins anew.
-
 Which of it is news, and whether it is worth an ingest, others say: ``keptlog.ingest.lag_news``, ``LagThreshold``.
 """
 
@@ -29,7 +28,7 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
+from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.log.given.past import is_past, was_within
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.stopped_ingest import StoppedIngest, still_stopped
@@ -157,8 +156,8 @@ class LagScan:
 
     @property
     def asked(self) -> list[str]:
-        """Topics of which something is known."""
-        gone = (topic for topic, why in self.missing.items() if not isinstance(why, StorageUnavailable))
+        """Topics of which something is known. That one can't be looked at, for whatever reason, says nothing of it."""
+        gone = (topic for topic, why in self.missing.items() if isinstance(why, UnknownTopic))
         return [*(each.topic for each in self.topics), *gone]
 
     @property
@@ -171,6 +170,11 @@ class LagScan:
         """The logs there that have offsets which wait for an open transaction to end."""
         logs = {TopicPartition(each.topic, log.partition): log for each in self.topics for log in each.logs.values()}
         return {name: log for name, log in logs.items() if log.waiting}
+
+    @property
+    def unlooked(self) -> list[TopicPartition]:
+        """Those of whose logs there nothing is known, in topics that have answered."""
+        return [TopicPartition(one.topic, number) for one in self.topics for number in one.failed.keys() - one.logs]
 
     @property
     def unseen(self) -> dict[TopicPartition, str]:

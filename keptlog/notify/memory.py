@@ -102,8 +102,10 @@ def _known(entry: Mapping[str, Any]) -> KnownCondition:
     texts = {name: str(entry[name]) for name in ("subject", "text", "topic")}
     times = {name: None if entry[name] is None else _count(entry[name]) for name in ("calm_since_ms", "ended_ms")}
     numbers = {name: _count(entry[name]) for name in ("since_ms", "announced", "level", "returns")}
+    offset = None if entry.get("offset") is None else _count(entry["offset"])
     checks = tuple(str(check) for check in entry.get("checks", ()))
-    return KnownCondition(matter=Matter(entry["matter"]), told=told, checks=checks, **texts, **times, **numbers)  # type: ignore[arg-type]
+    rest: dict[str, Any] = {**texts, **times, **numbers, "offset": offset}
+    return KnownCondition(matter=Matter(entry["matter"]), told=told, checks=checks, **rest)
 
 
 def _count(number: object) -> int:

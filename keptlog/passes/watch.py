@@ -23,16 +23,15 @@ from keptlog.log.told.conditions import (
     after_look,
     check_condition,
     erasure_conditions,
-    failing_condition,
     log_conditions,
     outage_condition,
-    silence_condition,
     silent_condition,
     stopped_condition,
     unreadable_condition,
     unseen_condition,
 )
-from keptlog.log.told.open_transaction import hanging_condition
+from keptlog.log.told.open_transaction import hanging_condition, hanging_subject
+from keptlog.log.told.silent_sensors import failing_condition, silence_condition
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.notify.adapters import Adapter, adapters_of
 from keptlog.notify.checks import broken_checks, forget_checks, topic_checked
@@ -69,6 +68,10 @@ class BrokersAsked(Protocol):
     @property
     def waiting(self) -> Mapping[TopicPartition, SourceLog]:
         """The logs there that have offsets which wait for an open transaction to end."""
+
+    @property
+    def unlooked(self) -> Collection[TopicPartition]:
+        """Those of whose logs there nothing is known, in topics that are there."""
 
     @property
     def missing(self) -> Mapping[str, KeptlogError]:
@@ -266,7 +269,8 @@ def ingest_evidence(scan: BrokersAsked) -> Evidence:
     judged: dict[Matter, Collection[str]] = {Matter.INGEST: scan.asked}
     if scan.is_whole:
         judged[Matter.BROKER] = {_NO_TOPIC, *scan.answered}
-    return Evidence([*stopped, *missing, *unseen, *hanging, *silent], judged)
+    unlooked = {Matter.INGEST: {hanging_subject(name) for name in scan.unlooked}}
+    return Evidence([*stopped, *missing, *unseen, *hanging, *silent], judged, unlooked=unlooked)
 
 
 def without_brokers(seen: Overview) -> Evidence | None:

@@ -83,7 +83,7 @@ def test_a_log_that_begins_inside_of_it_has_nothing_to_read_and_stops_no_other(t
         result = there.ingest.carry_out(plans, new_id())
         assert (plans.failed, result.failed) == ({}, {})
         [warning] = result.warnings
-        assert "is open from offset 5 on; 5 offsets, up to 9," in warning
+        assert "is open at offset 5, where the log begins; 5 offsets, up to 9," in warning
         assert there.end_offsets() == [2, 5]
         assert beside.end_offsets() == [2]
         assert not any(there.plan().lag.values())

@@ -25,8 +25,8 @@ from keptlog.log.told.conditions import (
     after_look,
     erasure_conditions,
     log_conditions,
-    silence_condition,
 )
+from keptlog.log.told.silent_sensors import silence_condition
 from keptlog.log.uncleanable import Uncleanable
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
 

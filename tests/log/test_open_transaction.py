@@ -62,7 +62,11 @@ def test_one_that_stays_open_for_longer_than_any_may_is_told_and_cleared_once_it
     [almost] = seen(*growing[:-1])
     assert not almost.holds
     [hangs] = seen(*growing)
-    assert (hangs.holds, hangs.event_for("log"), hangs.subject) == (True, Event.BEGAN, "users-0 from offset 5")
+    assert (hangs.holds, hangs.event_for("log"), hangs.subject) == (
+        True,
+        Event.BEGAN,
+        "users-0 behind an open transaction",
+    )
     known = [hangs.once_told("log")]
     for minute in range(minutes + 1, minutes + 5):
         known = look(known, minute * MINUTE_MS, SourceLog(0, 0, 90))
@@ -71,6 +75,40 @@ def test_one_that_stays_open_for_longer_than_any_may_is_told_and_cleared_once_it
 
 def test_short_ones_one_behind_the_other_are_never_told() -> None:
     assert not any(each.holds for each in seen(*(waits(minute, minute + 3) for minute in range(60))))
+
+
+def in_it(log_start: int) -> SourceLog:
+    """The log after retention has taken the beginning of the transaction; Kafka moves its last stable offset too."""
+    return SourceLog(0, log_start, log_start, high_watermark=10_000)
+
+
+def test_a_log_start_that_moves_through_one_neither_ends_it_nor_begins_another() -> None:
+    known = seen(*(in_it(100 * (minute // 10)) for minute in range(17)))
+    assert [(each.holds, each.since_ms, each.event_for("log")) for each in known] == [(True, 0, Event.BEGAN)]
+    before = seen(*[waits(5, 1006)] * 17, in_it(105))
+    assert [(each.holds, each.since_ms) for each in before] == [(True, 0)]
+    assert "open at offset 105, where the log begins; 9895 offsets" in before[0].text
+
+
+def test_the_next_one_behind_one_that_hung_ends_that_and_has_its_own_time() -> None:
+    [hangs] = seen(*[waits(5, 1006)] * 17)
+    known, events = [hangs.once_told("log")], []
+    for minute in range(17, 17 + 20):
+        known = look(known, minute * MINUTE_MS, waits(1006, 1007))
+        told = [(minute, event) for each in known if (event := each.event_for("log"))]
+        events += told
+        known = [each.once_told("log") for each in known] if told else known
+    # Two minutes of calm end the first, and the second begins to be seen behind them.
+    assert events == [(19, Event.CLEARED), (36, Event.BEGAN)]
+
+
+def test_the_end_of_one_that_hung_is_told_also_on_a_way_that_was_down_while_the_next_ones_came() -> None:
+    [hangs] = seen(*[waits(5, 1006)] * 17)
+    known, events = [hangs.once_told("log")], []
+    for minute in range(17, 40):
+        known = look(known, minute * MINUTE_MS, waits(1000 + minute, 2000 + minute))
+        events += [each.event_for("log") for each in known]
+    assert Event.CLEARED in events[-5:]
 
 
 def test_what_is_wrong_at_once_needs_no_time() -> None:

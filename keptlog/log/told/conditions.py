@@ -34,7 +34,6 @@ from keptlog.errors import Action, KeptlogError
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.erasures.open_erasures import OpenErasures
-from keptlog.log.given.past import is_past
 from keptlog.log.told.explain import due_if_off
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
@@ -117,6 +116,10 @@ class Condition:
     """How bad it is once it has lasted as long, where it is nothing before."""
     checks: tuple[str, ...] = ()
     """Which broke, if it is about checks."""
+    offset: int | None = None
+    """Where it is, of what is another one if it is somewhere else."""
+    may_have_moved: bool = False
+    """Whether it may be the same one at another offset too."""
     action: Action | None = None
     """What is to be done about the error that it comes from; null where it comes from none."""
 
@@ -137,6 +140,8 @@ class Evidence(NamedTuple):
     """By matter, the topics that were judged, and subjects about no topic; the empty name stands for all of those."""
     unknown: Mapping[Matter, str] = {}
     """By matter, why nobody could look where there was something to look at."""
+    unlooked: Mapping[Matter, Collection[str]] = {}
+    """By matter, the subjects that nobody could look at in topics that were judged."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +157,8 @@ class Sighting:
     """Whether certainly no topic comes from the cluster of this address any more."""
     unknown: Mapping[Matter, str] = field(default_factory=dict)
     """By matter, why nobody could look where there was something to look at."""
+    unlooked: Mapping[Matter, Collection[str]] = field(default_factory=dict)
+    """As in ``Evidence``."""
 
     def with_evidence(self, found: Evidence) -> Sighting:
         """The same with what else was found, about other matters."""
@@ -160,12 +167,14 @@ class Sighting:
             conditions=(*self.conditions, *found.conditions),
             judged={**self.judged, **found.judged},
             unknown={**self.unknown, **found.unknown},
+            unlooked={**self.unlooked, **found.unlooked},
         )
 
     def covers(self, known: KnownCondition) -> bool:
         """Whether the condition would have been seen if it were still there."""
         judged = self.judged.get(known.matter, ())
         is_judged = known.topic in judged or (not known.topic and known.subject in judged)
+        is_judged = is_judged and known.subject not in self.unlooked.get(known.matter, ())
         if is_judged or known.matter is not Matter.BROKER:
             return is_judged or bool(known.topic and self.is_gone(known.topic))
         return self.is_left(known.subject)
@@ -212,10 +221,21 @@ class KnownCondition:
     """By way to people, the level that was told; 0 once the end was told."""
     checks: tuple[str, ...] = ()
     """As in ``Condition``, by the last look that saw it."""
+    offset: int | None = None
+    """As in ``Condition``, by the last look that saw it."""
 
     @property
     def id(self) -> str:
         return f"{self.matter} {self.subject}"
+
+    @property
+    def is_news(self) -> bool:
+        """Whether people know of it, or are to."""
+        return bool(self.announced or any(self.told.values()))
+
+    def is_another(self, seen: Condition) -> bool:
+        """Whether what is seen under its id is not the one that is remembered, so that this one is over."""
+        return self.ended_ms is None and self.offset != seen.offset and not seen.may_have_moved
 
     @property
     def holds(self) -> bool:
@@ -245,13 +265,19 @@ class KnownCondition:
 def after_look(known: Iterable[KnownCondition], seen: Sighting, settle_ms: int) -> list[KnownCondition]:
     """What is remembered after one more look."""
     before, now = {each.id: each.as_of(seen.now_ms) for each in known}, seen.levels
-    present = [_present(before.get(name), each, seen.now_ms, settle_ms) for name, each in now.items()]
-    absent = [_absent(each, seen, settle_ms) for name, each in before.items() if name not in now]
+    # Of what people know they are told the end before another one of its id begins.
+    ending = {name for name, each in now.items() if name in before and _is_to_end(before[name], each)}
+    present = [_present(before.get(name), now[name], seen.now_ms, settle_ms) for name in now.keys() - ending]
+    absent = [_absent(each, seen, settle_ms) for name, each in before.items() if name in ending or name not in now]
     return sorted([*present, *(each for each in absent if each)], key=lambda each: (each.since_ms, each.id))
 
 
+def _is_to_end(before: KnownCondition, seen: Condition) -> bool:
+    return before.is_news and before.is_another(seen)
+
+
 def _present(before: KnownCondition | None, seen: Condition, now_ms: int, settle_ms: int) -> KnownCondition:
-    if before is None:
+    if before is None or before.is_another(seen):
         before = KnownCondition(seen.matter, seen.subject, seen.text, seen.topic, now_ms)
     elif before.ended_ms is not None:
         before = replace(before, since_ms=now_ms, announced=0, ended_ms=None, returns=before.returns + 1)
@@ -259,7 +285,8 @@ def _present(before: KnownCondition | None, seen: Condition, now_ms: int, settle
     lasts = now_ms - before.since_ms >= to_last_ms
     level = int(max(seen.level, seen.level_if_lasting) if lasts else seen.level)
     announced = max(before.announced, level) if lasts else before.announced
-    return replace(before, text=seen.text, level=level, announced=announced, calm_since_ms=None, checks=seen.checks)
+    before = replace(before, level=level, announced=announced, calm_since_ms=None)
+    return replace(before, text=seen.text, checks=seen.checks, offset=seen.offset)
 
 
 def _absent(before: KnownCondition, seen: Sighting, settle_ms: int) -> KnownCondition | None:
@@ -274,7 +301,7 @@ def _absent(before: KnownCondition, seen: Sighting, settle_ms: int) -> KnownCond
     if now_ms - since_ms < calm_ms:
         return replace(before, calm_since_ms=since_ms)
     # What nobody was to know of leaves no trace.
-    return replace(before, calm_since_ms=since_ms, ended_ms=now_ms) if before.announced else None
+    return replace(before, calm_since_ms=since_ms, ended_ms=now_ms) if before.is_news else None
 
 
 def log_conditions(
@@ -353,39 +380,6 @@ def check_condition(name: str, topic: str, problems: Mapping[str, str]) -> Condi
 def outage_condition(matter: Matter, reason: str) -> Condition:
     """The catalog, or Spark, does not answer."""
     return Condition(matter, "all topics", _line(f"no log can be cleaned: {reason}"), is_sure=False)
-
-
-def silence_condition(
-    sensors: str, last_ms: int, interval_ms: int, now_ms: int, limits: Thresholds
-) -> Condition | None:
-    """Sensors that have not ticked for too long; null if they have. Slow ones may miss two ticks.
-
-    A tick that is as far ahead of now was dated by a clock that was ahead, and there was none since that clock was
-    mended. Who waited for the time of that tick would not miss them for as long as the clock was ahead.
-    """
-    age_ms = now_ms - last_ms
-    if abs(age_ms) <= limits.silent_after_ms(interval_ms):
-        return None
-    minutes = counted(abs(age_ms) // _MINUTE_MS, "minute")
-    if not is_past(last_ms, now_ms):
-        when = f"the last tick of {sensors} is dated {iso_time(last_ms)}, {minutes} ahead of now"
-        text = f"{when}: see that Dagster's daemon runs, and that its machine's clock is right"
-        # A daemon that lives ticks again as soon as its clock is right.
-        return Condition(Matter.SENSORS, sensors, text, is_sure=False)
-    when = f"{sensors} did not tick for {minutes}, last at {iso_time(last_ms)}"
-    text = f"{when}: see that Dagster's daemon runs, and that their ticks don't fail"
-    return Condition(Matter.SENSORS, sensors, text)
-
-
-def failing_condition(sensor: str, since_ms: int, begun_ms: int, now_ms: int, limit_ms: int) -> Condition | None:
-    """A sensor none of whose ticks has ended well for too long; null if it is not so.
-
-    ``begun_ms`` is when the last of them began. One that begins none is turned off, and is not missed.
-    """
-    if now_ms - since_ms <= limit_ms or abs(now_ms - begun_ms) > limit_ms:
-        return None
-    when = f"no tick of {sensor} has ended well for {counted((now_ms - since_ms) // _MINUTE_MS, 'minute')}"
-    return Condition(Matter.SENSORS, sensor, f"{when}, since {iso_time(since_ms)}: its ticks in Dagster say why")
 
 
 def _line(text: str) -> str:

@@ -8,8 +8,12 @@ that has read all it may is not behind, and the log there grows:
 
 Most transactions end within seconds, and their coordinator aborts those that are older than their timeout. One that
 stays **hangs**: only people end it, and until then retention there may take what waits. What tells them apart is the
-last stable offset: it moves with the end of each transaction, though the next one may be open by then. So it is part of
-the subject of the condition, which lasts only while that offset stays.
+last stable offset: it moves with the end of each transaction, though the next one may be open by then. So it is
+remembered with the condition, and at another offset there is another transaction.
+
+Retention moves it as well, once it takes the beginning of the open transaction: then it is the log start. So of a log
+that ends for readers where it begins it is taken to be the same one. A transaction that begins right there is told too
+early by that, at most: only if no look of 16 minutes has found anything committed.
 """
 
 from __future__ import annotations
@@ -27,8 +31,12 @@ def why_waiting(log: SourceLog) -> str | None:
     """What waits in a log at its source, after its name; null if nothing does."""
     if not log.waiting:
         return None
+    if log.end_offset == log.log_start_offset:
+        where = f"a transaction is open at offset {log.end_offset}, where the log begins"
+    else:
+        where = f"a transaction is open from offset {log.end_offset} on"
     return (
-        f"a transaction is open from offset {log.end_offset} on; {counted(log.waiting, 'offset')}, up to "
+        f"{where}; {counted(log.waiting, 'offset')}, up to "
         f"{log.end_offset + log.waiting - 1}, can't be read before it ends"
     )
 
@@ -43,7 +51,19 @@ def hanging_condition(name: TopicPartition, log: SourceLog) -> Condition | None:
         "transaction.max.timeout.ms usually allows: see whose it is (kafka-transactions.sh find-hanging), and have it "
         "ended, or abort it (kafka-transactions.sh abort), before retention there takes what waits"
     )
-    subject = f"{name} from offset {log.end_offset}"
     return Condition(
-        Matter.INGEST, subject, text, name.topic, Level.OPEN, lasts_ms=HANGS_AFTER_MS, level_if_lasting=Level.BROKEN
+        Matter.INGEST,
+        hanging_subject(name),
+        text,
+        name.topic,
+        Level.OPEN,
+        lasts_ms=HANGS_AFTER_MS,
+        level_if_lasting=Level.BROKEN,
+        offset=log.end_offset,
+        may_have_moved=log.end_offset == log.log_start_offset,
     )
+
+
+def hanging_subject(name: TopicPartition) -> str:
+    """What the condition is about: not the topic-partition alone, whose ingest may be stopped besides."""
+    return f"{name} behind an open transaction"
