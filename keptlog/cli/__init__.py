@@ -25,6 +25,7 @@ from typing import NoReturn
 
 import click
 
+from keptlog.cli.asking import Declined
 from keptlog.cli.groups import LazyGroup
 from keptlog.cli.log_lines import LEVELS, log_lines_to_stderr
 from keptlog.cli.output import (
@@ -36,7 +37,7 @@ from keptlog.cli.output import (
     require_topics_here,
     tell_wrong,
 )
-from keptlog.cli.own_process import begin_command, begin_own_process
+from keptlog.cli.own_process import SERVER_STOPPED, ServerStopped, begin_command, begin_own_process
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 from keptlog.interrupted import EXIT_STOPPED, STOPPED, Interrupted, was_interrupted
@@ -141,8 +142,8 @@ def main() -> None:
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         _fail(_usage(error), EXIT_BAD_INPUT, error)
-    except (click.Abort, KeyboardInterrupt) as error:
-        _fail(STOPPED, EXIT_STOPPED, error, Action.RETRY)
+    except (Declined, click.Abort, KeyboardInterrupt) as error:
+        _stop(error)
     except KeptlogError as error:
         _refuse(_without_home(error) or error)
     except ModuleNotFoundError as error:
@@ -159,6 +160,13 @@ def main() -> None:
         if not was_interrupted():
             raise
         _fail(STOPPED, EXIT_STOPPED, Interrupted(), Action.RETRY)
+
+
+def _stop(error: BaseException) -> NoReturn:
+    """Somebody wants it to end. What is lost, or left to do, depends on what was under way."""
+    if isinstance(error, Declined):
+        _fail(str(error), EXIT_STOPPED, error)
+    _fail(SERVER_STOPPED if isinstance(error, ServerStopped) else STOPPED, EXIT_STOPPED, error, Action.RETRY)
 
 
 def _without_home(error: KeptlogError) -> KeptlogError | None:

@@ -26,7 +26,7 @@ from keptlog.cli.output import (
     require_topics_here,
     tell_wrong,
 )
-from keptlog.cli.purged import deletion_numbers, print_deletion, tell_open_erasures
+from keptlog.cli.purged import deletion_numbers, print_deletion, tell_what_goes
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import open_home
 from keptlog.log.words.counted import counted
@@ -79,7 +79,7 @@ def apply(  # noqa: PLR0913
     if not as_json:
         _print_plan(plan)
     if dry_run or not yes:
-        tell_open_erasures(applier.store, plan.deletions)
+        tell_what_goes(applier.store, plan.deletions)
     if dry_run:
         if as_json:
             print_json(_plan_numbers(plan) | {"not_tried": list(plan.not_tried)}, plan.failed)

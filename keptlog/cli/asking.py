@@ -22,6 +22,13 @@ consent_option = click.option("--yes", is_flag=True, help="Do not ask. Required 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 
 
+class Declined(Exception):  # somebody has answered, nothing failed
+    """Somebody was asked, and did not say yes: not one thing was begun."""
+
+    def __init__(self) -> None:
+        super().__init__("nothing was changed: the answer was not yes")
+
+
 def is_asked(*, yes: bool) -> bool:
     """Whether somebody is there to be asked, and wants to be."""
     return not yes and is_at_terminal()
@@ -42,9 +49,18 @@ def is_piped() -> bool:
 
 
 def confirm(question: str) -> None:
-    """Ask on stderr; anything but yes ends the command, and nothing was changed."""
-    if not click.confirm(question, err=True):
-        raise click.Abort
+    """Ask on stderr; anything but yes ends the command, and nothing was changed.
+
+    Raises:
+        Declined: the answer is no, or Ctrl-C, or the end of what is typed.
+    """
+    try:
+        is_yes = click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)  # the question stands there, and nobody has ended its line
+        raise Declined from None
+    if not is_yes:
+        raise Declined
 
 
 def require_consent(question: str) -> None:
@@ -52,7 +68,7 @@ def require_consent(question: str) -> None:
 
     Raises:
         InvalidConfig: nobody answers.
-        click.Abort: the answer is no.
+        Declined: the answer is no.
     """
     if is_at_terminal():
         confirm(question)
@@ -62,4 +78,4 @@ def require_consent(question: str) -> None:
         raise InvalidConfig(f"{question} Nobody is there to be asked: give --yes")
     click.echo(f"{question} [y/N]: {answer.strip()}", err=True)
     if answer.strip().lower() not in {"y", "yes"}:
-        raise click.Abort
+        raise Declined

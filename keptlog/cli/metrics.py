@@ -25,6 +25,7 @@ from keptlog.cli.arguments import seconds_between_looks
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.home_look import HomeLook, HomeSeen, tell_no_topics
 from keptlog.cli.output import EXIT_FAILED, clock_ms, require_stdout
+from keptlog.cli.own_process import until_stopped
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 from keptlog.home import monotonic_ms
@@ -96,9 +97,10 @@ def serve(host: str, port: int, every_s: int, max_series: int) -> None:
         ) from None
     click.echo(f"keptlog: metrics at {_url(host, port)}; stop with Ctrl-C", err=True)
     try:
-        while True:
-            time.sleep(every_s)
-            shown.families = looks.families()
+        with until_stopped():
+            while True:
+                time.sleep(every_s)
+                shown.families = looks.families()
     finally:
         server.shutdown()
 

@@ -20,6 +20,7 @@ from keptlog.cli.output import (
     print_json,
     print_json_errors,
 )
+from keptlog.cli.own_process import until_stopped
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
 from keptlog.home import monotonic_ms
@@ -81,9 +82,10 @@ def notify(*, once: bool, dry_run: bool, is_test: bool, every_s: int, as_json: b
     if is_test:
         _try(watch, as_json=as_json)
         return
-    while not once:
-        _tell_if_possible(watch, as_json=as_json)
-        sleep(every_s)
+    with until_stopped():
+        while not once:
+            _tell_if_possible(watch, as_json=as_json)
+            sleep(every_s)
     if not _tell(watch, as_json=as_json):
         sys.exit(EXIT_FAILED)
 

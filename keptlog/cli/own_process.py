@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import click
+
 from keptlog.arrow_alone import never_pandas
 from keptlog.errors import KeptlogError
 from keptlog.interrupted import watch_ctrl_c
@@ -27,8 +29,22 @@ _GATEWAYS_LOGGERS = (None, "py4j.java_gateway", "py4j.clientserver")
 """Spark's gateway also logs as nobody in particular."""
 _OPEN_FILES = 65_536
 """Enough for every partition. Some programs that are started from here walk through all that they may have."""
+SERVER_STOPPED = "stopped"
 _own: set[str] = set()
 """Not empty in a process of a command's own."""
+
+
+class ServerStopped(click.Abort):
+    """Somebody wants a command to end that stays until then, and leaves no work half done."""
+
+
+@contextmanager
+def until_stopped() -> Iterator[None]:
+    """What is done within ends by Ctrl-C, and only so: that is told as no more than it is."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise ServerStopped from None
 
 
 def begin_own_process() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from keptlog.cli.own_process import until_stopped
 from keptlog.cli.resident import resident_at
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.interrupted import interrupt
@@ -38,7 +39,7 @@ def resident() -> None:
     if _answers(path):
         raise InvalidConfig(f"a resident listens at {path} already: stop that first (Ctrl-C where it runs)")
     signal.signal(signal.SIGTERM, interrupt)
-    with resident_at(path) as process:
+    with until_stopped(), resident_at(path) as process:
         _wait_until_it_answers(process, path)
         click.echo(f"commands are carried out here until Ctrl-C; it listens at {path}")
         process.wait()

@@ -10,8 +10,10 @@ import click
 
 from keptlog.cli.output import print_json, tell_wrong
 from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.log.segment import total_bytes
 from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.harmless import harmless
+from keptlog.log.words.units import size
 from keptlog.table.metadata.state import read_open_erasures
 
 if TYPE_CHECKING:
@@ -99,8 +101,8 @@ def print_deletion(deletion: TopicDeletion) -> None:
         click.echo(harmless(f"{deletion.topic}: {line}"))
 
 
-def tell_open_erasures(store: LogStore, topics: Iterable[str]) -> None:
-    """What ends with topics that are about to be deleted, on stderr, before somebody is asked."""
+def tell_what_goes(store: LogStore, topics: Iterable[str]) -> None:
+    """What goes with topics that are about to be deleted, on stderr, before somebody is asked."""
     for name in topics:
         try:
             count = read_open_erasures(name, store.load_table(name).properties).count
@@ -109,8 +111,20 @@ def tell_open_erasures(store: LogStore, topics: Iterable[str]) -> None:
         except KeptlogError as error:
             tell_wrong(f"{name}: open erasures would end with it, and nobody can tell whether there are any: {error}")
             continue
+        click.echo(harmless(f"{name}: {_records_of(store, name)} would go"), err=True)
         if count:
             click.echo(harmless(f"{name}: {counted(count, 'open erasure')} would end with it; {_AGAIN}"), err=True)
+
+
+def _records_of(store: LogStore, name: str) -> str:
+    """How much a topic has. What can't be read may be deleted all the same."""
+    try:
+        logs = store.logs(name)
+    except KeptlogError as error:
+        return f"records of which nobody can tell how many they are ({error})"
+    segments = [segment for log in logs for segment in log.segments]
+    records = counted(sum(segment.record_count for segment in segments), "record")
+    return f"{records} in {counted(len(logs), 'log')} ({size(total_bytes(segments))})"
 
 
 def _ended(erasures: Sequence[EndedErasure] | None) -> list[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 
+from keptlog.cli.own_process import until_stopped
 from keptlog.cli.resident import resident_beside
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.interrupted import interrupt
@@ -78,7 +79,7 @@ def spark_server(port: int, session_id: uuid.UUID | None, address_file: Path | N
         raise InvalidConfig(f"{TOKEN} is empty, so that anybody could run code here: give it a long text, or unset it")
     remote = remote_of(port, str(session_id or uuid.uuid4()))
     revived: Callable[[], int | None] | None = None
-    with ExitStack() as beside:
+    with until_stopped(), ExitStack() as beside:
         if address_file:
             address_file.parent.mkdir(parents=True, exist_ok=True)
             place_for(address_file)

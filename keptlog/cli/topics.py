@@ -24,7 +24,7 @@ from keptlog.cli.output import (
     print_table,
     require_topics_here,
 )
-from keptlog.cli.purged import deletion_numbers, print_deletion, tell_open_erasures
+from keptlog.cli.purged import deletion_numbers, print_deletion, tell_what_goes
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.home import open_home
@@ -259,7 +259,7 @@ def delete(name: str, *, yes: bool, as_json: bool) -> None:
 
     topic_id = id_to_delete(store.committer.catalog, name)
     if not yes:
-        tell_open_erasures(store, [name])
+        tell_what_goes(store, [name])
         require_consent(f"delete topic {name} and all its records for good{for_whom(store.committer.catalog)}?")
     deletion = store.delete_topic(name, clock_ms(), topic_id)
     failed = {name: deletion.unfinished} if deletion.unfinished else {}

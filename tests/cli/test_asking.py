@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import shutil
@@ -18,6 +19,7 @@ from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.units import size
 from keptlog.table.purge_preview import PurgePreview, preview_purge
 from keptlog.table.removal.hidden import HiddenFiles
 from tests.cli.conftest import Outcome, Run
@@ -156,6 +158,46 @@ def test_on_a_terminal_a_purge_tells_and_asks(
     keptlog("purge", "--yes")
     again = keptlog("purge")
     assert (again.code, "for good?" in again.err) == (0, False)
+
+
+DECLINED = "keptlog: nothing was changed: the answer was not yes\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "line"), [("n\n", "[y/N]: "), ("\n", "[y/N]: "), ("\x04", "[y/N]: \n")], ids=["no", "enter", "Ctrl-D"]
+)
+def test_who_does_not_say_yes_is_told_that_nothing_was_changed_in_a_line_of_its_own(
+    keptlog: Run, replaced: Path, terminal: Type, typed: str, line: str
+) -> None:
+    """It was told of uncommitted work that a purge would sweep: the very thing that somebody had just refused."""
+    terminal(typed)
+    refused = keptlog("topic", "delete", "users")
+    assert (refused.code, refused.err.endswith(line + DECLINED)) == (130, True), refused.err
+    assert keptlog("status", "users", "--json").code == 0
+
+
+def test_a_no_that_is_piped_in_is_told_alike_and_as_json_too(
+    keptlog: Run, replaced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    refused = keptlog("topic", "delete", "users", "--json")
+    assert (refused.code, refused.err.endswith(DECLINED)) == (130, True)
+    [told] = refused.json["errors"]
+    assert (told["kind"], told["action"]) == ("Declined", "fix_config")
+
+
+def test_who_is_asked_about_a_topic_is_told_how_much_would_go(
+    keptlog: Run, replaced: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    (live,) = (each for log in open_home().store.logs("users") for each in log.segments)
+    told = keptlog("topic", "delete", "users").err
+    assert told.startswith(f"users: 1 record in 2 logs ({size(live.size_bytes)}) would go\ndelete topic users and all")
+    for each in (replaced / "warehouse" / "keptlog" / "users" / "metadata").glob("*.avro"):
+        each.write_bytes(b"damaged")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    damaged = keptlog("topic", "delete", "users").err
+    assert damaged.startswith("users: records of which nobody can tell how many they are (")
 
 
 def tags(home: Path) -> set[str]:

@@ -271,6 +271,7 @@ def test_a_scrape_gets_what_the_last_look_has_found(scene: Scene) -> None:
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=120) == 130
+        assert process.stderr.read() == "keptlog: stopped\n", "it had no work that could be lost"
 
 
 def log_end(port: int) -> float:

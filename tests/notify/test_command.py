@@ -200,6 +200,7 @@ def test_without_once_it_looks_again_and_again_and_outlives_a_full_disk(scene: S
     scene.environment.setattr("keptlog.cli.notify.sleep", pause)
     outcome = scene.notify("--every", "7")
     assert (outcome.code, pauses) == (130, [7, 7, 7])
+    assert outcome.err.endswith("keptlog: stopped\n")
     assert "so it is not known what was told, and nothing is sent" in outcome.err
     assert told(posts) == [("began", "uncleanable", "users-0")]
 

@@ -20,7 +20,8 @@ class ErrorForm(TypedDict):
 
     kind: str
     """A class of keptlog/errors.py, `UsageError` of the command line, `OSError`, `ModuleNotFoundError` where an extra
-    is not installed, or `KeyboardInterrupt` where it was stopped."""
+    is not installed, `KeyboardInterrupt` where it was stopped, or `Declined` where somebody was asked and did not say
+    yes."""
     subject: str | None
     """The topic, topic-partition or other thing that it is about; null: the whole command."""
     message: str
