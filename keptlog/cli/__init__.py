@@ -82,15 +82,24 @@ _COMMANDS = {
 }
 
 
+_SECTIONS = {
+    "Topics and records": ("topic", "append", "read", "reader", "restore", "files", "ingest", "import"),
+    "Cleaning": ("status", "plan", "explain", "clean", "expire", "retain", "delete-records", "truncate", "history"),
+    "Gone for good, and the proof": ("purge", "erase", "erasure", "verify", "receipt"),
+    "Operation": ("doctor", "repair", "notify", "metrics"),
+    "This machine": ("spark-server", "resident", "spark-archive", "spark-pack", "completion"),
+}
 _ELSEWHERE = {name: f"topic {name}" for name in ("create", "list", "describe", "alter", "delete", "apply", "export")}
-"""What kafka-topics has, and people type."""
+_ELSEWHERE |= {"ls": "topic list", "show": "topic describe", "compact": "clean", "produce": "append", "consume": "read"}
+"""What kafka-topics and others have, and people type."""
 
 
 class _Commands(LazyGroup):
-    """All commands; in the order of the table above."""
+    """All commands; in the order of the tables above."""
 
     elsewhere = _ELSEWHERE
     lazy = _COMMANDS
+    sections = _SECTIONS
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -194,6 +203,8 @@ def _usage(error: click.ClickException) -> str:
     elif isinstance(error, click.NoSuchOption) and not error.option_name.startswith("--"):
         # Kafka allows a topic to be called so, and next commands name it as it is called.
         told += " If it begins a name, write all options first, then --, then the name."
+    elif isinstance(error, click.NoSuchOption) and error.option_name == "--dry-run":
+        told += " keptlog plan says what clean, expire and retain would do."
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"{told} (see {context.command_path} --help)" if context else told
 

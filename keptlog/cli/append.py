@@ -42,7 +42,7 @@ class How(TypedDict):
     partition: int | None
 
 
-@click.command(short_help="Append the records of files: JSON lines, Parquet or Debezium's change events.")
+@click.command(short_help="Append records of files: JSON lines, Parquet, Debezium.")
 @topic_argument
 @click.option(
     "--file",

@@ -42,7 +42,7 @@ _STDIN = "-"
 _LISTED = 10
 
 
-@click.command()
+@click.command(short_help="Bring the topics to what FILE declares of them.")
 @click.argument("file", metavar="FILE", shell_complete=complete_file)
 @click.option("--dry-run", is_flag=True, help="Show the differences, and change nothing.")
 @click.option("--exit-code", is_flag=True, help="With --dry-run: exit with 1 if there are differences.")
@@ -91,7 +91,7 @@ def apply(  # noqa: PLR0913
     _report(applied, as_json=as_json)
 
 
-@click.command()
+@click.command(short_help="Write the file that declares the topics as they are.")
 @topic_names_argument
 @json_option
 def export(names: Sequence[str], *, as_json: bool) -> None:

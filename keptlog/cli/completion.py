@@ -80,7 +80,7 @@ class _Zsh(ZshComplete):
 _SCRIPTS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh}
 
 
-@click.command(short_help="Print what a shell needs to complete commands and topics.")
+@click.command(short_help="Print what a shell needs to complete what you type.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

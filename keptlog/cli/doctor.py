@@ -27,7 +27,7 @@ _MOST_ALIKE = 5
 _NAMED = 3
 
 
-@click.command(short_help="Say what is wrong with the home, why, and what to do next.")
+@click.command(short_help="Say what is wrong with the home, why, and what to do.")
 @click.option(
     "--catalog", "is_catalog", is_flag=True, help="Probe the catalog alone, the configured one or the home's."
 )

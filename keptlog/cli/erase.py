@@ -46,7 +46,7 @@ from keptlog.passes.erasures.erasure_request import (
 )
 
 
-@click.command(short_help="Ask that all records of some keys be erased from topics by a time.")
+@click.command(short_help="Ask that all records of some keys be gone by a time.")
 @some_topics_argument
 @click.option("--key", "texts", multiple=True, metavar="TEXT", help="A key. May be repeated.")
 @click.option("--key-hex", "hexes", multiple=True, metavar="HEX", help="A key as hex. May be repeated.")
@@ -137,12 +137,12 @@ def erase(  # noqa: PLR0913
     exit_if_failed(result.failed, _code_of(result.failed, result.erasures))
 
 
-@click.group(cls=HelpfulGroup)
+@click.group(cls=HelpfulGroup, short_help="See how far erasures are, and prove that all is gone.")
 def erasure() -> None:
     """See how far erasures are, and prove that nothing is left."""
 
 
-@erasure.command("list")
+@erasure.command("list", short_help="List erasures: how far each is, and what keeps it.")
 @topics_argument
 @json_option
 def list_erasures(topics: Sequence[str], *, as_json: bool) -> None:
@@ -155,7 +155,7 @@ def list_erasures(topics: Sequence[str], *, as_json: bool) -> None:
     _print_list(_known(topics, now_ms), now_ms, as_json=as_json)
 
 
-@erasure.command()
+@erasure.command(short_help="Show one erasure: its states, bounds and key hashes.")
 @click.argument("erasure_id", metavar="ID")
 @json_option
 def show(erasure_id: str, *, as_json: bool) -> None:
@@ -176,7 +176,7 @@ def show(erasure_id: str, *, as_json: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-@erasure.command()
+@erasure.command(short_help="Look through every file for the keys, on Spark.")
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @json_option
 @quiet_option

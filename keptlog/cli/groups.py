@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 import click
 
 from keptlog.errors import InvalidConfig
 from keptlog.extras import missing_extra
+
+_AROUND_NAMES = 8
+"""Columns before the name of a command in a section of its group's help, and behind it."""
 
 
 class HelpfulGroup(click.Group):
@@ -23,6 +26,8 @@ class HelpfulGroup(click.Group):
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), color=ctx.color)
             ctx.exit()
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -42,6 +47,20 @@ class LazyGroup(HelpfulGroup):
 
     lazy: Mapping[str, str] = {}
     """Command to the module that has it, and its name there."""
+    sections: Mapping[str, Sequence[str]] = {}
+    """What the commands are about, where there are too many for one list."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not self.sections:
+            super().format_commands(ctx, formatter)
+            return
+        widest = max(map(len, self.list_commands(ctx)))
+        room = formatter.width - widest - _AROUND_NAMES
+        with formatter.section("Commands"):
+            for about, names in self.sections.items():
+                commands = [(name, self.get_command(ctx, name)) for name in names]
+                with formatter.section(about):
+                    formatter.write_dl([(f"{n:<{widest}}", c.get_short_help_str(room)) for n, c in commands if c])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         own = super().list_commands(ctx)

@@ -22,7 +22,7 @@ _GO_FIRST = ("run", "logs", "commits", "read", "written", "took")
 """Columns, where a terminal has no room: what was done, why, and to how many records, stays."""
 
 
-@click.command(short_help="Show what each pass did to a topic, and what it cost a day.")
+@click.command(short_help="Show what each pass did to a topic, and its cost a day.")
 @topic_argument
 @click.option("--per-day", is_flag=True, help="Only what it adds up to, day by day (UTC).")
 @click.option("--last", metavar="COUNT", type=click.IntRange(min=1), help=f"So many commits; default: {_SHOWN}.")

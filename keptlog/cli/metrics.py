@@ -59,7 +59,7 @@ _max_series_option = click.option(
 )
 
 
-@click.group(cls=HelpfulGroup)
+@click.group(cls=HelpfulGroup, short_help="Show Prometheus how all logs stand.")
 def metrics() -> None:
     """Show Prometheus how all logs stand: Kafka's cleaner metrics under jmx_exporter's names, and keptlog's own.
 

@@ -35,7 +35,7 @@ from keptlog.passes.watch import AT_WORK, Watch
 from keptlog.settings import home_path
 
 
-@click.command(short_help="Tell people what is wrong with the logs, and when it is over.")
+@click.command(short_help="Tell people what is wrong with logs, and when it is over.")
 @click.option("--once", is_flag=True, help="Look once, send what is new, and end: for cron.")
 @click.option("--dry-run", is_flag=True, help="Look once, and show what holds and what would be sent; send nothing.")
 @click.option("--test", "is_test", is_flag=True, help="Send a message on each way, to see whether it arrives.")

@@ -22,7 +22,7 @@ _LOOK_SECONDS = 0.05
 _FOR_ITS_USER = 0o700
 
 
-@click.command(short_help="Keep a process warm that carries out your commands, without Spark.")
+@click.command(short_help="Keep a process warm for commands that need no Spark.")
 def resident() -> None:
     """Stay until stopped (Ctrl-C), and carry out commands of the same user that need no Spark.
 

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from keptlog.passes.purge import PurgeResult
 
 
-@click.command(short_help="Clean the logs that are due, or the named ones, on Spark.")
+@click.command(short_help="Clean logs that are due, or the named ones, on Spark.")
 @logs_argument
 @run_id_option
 @json_option
 @quiet_option
 def clean(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bool) -> None:
-    """Clean logs on Spark.
+    """Clean logs on Spark; keptlog plan says what would be done.
 
     Without a name: all logs that are due, by lag, dirty ratio or tombstone expiry. With names: whatever is cleanable in
     those, due or not, and also if its last clean failed a moment ago. The minimum lag and the active segment are always
@@ -90,7 +90,7 @@ def expire(names: Sequence[str], run_id: str | None, *, as_json: bool, quiet: bo
     _report(done, as_json=as_json, told=_waiting_for_a_clean(planned.plan.steps))
 
 
-@click.command(short_help="Really delete replaced files and what crashes left behind.")
+@click.command(short_help="Really delete replaced files, and what crashes left.")
 @topic_names_argument
 @click.option(
     "--orphan-grace-ms",

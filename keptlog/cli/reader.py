@@ -32,7 +32,7 @@ def reader() -> None:
     """
 
 
-@reader.command()
+@reader.command(short_help="Register NAME as a reader of TOPIC.")
 @topic_argument
 @click.argument("name")
 @click.option(
@@ -62,7 +62,7 @@ def add(  # noqa: PLR0913
         click.echo(f"reader {name} of {topic}: tombstones wait for it {limit}")
 
 
-@reader.command()
+@reader.command(short_help="Say how far NAME has read TOPIC.")
 @topic_argument
 @click.argument("name")
 @click.argument("positions", metavar="PARTITION=OFFSET...", nargs=-1, required=True)
@@ -81,7 +81,7 @@ def commit(topic: str, name: str, positions: Sequence[str], *, as_json: bool) ->
         click.echo(f"reader {name}: {told}")
 
 
-@reader.command("list")
+@reader.command("list", short_help="List readers: position, lag, and what waits for them.")
 @topics_argument
 @json_option
 def list_readers(topics: Sequence[str], *, as_json: bool) -> None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _existing = click.Path(exists=True, path_type=Path)
 
 
-@click.group(cls=HelpfulGroup, short_help="List, show, verify and export the receipts of what was deleted for good.")
+@click.group(cls=HelpfulGroup, short_help="List, show, verify, export receipts of what was deleted.")
 def receipt() -> None:
     """Receipts say what was deleted for good, when and why. They are signed, and each names the one before it."""
 

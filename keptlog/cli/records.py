@@ -18,7 +18,7 @@ from keptlog.passes.names import topic_and_partition
 from keptlog.sources.json_lines import to_json
 
 
-@click.command(short_help="Print records as JSON lines; --latest for the current state.")
+@click.command(short_help="Print records as JSON lines, or the state: --latest.")
 @topic_or_log_argument
 @click.option("--partition", type=click.IntRange(0), help="Only this partition; all of them otherwise.")
 @click.option("--from-offset", type=click.IntRange(0), help="Begin at this offset.")

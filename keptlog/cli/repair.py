@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
-@click.command(short_help="Mend a topic that another program has rolled back or written to.")
+@click.command(short_help="Mend a topic that another program has changed.")
 @topic_argument
 @click.option("--adopt", is_flag=True, help="Take the table as it is now, and give up what is no longer there.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")

@@ -49,7 +49,7 @@ class _Options:
     quiet: bool
 
 
-@click.command(short_help="Write records to a file, or to a topic of a Kafka broker.")
+@click.command(short_help="Write records to a file, or to a topic of a broker.")
 @topic_or_log_argument
 @click.argument("file", required=False, shell_complete=complete_file)
 @click.option("--to", type=click.Choice(["kafka", "jsonl", "parquet"]), required=True, help="Where the records go.")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 
-@click.command(short_help="Remove old segments, by retention.ms, retention.bytes and log start.")
+@click.command(short_help="Remove old segments, by retention.ms and .bytes.")
 @logs_argument
 @run_id_option
 @json_option

@@ -30,7 +30,7 @@ _LOOK_SECONDS = 30
 """How often the resident is looked at: starting one takes seconds."""
 
 
-@click.command(short_help="Keep a Spark warm for the other commands and for Dagster.")
+@click.command(short_help="Keep a Spark warm for other commands and for Dagster.")
 @click.option(
     "--port", type=click.IntRange(1, 65_535), default=CONNECT_PORT, show_default=True, help="On this machine."
 )

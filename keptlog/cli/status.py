@@ -55,7 +55,7 @@ MOST_DAMAGED = 20
 """Lines about logs whose files are missing or damaged."""
 
 
-@click.command()
+@click.command(short_help="Show every log: how dirty, how late, what is due.")
 @logs_argument
 @json_option
 def status(names: Sequence[str], *, as_json: bool) -> None:

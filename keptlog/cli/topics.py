@@ -51,14 +51,18 @@ if TYPE_CHECKING:
 
 _OF_FILES = {"apply": "keptlog.cli.apply:apply", "export": "keptlog.cli.apply:export"}
 
+_ELSEWHERE = {"show": "describe", "get": "describe", "ls": "list", "add": "create", "rm": "delete", "drop": "delete"}
+"""What other tools have, and people type."""
+
 
 class _TopicCommands(LazyGroup):
     """What reads and writes topics files is imported for those who have one."""
 
     lazy = _OF_FILES
+    elsewhere = _ELSEWHERE
 
 
-@click.group(cls=_TopicCommands)
+@click.group(cls=_TopicCommands, short_help="Create, list, describe, alter and delete topics.")
 def topic() -> None:
     """Create, list, describe, alter and delete topics; or all of them at once, from a file."""
 
@@ -115,7 +119,7 @@ def list_topics(*, as_json: bool) -> None:
     exit_if_failed(unreadable)
 
 
-@topic.command()
+@topic.command(short_help="Show every setting of TOPIC and of the broker.")
 @topic_name_argument
 @json_option
 def describe(name: str, *, as_json: bool) -> None:
@@ -241,7 +245,7 @@ def _config_there(store: LogStore, name: str) -> TopicConfig | None:
         return None
 
 
-@topic.command()
+@topic.command(short_help="Delete TOPIC with all its records, for good.")
 @topic_name_argument
 @consent_option
 @json_option

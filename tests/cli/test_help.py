@@ -8,14 +8,25 @@ from pathlib import Path
 import click
 import pytest
 
-from keptlog.cli import _ELSEWHERE, cli
+from keptlog.cli import _COMMANDS, _ELSEWHERE, _SECTIONS, cli
 from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED
+from keptlog.cli.topics import topic
 from keptlog.home import open_home
 from keptlog.interrupted import EXIT_STOPPED
 from keptlog.log.record import NewRecord
 from tests.cli.conftest import Run
 from tests.readme.page import ROOT
 
+GROUPS: list[list[str]] = [
+    [],
+    ["topic"],
+    ["reader"],
+    ["receipt"],
+    ["erasure"],
+    ["ingest"],
+    ["import"],
+    ["metrics"],
+]
 _MANY = "1" * 5_000
 LONG_NUMBERS = (
     ["read", f"users-{_MANY}"],
@@ -51,9 +62,7 @@ def test_wherever_the_exit_codes_are_listed_all_of_them_are(keptlog: Run, place:
     assert [code for code in codes if not re.search(rf"\b{code}\b", listed)] == []
 
 
-@pytest.mark.parametrize(
-    "group", [[], ["topic"], ["reader"], ["receipt"], ["erasure"], ["ingest"], ["import"], ["metrics"]]
-)
+@pytest.mark.parametrize("group", GROUPS)
 def test_a_bare_group_prints_its_help(keptlog: Run, group: list[str]) -> None:
     bare = keptlog(*group)
     assert (bare.code, bare.err) == (0, "")
@@ -70,6 +79,10 @@ def test_a_bare_group_prints_its_help(keptlog: Run, group: list[str]) -> None:
         (["erasure", "verfy"], "keptlog erasure verify"),
         (["list"], "keptlog topic list"),
         (["create", "users"], "keptlog topic create"),
+        (["compact", "users"], "keptlog clean"),
+        (["ls"], "keptlog topic list"),
+        (["topic", "show", "users"], "keptlog topic describe"),
+        (["help", "staus"], "keptlog status"),
     ],
 )
 def test_a_wrong_command_brings_the_one_that_may_be_meant(keptlog: Run, typed: list[str], meant: str) -> None:
@@ -81,10 +94,40 @@ def test_a_wrong_command_brings_the_one_that_may_be_meant(keptlog: Run, typed: l
 
 def test_what_is_looked_for_elsewhere_is_there() -> None:
     context = click.Context(cli)
-    for path in _ELSEWHERE.values():
-        group = cli.get_command(context, path.split()[0])
-        assert isinstance(group, click.Group)
-        assert path.split()[1] in group.list_commands(context)
+    for path in (*_ELSEWHERE.values(), *(f"topic {name}" for name in topic.elsewhere.values())):
+        command: click.Command | None = cli
+        for name in path.split():
+            assert isinstance(command, click.Group)
+            command = command.get_command(context, name)
+        assert command, path
+
+
+def test_every_command_is_in_one_section_of_the_help() -> None:
+    assert sorted(name for names in _SECTIONS.values() for name in names) == sorted(_COMMANDS)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_no_line_of_a_help_is_cut_off_at_80_columns(
+    keptlog: Run, monkeypatch: pytest.MonkeyPatch, group: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, _, commands = keptlog(*group, "--help").out.partition("Commands:\n")
+    lines = [line for line in commands.splitlines() if line and not line.endswith(":")]
+    assert len(lines) == len(cli.list_commands(click.Context(cli))) or group
+    assert [line for line in lines if line.endswith("...") or line.startswith("      ")] == []
+
+
+@pytest.mark.parametrize("path", [[], ["clean"], ["topic"], ["topic", "create"]])
+def test_help_is_a_command_too(keptlog: Run, path: list[str]) -> None:
+    assert keptlog("help", *path).out == keptlog(*path, "--help").out != ""
+
+
+@pytest.mark.parametrize("command", ["clean", "expire"])
+def test_who_wants_a_clean_only_told_is_sent_to_plan(keptlog: Run, command: str) -> None:
+    refused = keptlog(command, "--dry-run")
+    assert refused.code == 2
+    assert "keptlog plan says what" in refused.err
+    assert "keptlog plan" in keptlog("clean", "--help").out
 
 
 @pytest.mark.parametrize(
