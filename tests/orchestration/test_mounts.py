@@ -370,11 +370,10 @@ def test_the_clean_section_is_a_table_to_dagster(world: World) -> None:
 
     assert metadata["dagster/table_name"] == "keptlog.users"
     assert str(world.path) in metadata["dagster/uri"]
-    assert {column.name for column in metadata["dagster/column_schema"].schema.columns} >= {
-        "partition",
-        "offset",
-        "key",
-    }
+    meaning = {column.name: column.description for column in metadata["dagster/column_schema"].schema.columns}
+    assert meaning.keys() >= {"partition", "offset", "key"}
+    assert all(meaning.values()), "a newcomer reads what the columns are where they stand"
+    assert "LogAppendTime" in str(meaning["timestamp_type"])
     result = world.clean("users-0")
     (event,) = [
         each for each in result.get_asset_materialization_events() if "records_in" in each.materialization.metadata
