@@ -97,12 +97,15 @@ class Ingest:
         Raises:
             InvalidConfig: nobody has said where the source is, or deletions are to be found and to be skipped.
             StorageUnavailable: the catalog can't be reached, or the source needs Spark to look and it fails.
+            KeptlogError: the source has none of the topics to give, and nothing else is wrong with any.
         """
         if skip_lost and reconcile:
             raise InvalidConfig("--skip-lost and --reconcile are both given: give one of the two")
         stored, failed = self._stored(source.topics if topics is None else topics)
         now_ms = self.clock_ms()
         survey = source.survey(stored)
+        if survey.refusal and not failed:
+            raise survey.refusal
         failed |= survey.failed
         planned: list[PlannedTopic] = []
         for each in survey.topics:

@@ -104,13 +104,12 @@ class KafkaBrokers:
     def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
         """As ``Source`` says; a cluster that does not answer fails its topics, a partition without a leader itself.
 
-        Raises:
-            InvalidConfig: besides, nothing shows that ``bootstrap`` has any of them.
-            StorageUnavailable: besides, it does not answer, and none of them was there.
+        It is refused if nothing shows that ``bootstrap`` has any of them, or if it does not answer and none was there.
         """
         topics: list[TopicSurvey] = []
         failed: dict[str, KeptlogError] = {}
         left_out: list[str] = []
+        no_answer: KeptlogError | None = None
         elsewhere = {here for here, known in stored.items() if self._may_be_elsewhere(known)}
         for bootstrap, names in self._by_cluster(stored).items():
             new = {here for here in names if stored[here] is None}
@@ -119,15 +118,15 @@ class KafkaBrokers:
             except KeptlogError as error:
                 _logger.info("%s can't be surveyed: %s", ", ".join(names), error)
                 if elsewhere.issuperset(names):
-                    raise  # or nothing would say that there was no answer
+                    no_answer = error  # or nothing would say it
                 left_out += elsewhere & names.keys()
                 failed |= dict.fromkeys(names.keys() - elsewhere, error)
                 continue
             for here, name in names.items():
-                if here in elsewhere and not _is_surely(stored[here], found.topics.get(name)):
+                why = found.missing.get(name) or (unseen.get(name) if here in new else None)
+                if here in elsewhere and _may_be_anothers(stored[here], found.topics.get(name), why):
                     left_out.append(here)
                     continue
-                why = found.missing.get(name) or (unseen.get(name) if here in new else None)
                 why = why or _why_unknown(stored[here], found.topics[name].source)
                 if why:
                     failed[here] = self._with_address(why, stored[here])
@@ -137,9 +136,12 @@ class KafkaBrokers:
                 made = settings.get(name, TopicSettings(dict(DEFAULT_CONFIG), {}))
                 topics.append(TopicSurvey(here, found.topics[name], {**made.config, **self.config}, made.left_out))
         warnings = self._told_as_left_out({here: stored[here] for here in sorted(left_out)})
-        if warnings and not (topics or failed):
-            raise InvalidConfig("; ".join(warnings))
-        return Survey(tuple(topics), failed, (*warnings, *_waiting(topics)))
+        refusal = no_answer
+        if no_answer:
+            warnings = (str(no_answer), *warnings)
+        elif warnings and not (topics or failed):
+            refusal = InvalidConfig("; ".join(warnings))
+        return Survey(tuple(topics), failed, (*warnings, *_waiting(topics)), refusal)
 
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[BrokerPart, ...]]:
         """As ``Source`` says; offsets are all that is known of how much work there is."""
@@ -246,11 +248,16 @@ class KafkaBrokers:
         return self.settings.at(plan.source.bootstrap)
 
 
-def _is_surely(stored: StoredSource | None, there: SourceTopic | None) -> bool:
-    """Whether a topic there is the one that was read before, by its id."""
-    if not (stored and stored.source and there):
-        return False
-    return stored.source.is_surely(there.source)
+def _may_be_anothers(stored: StoredSource | None, there: SourceTopic | None, why: KeptlogError | None) -> bool:
+    """Whether a topic that was elsewhere may be another one than is there, or is not there.
+
+    That it could not be looked at, or its id is not told now, says neither: its id may show it when it can.
+    """
+    if not (stored and stored.source and stored.source.topic_id):
+        return True
+    if there is None:
+        return isinstance(why, UnknownTopic)
+    return bool(there.source.topic_id) and not stored.source.is_surely(there.source)
 
 
 def _waiting(topics: Sequence[TopicSurvey]) -> tuple[str, ...]:

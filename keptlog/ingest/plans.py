@@ -92,13 +92,17 @@ class IngestPlans:
     ) -> IngestPlans:
         """What there is to do, in what the source holds by a later survey, which began no earlier than ``looked_ms``.
 
-        A topic here that could not be read then, which ``failed`` says, has nothing to do.
+        A topic here that could not be read then, which ``failed`` says, has nothing to do. One of which that survey
+        says nothing has failed: it was there to be read, and nothing else would tell that it was not.
         """
         plans = [each.plan for each in self.topics]
         names = {str(TopicPartition(plan.topic, each.partition)) for plan in plans for each in plan.ranges}
         names |= {plan.topic for plan in plans}
         failed_now = {name: error for name, error in survey.failed.items() if name in names}
         there = {each.topic: each.there for each in survey.topics}
+        for plan in plans:
+            if plan.topic not in there and (why := survey.why_unseen(plan.topic)):
+                failed_now[plan.topic] = why
 
         def up_to_there(planned: PlannedTopic) -> PlannedTopic | None:
             found = there.get(planned.plan.topic)
@@ -109,7 +113,7 @@ class IngestPlans:
             return replace(planned, plan=plan)
 
         topics = tuple(filter(None, map(up_to_there, self.topics)))
-        return replace(self, topics=topics, failed={**self.failed, **failed, **failed_now})
+        return replace(self, topics=topics, failed={**self.failed, **failed_now, **failed})
 
     def of_topics_here(self) -> IngestPlans:
         """What there is to do without creating a topic: those that were asked for were here, and may be deleted since.

@@ -316,7 +316,7 @@ class Reconciliation:
             KeptlogError: it can't be looked at.
         """
         survey = source.survey({name.topic: self.store.source_of(name.topic)})
-        if error := survey.failed.get(name.topic) or survey.failed.get(str(name)):
+        if error := survey.why_unseen(name.topic) or survey.failed.get(str(name)):
             raise error
         for topic in survey.topics:
             for log in topic.there.logs:

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, StalePlan
 from keptlog.log.source import IngestPlan, SourceTopic, StoredSource
 
 if TYPE_CHECKING:
@@ -49,6 +49,19 @@ class Survey:
     """Topics, or topic-partitions, that can't be had, with the error."""
     warnings: tuple[str, ...] = ()
     """What stops nothing and should be known, a line each."""
+    refusal: KeptlogError | None = None
+    """Why none of the topics can be had, where that fails no topic of its own; ``warnings`` say it too. Whoever has
+    something else to tell of them tells that as well, so nobody raises it here."""
+
+    def why_unseen(self, topic: str) -> KeptlogError | None:
+        """Why nothing is known of a topic that was asked for, and was there before; null if it is there."""
+        if any(each.topic == topic for each in self.topics):
+            return None
+        gone = StalePlan(
+            f"topic {topic} was there when it was planned what to read, and its source does not show it as the same "
+            "topic now; nothing of it was committed, ingest again to see what is there"
+        )
+        return self.failed.get(topic) or self.refusal or gone
 
 
 class Source(Protocol):
