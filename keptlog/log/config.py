@@ -296,6 +296,11 @@ class TopicConfig:
         is_shorter = self.max_compaction_lag_ms < self.segment_ms and "compact" in self.cleanup_policy
         return self.max_compaction_lag_ms if is_shorter else self.segment_ms
 
+    @property
+    def max_segment_setting(self) -> str:
+        """Which setting says that, for people: to lower the other one changes nothing."""
+        return "segment.ms" if self.max_segment_ms == self.segment_ms else "max.compaction.lag.ms"
+
 
 def _lags_contradict(config: TopicConfig) -> InvalidConfig:
     """What is said of lags that can't both hold. One of the broker's is named by where it is set, to be mended."""

@@ -15,7 +15,7 @@ from keptlog.log.broker import BrokerConfig
 from keptlog.log.erasures import erasure as erasures
 from keptlog.log.erasures import next_time
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureLook, ErasureState, GoneSince, ReachedState
-from keptlog.log.erasures.next_time import CleanTimes, NextTimes, covering
+from keptlog.log.erasures.next_time import CleanTimes, NextTimes, Until, covering
 from keptlog.log.retention import retention_of
 from keptlog.log.roll import closing_ms
 from keptlog.log.sections import sections_of
@@ -115,22 +115,28 @@ def in_state(state: ErasureState, bound: ErasureBound, way: str = "tombstone") -
     return Erasure("r", way, 0, None, "", "f", ("aa",), (bound,), reached=reached)
 
 
+def at(until: Until | None) -> int | None:
+    return until and until.at_ms
+
+
 @given(logs(), st.lists(BOUNDS, min_size=1, max_size=6))
 def test_when_each_of_them_can_be_further_is_what_its_own_segments_say(drawn: Log, bounds: list[ErasureBound]) -> None:
     times, sections = NextTimes({0: drawn}, NOW_MS), sections_of(drawn, NOW_MS)
     lag_ms, at_ms = drawn.config.min_compaction_lag_ms, NOW_MS - 9 * HOUR_MS
     for bound in bounds:
-        cleaned = [0]
+        cleaned: list[Until] = [Until(0)]
         if sections.active and sections.active[0].base_offset < bound.end_offset:
-            cleaned.append(closing_ms(sections.active, drawn.config))
+            cleaned.append(Until(closing_ms(sections.active, drawn.config), "segment.ms"))
         young = [each for each in sections.dirty if each.base_offset < bound.end_offset and lag_ms]
-        cleaned += [each.largest_timestamp_ms + lag_ms for each in young]
-        assert CleanTimes.of(drawn, NOW_MS).passes_ms(bound.end_offset) == max(cleaned)
-        expected = max(at_ms, *cleaned) if bound.has_tombstones else at_ms
-        assert times.of(in_state(ErasureState.TOMBSTONED, bound)) == expected
+        cleaned += [Until(each.largest_timestamp_ms + lag_ms, "min.compaction.lag.ms") for each in young]
+        passes = CleanTimes.of(drawn, NOW_MS).passes(bound.end_offset)
+        assert passes in cleaned
+        assert passes.at_ms == max(each.at_ms for each in cleaned)
+        expected = max(at_ms, passes.at_ms) if bound.has_tombstones else at_ms
+        assert at(times.of(in_state(ErasureState.TOMBSTONED, bound))) == expected
 
         below = [each.largest_timestamp_ms for each in drawn.segments if each.base_offset < bound.end_offset]
-        of_age = times.of(in_state(ErasureState.TOMBSTONED, bound, "retention"))
+        of_age = at(times.of(in_state(ErasureState.TOMBSTONED, bound, "retention")))
         assert of_age == max([at_ms, *(each + 3 * HOUR_MS for each in below)])
 
         near = [each for each in drawn.segments if each.tombstone_count]
@@ -138,7 +144,7 @@ def test_when_each_of_them_can_be_further_is_what_its_own_segments_say(drawn: Lo
         assert list(covering(drawn, bound)) == near
         told = [each.earliest_delete_horizon_ms for each in near if each.earliest_delete_horizon_ms]
         horizon_ms = max(told, default=at_ms + drawn.config.delete_retention_ms)
-        expired = times.of(in_state(ErasureState.COMPACTED, bound))
+        expired = at(times.of(in_state(ErasureState.COMPACTED, bound)))
         assert expired == (max(at_ms, horizon_ms) if bound.has_tombstones else at_ms)
 
 
@@ -157,13 +163,15 @@ def test_what_also_goes_by_its_age_can_be_further_when_retention_takes_it_and_no
     def is_taken(at_ms: int) -> bool:
         return len(retention_of(mixed, at_ms).old) >= len(below)
 
-    next_ms = times.of(asked)
-    assert next_ms is not None
+    until = times.of(asked)
+    assert until is not None
+    next_ms = until.at_ms
     assert times.is_by_age(asked) == (next_ms < cleaned_ms)
     assert next_ms <= cleaned_ms
     if next_ms > NOW_MS:
         assert not is_taken(next_ms - 1)
         assert next_ms == cleaned_ms or is_taken(next_ms)
+        assert (until.setting == "retention.ms") == times.is_by_age(asked)
     else:
         assert cleaned_ms <= NOW_MS or is_taken(NOW_MS)
 

@@ -305,7 +305,7 @@ def _closings(logs: Sequence[Log], now_ms: int) -> Sequence[Hindrance]:
     if not closing:
         return ()
     config, last_ms = logs[0].config, max(closes_ms for _, closes_ms in closing)
-    which = "segment.ms" if config.segment_ms <= config.max_compaction_lag_ms else "max.compaction.lag.ms"
+    which = config.max_segment_setting
     names = _names([log for log, _ in closing])
     text = f"the active segment of {names} is closed {next_time(last_ms)}"
     if len(closing) > 1:

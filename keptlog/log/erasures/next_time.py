@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from operator import attrgetter
+from typing import NamedTuple
 
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ErasureWay
 from keptlog.log.retention import goes_by_age, retention_of
@@ -20,6 +21,15 @@ from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log, Segment
 
 _BASE_OFFSET, _LAST_OFFSET = attrgetter("base_offset"), attrgetter("last_offset")
+_at_ms = attrgetter("at_ms")
+
+
+class Until(NamedTuple):
+    """The time of what comes next."""
+
+    at_ms: int
+    setting: str | None = None
+    """By which it is so late; null if by none."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,7 @@ class NextTimes:
     _ages: dict[int, _Youngest] = field(default_factory=dict, init=False, repr=False)
     _retentions: dict[int, _RetentionTimes] = field(default_factory=dict, init=False, repr=False)
 
-    def of(self, erasure: Erasure) -> int | None:
+    def of(self, erasure: Erasure) -> Until | None:
         """The earliest time at which its next state can be reached, past if it waits for a pass; null if only data can.
 
         Raises:
@@ -42,15 +52,18 @@ class NextTimes:
         at_ms = erasure.reached[-1].at_ms if erasure.reached else erasure.requested_ms
         match erasure.state:
             case ErasureState.REQUESTED:
-                return None if erasure.waiting or not erasure.bounds else at_ms
+                return None if erasure.waiting or not erasure.bounds else Until(at_ms)
             case ErasureState.TOMBSTONED:
-                return max([at_ms, *(self._or_retained_ms(*each) for each in self._passed_ms(erasure))])
+                waits = [self._or_retained(*each) for each in self._passed(erasure)]
+                return max([Until(at_ms), *waits], key=_at_ms)
             case ErasureState.COMPACTED if erasure.gone is None:
-                return max([at_ms, *(self._or_retained_ms(*each) for each in self._horizons_ms(erasure, at_ms))])
+                waits = [self._or_retained(*each) for each in self._horizons(erasure, at_ms)]
+                return max([Until(at_ms), *waits], key=_at_ms)
             case ErasureState.COMPACTED:
-                return max(at_ms, erasure.gone.at_ms + self._delay_ms) if erasure.gone else at_ms
+                deleted_ms = erasure.gone.at_ms + self._delay_ms if erasure.gone else at_ms
+                return max(Until(at_ms), Until(deleted_ms, "file.delete.delay.ms"), key=_at_ms)
             case ErasureState.UNREFERENCED | ErasureState.DELETED:
-                return at_ms
+                return Until(at_ms)
             case ErasureState.VERIFIED:
                 return None
 
@@ -61,31 +74,31 @@ class NextTimes:
         at_ms = erasure.reached[-1].at_ms
         match erasure.state:
             case ErasureState.TOMBSTONED:
-                waits = self._passed_ms(erasure)
+                waits = self._passed(erasure)
             case ErasureState.COMPACTED:
-                waits = self._horizons_ms(erasure, at_ms)
+                waits = self._horizons(erasure, at_ms)
             case _:
                 return False
-        next_ms = self.of(erasure)
-        return next_ms is not None and next_ms < max((ms for _, ms in waits), default=at_ms)
+        until = self.of(erasure)
+        return until is not None and until.at_ms < max((each.at_ms for _, each in waits), default=at_ms)
 
     @cached_property
     def _delay_ms(self) -> int:
         return max((log.config.file_delete_delay_ms for log in self.logs.values()), default=0)
 
-    def _passed_ms(self, erasure: Erasure) -> list[tuple[ErasureBound, int]]:
+    def _passed(self, erasure: Erasure) -> list[tuple[ErasureBound, Until]]:
         """Each bound that has to be passed, and when what the request waits for can pass it."""
         if erasure.way == ErasureWay.RETENTION:
             ends = ((each, self._youngest(each.partition).below(each.end_offset)) for each in erasure.bounds)
             return [
-                (each, youngest_ms + max(self.logs[each.partition].config.retention_ms, 0))
+                (each, Until(youngest_ms + max(self.logs[each.partition].config.retention_ms, 0), "retention.ms"))
                 for each, youngest_ms in ends
                 if youngest_ms is not None
             ]
         to_be_cleaned = [each for each in erasure.to_be_cleaned if each.partition in self.logs]
-        return [(each, self._clean_times(each.partition).passes_ms(each.end_offset)) for each in to_be_cleaned]
+        return [(each, self._clean_times(each.partition).passes(each.end_offset)) for each in to_be_cleaned]
 
-    def _horizons_ms(self, erasure: Erasure, compacted_ms: int) -> list[tuple[ErasureBound, int]]:
+    def _horizons(self, erasure: Erasure, compacted_ms: int) -> list[tuple[ErasureBound, Until]]:
         """Each bound with tombstones, and when they expire.
 
         Where no segment says so, ``delete.retention.ms`` after the clean was seen.
@@ -96,16 +109,17 @@ class NextTimes:
             if log is None or not bound.has_tombstones:
                 continue
             told = [each.earliest_delete_horizon_ms for each in covering(log, bound) if each.earliest_delete_horizon_ms]
-            horizons.append((bound, max(told, default=compacted_ms + log.config.delete_retention_ms)))
+            horizon_ms = max(told, default=compacted_ms + log.config.delete_retention_ms)
+            horizons.append((bound, Until(horizon_ms, "delete.retention.ms")))
         return horizons
 
-    def _or_retained_ms(self, bound: ErasureBound, other_ms: int) -> int:
+    def _or_retained(self, bound: ErasureBound, other: Until) -> Until:
         """When what lies below a bound goes: by then, or with retention, which needs no closed segment."""
         number = bound.partition
         if number not in self._retentions:
             self._retentions[number] = _RetentionTimes.of(self.logs[number], self.now_ms)
-        taken_ms = self._retentions[number].takes_ms(bound.end_offset)
-        return other_ms if taken_ms is None else min(other_ms, taken_ms)
+        taken = self._retentions[number].takes(bound.end_offset)
+        return other if taken is None else min(other, taken, key=_at_ms)
 
     def _clean_times(self, partition: int) -> CleanTimes:
         if partition not in self._cleans:
@@ -124,7 +138,7 @@ class CleanTimes:
 
     active_from: int | None
     """Where the active segment begins; null if there is none."""
-    closes_ms: int
+    closes: Until
     """When the clock closes it."""
     lag_ms: int
     dirty: _Youngest
@@ -135,18 +149,22 @@ class CleanTimes:
         sections = sections_of(log, now_ms)
         active, lag_ms = sections.active, log.config.min_compaction_lag_ms
         active_from = active[0].base_offset if active else None
-        closes_ms = closing_ms(active, log.config) if active else 0
-        return cls(active_from, closes_ms, lag_ms, _Youngest.of(sections.dirty if lag_ms > 0 else ()))
+        closes = Until(closing_ms(active, log.config) if active else 0, log.config.max_segment_setting)
+        return cls(active_from, closes, lag_ms, _Youngest.of(sections.dirty if lag_ms > 0 else ()))
 
     def passes_ms(self, end_offset: int) -> int:
         """When it can pass this offset; past if it can now."""
-        moments = [0]
+        return self.passes(end_offset).at_ms
+
+    def passes(self, end_offset: int) -> Until:
+        """The same, with the setting that keeps it from it for longest."""
+        moments = [Until(0)]
         if self.active_from is not None and self.active_from < end_offset:
-            moments.append(self.closes_ms)
+            moments.append(self.closes)
         youngest_ms = self.dirty.below(end_offset)
         if youngest_ms is not None:
-            moments.append(youngest_ms + self.lag_ms)
-        return max(moments)
+            moments.append(Until(youngest_ms + self.lag_ms, "min.compaction.lag.ms"))
+        return max(moments, key=_at_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +182,14 @@ class _RetentionTimes:
         retention_ms = log.config.retention_ms if goes_by_age(log) else None
         return cls(len(retention_of(log, now_ms).old), retention_ms, _Youngest.of(log.segments))
 
-    def takes_ms(self, end_offset: int) -> int | None:
+    def takes(self, end_offset: int) -> Until | None:
         """Past if it can now; null if nothing is there, or nobody knows."""
         if 0 < bisect_left(self.ages.bases, end_offset) <= self.taken:
-            return 0
+            return Until(0)
         youngest_ms = self.ages.below(end_offset)
-        return None if self.retention_ms is None or youngest_ms is None else youngest_ms + self.retention_ms + 1
+        if self.retention_ms is None or youngest_ms is None:
+            return None
+        return Until(youngest_ms + self.retention_ms + 1, "retention.ms")
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,16 +85,12 @@ class TopicLook:
             )
             found = [advanced(each, seen) if each.is_open else each for each in found]
         times, waits = NextTimes(logs, self.now_ms), _Waits(logs, self.store.broker_settings)
-        return [
-            ErasureRow(
-                self.topic,
-                each,
-                times.of(each),
-                tuple(_blocked(each, waits, kept)),
-                is_by_age=times.is_by_age(each),
-            )
-            for each in found
-        ]
+        rows = []
+        for each in found:
+            next_ms, setting = times.of(each) or (None, None)
+            blocked, is_by_age = tuple(_blocked(each, waits, kept)), times.is_by_age(each)
+            rows.append(ErasureRow(self.topic, each, next_ms, blocked, next_setting=setting, is_by_age=is_by_age))
+        return rows
 
     def _seen(self, erasures: Sequence[Erasure], logs: Mapping[int, Log]) -> ErasureLook:
         table = self.store.load_table(self.topic)

@@ -135,6 +135,8 @@ class ErasureRow:
     """Whether this call has ended it."""
     is_by_age: bool = False
     """Whether retention takes what it waits for before a clean can."""
+    next_setting: str | None = None
+    """By which that time is so late; null if by none."""
 
     def __post_init__(self) -> None:
         """One of no key is told as that, and nothing brings it on: every search would find nothing of it."""
@@ -154,17 +156,8 @@ class ErasureRow:
 
     def kept_by(self, now_ms: int) -> str | None:
         """The setting that keeps it from its next state until that time; null if none does."""
-        if not self.erasure.is_open or self.next_ms is None or self.next_ms <= now_ms:
-            return None
-        state, way = self.erasure.state, self.erasure.way
-        if state is ErasureState.TOMBSTONED:
-            is_by_age = self.is_by_age or way == ErasureWay.RETENTION
-            return "retention.ms" if is_by_age else "segment.ms or min.compaction.lag.ms"
-        if state is ErasureState.COMPACTED and self.erasure.gone is None:
-            return "retention.ms" if self.is_by_age else "delete.retention.ms"
-        if state is ErasureState.COMPACTED:
-            return "file.delete.delay.ms"
-        return None
+        is_waiting = self.erasure.is_open and self.next_ms is not None and self.next_ms > now_ms
+        return self.next_setting if is_waiting else None
 
     @property
     def _brought_on_by(self) -> str:
