@@ -59,7 +59,7 @@ def run_ingest(run: Run, ingest: Ingest, plans: IngestPlans, now_ms: int) -> Non
         StorageUnavailable: Spark can't be started, or fails; nothing was committed.
     """
     context = run.context
-    for line in plans.left_out_lines:
+    for line in plans.notes:
         context.log.info("%s", line)
     result = ingest.carry_out(plans, run_id_of(context), context.log.info)
     for line in result.warnings:

@@ -107,7 +107,7 @@ def kafka(  # noqa: PLR0913
         refuse_unknown({name: error for name, error in plans.failed.items() if name not in existing})
     else:
         plans = plans.of_topics_here()
-    for line in plans.left_out_lines:
+    for line in plans.notes:
         progress(line)
     result = ingest.carry_out(plans, run_id or new_id(), progress)
     refuse_if_nothing_can_be_done(result, list(topics))

@@ -119,8 +119,9 @@ class Ingest:
                 failed[each.topic] = error
             else:
                 starts = {log.partition: log.log_start_offset for log in each.there.logs}
+                waits = {log.partition: log.waiting for log in each.there.logs if log.waiting}
                 positions = tuple(known.positions)
-                planned.append(PlannedTopic(plan, each.config, each.left_out, starts, positions, each.lacking))
+                planned.append(PlannedTopic(plan, each.config, each.left_out, starts, positions, each.lacking, waits))
         return IngestPlans(source, tuple(planned), failed, survey.warnings, skip_lost, reconcile)
 
     def carry_out(self, plans: IngestPlans, run_id: str, progress: Progress = silent) -> IngestResult:

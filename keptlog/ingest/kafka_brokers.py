@@ -24,7 +24,6 @@ from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavai
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
 from keptlog.log.source import IngestPlan, SourceIdentity, SourceTopic, StoredSource, why_not_shown
-from keptlog.log.told.open_transaction import why_waiting
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import (
@@ -141,7 +140,7 @@ class KafkaBrokers:
             warnings = (str(no_answer), *warnings)
         elif warnings and not (topics or failed):
             refusal = InvalidConfig("; ".join(warnings))
-        return Survey(tuple(topics), failed, (*warnings, *_waiting(topics)), refusal)
+        return Survey(tuple(topics), failed, warnings, refusal)
 
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[BrokerPart, ...]]:
         """As ``Source`` says; offsets are all that is known of how much work there is."""
@@ -258,12 +257,6 @@ def _may_be_anothers(stored: StoredSource | None, there: SourceTopic | None, why
     if there is None:
         return isinstance(why, UnknownTopic)
     return bool(there.source.topic_id) and not stored.source.is_surely(there.source)
-
-
-def _waiting(topics: Sequence[TopicSurvey]) -> tuple[str, ...]:
-    """What can't be read yet, a line for each topic-partition: it is in no lag."""
-    logs = {TopicPartition(each.topic, log.partition): log for each in topics for log in each.there.logs}
-    return tuple(f"{name}: {why}" for name, log in logs.items() if (why := why_waiting(log)))
 
 
 def _why_unknown(stored: StoredSource | None, there: SourceIdentity) -> StorageUnavailable | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvariantViolated, KeptlogError, UnknownTopic
 from keptlog.log.source import IngestPlan, StoredSource, with_later_ends, with_leader_epochs
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.words.counted import some_of
+from keptlog.log.words.counted import counted, some_of
 
 if TYPE_CHECKING:
     from keptlog.engine.ingest_tasks import Part
@@ -33,6 +33,8 @@ class PlannedTopic:
     """Of its partitions here, those of which nothing was read among them; none if it does not exist yet."""
     lacking: Mapping[int, str] = field(default_factory=dict)
     """By partition, what shows that records are missing at its source which nobody has deleted."""
+    waiting: Mapping[int, int] = field(default_factory=dict)
+    """By partition, how many offsets there can't be read before an open transaction ends, if any."""
 
     @property
     def is_new(self) -> bool:
@@ -70,6 +72,28 @@ class IngestPlans:
             for partition in set(range(topic.plan.partitions)) - set(topic.plan.stopped):
                 lag[TopicPartition(topic.plan.topic, partition)] = ranges.get(partition, 0)
         return {name: offsets for name, offsets in sorted(lag.items()) if str(name) not in self.failed}
+
+    @property
+    def notes(self) -> list[str]:
+        """What is to be told, and is no warning, a line each."""
+        return [*self.left_out_lines, *self._waiting_lines]
+
+    @property
+    def _waiting_lines(self) -> list[str]:
+        """What can't be read yet, which is in no lag: one line, for where transactions are used one is mostly open.
+
+        Nobody can tell by one look that one hangs.
+        """
+        waiting = {
+            TopicPartition(each.plan.topic, number): offsets
+            for each in self.topics
+            for number, offsets in each.waiting.items()
+        }
+        if not waiting:
+            return []
+        names = some_of([str(name) for name in sorted(waiting)], _NAMES_IN_LINE)
+        offsets = counted(sum(waiting.values()), "offset")
+        return [f"a transaction is open in {names}: {offsets} there can't be read before it ends"]
 
     @property
     def left_out_lines(self) -> list[str]:
@@ -129,8 +153,14 @@ class IngestPlans:
         """What there is to do for some topic-partitions alone; the others keep their positions, and fail nothing."""
         wanted = {*(name.topic for name in names), *(str(name) for name in names)}
         failed = {name: error for name, error in self.failed.items() if name in wanted}
-        topics = tuple(replace(each, plan=_only(each.plan, names)) for each in self.topics)
+        topics = tuple(_only_of(each, names) for each in self.topics)
         return replace(self, topics=topics, failed=failed)
+
+
+def _only_of(planned: PlannedTopic, names: Collection[TopicPartition]) -> PlannedTopic:
+    wanted = {name.partition for name in names if name.topic == planned.plan.topic}
+    waiting = {partition: offsets for partition, offsets in planned.waiting.items() if partition in wanted}
+    return replace(planned, plan=_only(planned.plan, names), waiting=waiting)
 
 
 def _only(plan: IngestPlan, names: Collection[TopicPartition]) -> IngestPlan:

@@ -50,17 +50,17 @@ def test_what_waits_behind_it_is_told_and_is_in_no_lag(there: Ingesting) -> None
     with open_transaction(there, b"inside"):
         there.produce(b"beside", b"beside")
         for _ in range(2):  # with something to read, and with nothing
-            [warning] = there.bring().warnings
-            assert warning == (
-                f"{there.topic}-0: a transaction is open from offset 1 on; 3 offsets, up to 3, can't be read before it "
-                "ends"
-            )
+            plans = there.plan()
+            assert plans.notes == [
+                f"a transaction is open in {there.topic}-0: 3 offsets there can't be read before it ends"
+            ]
+            assert not there.bring(plans).warnings
         scan = LagScanner(there.store).scan(there.source.settings, wall_clock_ms())
         [topic], [(name, log)] = scan.topics, scan.waiting.items()
         assert (topic.lag, str(name), log.waiting) == (0, f"{there.topic}-0", 3)
         [condition] = ingest_evidence(scan).conditions
         assert (condition.level, condition.topic) == (Level.OPEN, there.topic)
-    assert not there.bring().warnings
+    assert not there.plan().notes
     ended = LagScanner(there.store).scan(there.source.settings, wall_clock_ms())
     assert (ended.waiting, list(ingest_evidence(ended).conditions)) == ({}, [])
 
@@ -82,8 +82,9 @@ def test_a_log_that_begins_inside_of_it_has_nothing_to_read_and_stops_no_other(t
         plans = there.ingest.plan(both)
         result = there.ingest.carry_out(plans, new_id())
         assert (plans.failed, result.failed) == ({}, {})
-        [warning] = result.warnings
-        assert "is open at offset 5, where the log begins; 5 offsets, up to 9," in warning
+        assert plans.notes == [
+            f"a transaction is open in {there.topic}-1: 5 offsets there can't be read before it ends"
+        ]
         assert there.end_offsets() == [2, 5]
         assert beside.end_offsets() == [2]
         assert not any(there.plan().lag.values())
