@@ -56,6 +56,22 @@ def test_a_log_that_was_emptied_is_waited_for_by_nobody(world: World) -> None:
     assert ended(world) == "verified"
 
 
+def test_a_tombstone_of_a_clock_ahead_is_no_log_that_was_emptied(world: World) -> None:
+    """Each look dates the request by its own clock: people were sent to look again for a week, and nothing came."""
+    world.create(settings=SLOW)
+    world.append((KEY, VALUE))
+    right_ms = world.now_ms
+    world.now_ms += 2000
+    world.ask(deadline_ms=right_ms + HOUR_MS)
+    for after_ms in (500, 2 * HOUR_MS):
+        world.now_ms = right_ms + after_ms
+        assert world.row().erasure.reached[-1].at_ms == right_ms + 500
+    assert step(world).command is None
+    assert "segment.ms" in told(world)
+    world.store.delete_records(TopicPartition("users", 0), -1, new_id())
+    assert ended(world) == "verified"
+
+
 def test_what_retention_takes_is_no_clean_s(world: World) -> None:
     late(world, BY_AGE)
     assert step(world).command == "keptlog retain users"

@@ -61,11 +61,23 @@ def test_those_with_the_same_need_are_told_together_and_what_has_ended_is_only_c
         NOW_MS + 3,
     )
     assert summary.needs == (
-        NeedyErasures("clean", 2, NOW_MS + 5, NOW_MS, (3,)),
+        NeedyErasures("clean", 2, NOW_MS + 5, NOW_MS, (3,), first_asked_ms=NOW_MS),
         NeedyErasures("purge", 1, None, GONE.at_ms),
     )
     assert (summary.count, summary.ended_count, summary.earliest_deadline_ms) == (3, 1, NOW_MS + 5)
     assert open_erasures([erasure(VERIFIED)], None) == OpenErasures(ended_count=1)
+
+
+def test_what_is_in_the_log_is_as_old_as_the_clock_that_asked_says_whoever_has_looked_since() -> None:
+    """A tombstone keeps its time, and the state is dated by the look."""
+    ahead = replace(erasure(TOMBSTONED), requested_ms=NOW_MS + 2000)
+    for found, way in ((ahead, ErasureWay.TOMBSTONE), (replace(ahead, id="s"), ErasureWay.RETENTION)):
+        (needy,) = open_erasures([replace(found, way=way.value)], None).needs
+        assert (needy.since_ms, needy.in_log_since_ms) == (NOW_MS, NOW_MS + 2000)
+    (needy,) = open_erasures([ahead, erasure(TOMBSTONED)], None).needs
+    assert needy.in_log_since_ms == NOW_MS
+    (needy,) = open_erasures([replace(ahead, reached=erasure(COMPACTED).reached, gone=GONE)], None).needs
+    assert needy.in_log_since_ms == needy.since_ms
 
 
 def test_of_those_that_wait_for_a_verification_the_latest_deadline_is_told_too() -> None:

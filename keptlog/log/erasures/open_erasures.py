@@ -38,6 +38,10 @@ class ErasureNeed(StrEnum):
     """That all files are looked through."""
 
 
+IN_LOG = frozenset({ErasureNeed.CLEAN, ErasureNeed.EXPIRY, ErasureNeed.RETENTION})
+"""What is waited for is in the log."""
+
+
 @dataclass(frozen=True, slots=True)
 class NeedyErasures:
     """Open erasures of one topic with the same need."""
@@ -56,6 +60,14 @@ class NeedyErasures:
     """Of those that wait for a verification; null if none has a deadline. The earliest may be long past."""
     is_any_dropped: bool = False
     """Of those that wait for a verification: whether one was dropped whole ``here``, and its watermarks with it."""
+    first_asked_ms: int | None = None
+    """Of those that wait for what is in the log: when the first was asked for, by the clock that asked. Its tombstone
+    has that time, while ``since_ms`` is dated by whoever looked."""
+
+    @property
+    def in_log_since_ms(self) -> int:
+        """What the first one waits for has come into the log by then, as records are dated there."""
+        return max(self.since_ms, self.first_asked_ms or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +154,7 @@ def need_of(erasure: Erasure) -> ErasureNeed:
 def _together(need: ErasureNeed, erasures: list[Erasure]) -> NeedyErasures:
     deadlines = [each.deadline_ms for each in erasures if each.deadline_ms is not None]
     partitions: set[int] = set()
-    is_verification = need is ErasureNeed.VERIFICATION
+    is_verification, is_in_log = need is ErasureNeed.VERIFICATION, need in IN_LOG
     if need in {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}:
         partitions = {bound.partition for each in erasures for bound in each.bounds if bound.has_tombstones}
     return NeedyErasures(
@@ -154,6 +166,7 @@ def _together(need: ErasureNeed, erasures: list[Erasure]) -> NeedyErasures:
         max(_since_ms(each) for each in erasures) if is_verification else None,
         max(deadlines, default=None) if is_verification else None,
         is_verification and any(map(_is_dropped, erasures)),
+        min(each.requested_ms for each in erasures) if is_in_log else None,
     )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keptlog.log.erasures.next_time import CleanTimes
-from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.erasures.open_erasures import IN_LOG, ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.erasures.remembered import watermarks_end_ms
 from keptlog.log.retention import goes_by_age, retention_of
 from keptlog.log.segment import Log, Segment
@@ -26,8 +26,6 @@ from keptlog.log.strategy import StrategyKind
 
 LOOK = "look"
 """They are brought on by another look at them."""
-_LIVE = {ErasureNeed.CLEAN, ErasureNeed.EXPIRY, ErasureNeed.RETENTION}
-"""What is waited for is in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +55,14 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
     if at_once := _at_once(needy, now_ms, logs):
         return Prospect(needy, at_once)
     is_early = found.next_ms is not None and found.next_ms > now_ms
-    if is_early and needy.need in {*_LIVE, ErasureNeed.PURGE} and _may_be_kept(needy, now_ms, logs):
+    if is_early and needy.need in {*IN_LOG, ErasureNeed.PURGE} and _may_be_kept(needy, now_ms, logs):
         return Prospect(needy, None, found.next_ms, any(map(goes_by_age, logs)))
     return Prospect(needy, needy.need)
 
 
 def _at_once(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> str | None:
     """What may bring them on now, as the logs are; null if that is not known of anything."""
-    if needy.need not in _LIVE or not logs:
+    if needy.need not in IN_LOG or not logs:
         return None
     waited = [(log, _waited(needy, log)) for log in logs]
     if not any(_is_first_left(needy, log, segments) for log, segments in waited):
@@ -93,12 +91,13 @@ def _waited(needy: NeedyErasures, log: Log) -> Sequence[Segment]:
 def _is_first_left(needy: NeedyErasures, log: Log, waited: Sequence[Segment]) -> bool:
     """Whether a log may still have what the request waits for that waits longest, whatever came since.
 
-    A tombstone that a request appends is of its time, or of a later one where the newest timestamp of a key wins.
+    A tombstone that a request appends is of its time, by the clock that asked, or of a later one where the newest
+    timestamp of a key wins.
     """
     is_later = log.is_ingested or log.config.strategy.kind is StrategyKind.TIMESTAMP
     if is_later or needy.need == ErasureNeed.RETENTION:
         return bool(waited)
-    return any(each.first_timestamp_ms <= needy.since_ms for each in waited)
+    return any(each.first_timestamp_ms <= needy.in_log_since_ms for each in waited)
 
 
 def _is_passed(log: Log, segments: Sequence[Segment], now_ms: int) -> bool:
@@ -115,7 +114,7 @@ def _may_be_kept(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> bool
         case ErasureNeed.RETENTION if logs:
             # Retention takes the first segment before any other, and who waits waits for those that were there.
             firsts = [(log.segments[0], max(log.config.retention_ms, 0)) for log in logs if log.segments]
-            there = [each for each in firsts if each[0].first_timestamp_ms <= needy.since_ms]
+            there = [each for each in firsts if each[0].first_timestamp_ms <= needy.in_log_since_ms]
             return any(first.largest_timestamp_ms + retention_ms > now_ms for first, retention_ms in there)
         case _:
             return True
