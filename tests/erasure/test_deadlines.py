@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -262,6 +263,31 @@ def test_a_second_request_waits_no_longer_than_the_first_where_no_record_is_left
         world.ask_by_hash(key_hash, id=f"r{number}", deadline_ms=world.now_ms + DAY_MS)
     rows = world.eraser.list(["users"], now_ms=world.now_ms).rows
     assert len({row.next_ms for row in rows}) == 1
+
+
+def test_a_file_that_a_killed_run_left_before_the_request_is_waited_for_though_the_log_was_empty(world: World) -> None:
+    """It was called deleted, and people were sent to a verification that found the file each time."""
+    world.create()
+    world.append((KEY, VALUE))
+    (log,) = world.store.logs("users")
+    live = Path(log.segments[0].path.removeprefix("file://"))
+    content = live.read_bytes()
+    world.store.delete_records(TopicPartition("users", 0), -1, None)
+    time.sleep(0.05)  # the file is of later than the removal
+    live.with_name(f"killed-{live.name}").write_bytes(content)
+    time.sleep(0.05)
+    world.later(0)
+    world.ask_by_hash(world.eraser.hash_of(KEY), deadline_ms=world.now_ms + 3 * DAY_MS)
+    world.later(HOUR_MS)
+    world.purge(grace_ms=GRACE_MS)
+    row = world.row()
+    assert row.erasure.state == "unreferenced"
+    (told,) = row.blocked
+    assert "keep 1 staged file until" in told
+    world.later(GRACE_MS)
+    world.purge(grace_ms=GRACE_MS)
+    assert world.row().erasure.state == "deleted"
+    assert world.verified().erasure.state == "verified"
 
 
 @pytest.mark.parametrize("policy", ["compact", "delete"])

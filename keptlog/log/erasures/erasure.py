@@ -166,6 +166,17 @@ class Erasure:
         return max(ends or [each.end_offset for each in bounds if not each.key_hash], default=None)
 
     @property
+    def old_files_ms(self) -> int | None:
+        """Files of until then that no snapshot shows may have its records; null while these are not gone.
+
+        What a killed writer left was in no snapshot: it may be of after them, and from before the request.
+        """
+        if self.gone is None:
+            return None
+        first_ms = self.reached[0].at_ms if self.reached else self.requested_ms
+        return max(self.gone.at_ms, min(self.requested_ms, first_ms))  # a look dates states alone
+
+    @property
     def to_be_cleaned(self) -> tuple[ErasureBound, ...]:
         """The bounds that a clean has to pass: of tombstones, and of records behind them that lose to them."""
         tombstoned = {(each.partition, each.key_hash) for each in self.bounds if each.has_tombstones}
@@ -278,10 +289,11 @@ def is_compacted(erasure: Erasure, look: ErasureLook) -> bool:
 
 
 def is_left_behind(erasure: Erasure, look: ErasureLook) -> bool:
-    """Whether storage has a file from before the records were gone that no snapshot shows."""
-    if erasure.gone is None:
+    """Whether storage has a file that no snapshot shows, and that may have the records."""
+    until_ms = erasure.old_files_ms
+    if until_ms is None:
         return True
-    return look.oldest_left_ms is not None and look.oldest_left_ms <= erasure.gone.at_ms
+    return look.oldest_left_ms is not None and look.oldest_left_ms <= until_ms
 
 
 def tombstones_of(erasures: Iterable[Erasure]) -> dict[int, list[tuple[int, int]]]:

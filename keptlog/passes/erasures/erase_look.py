@@ -205,8 +205,8 @@ def _blocked(erasure: Erasure, waits: _Waits, kept: KeptRecords | None) -> list[
             return waits.told(erasure)
         case ErasureState.COMPACTED if erasure.gone and kept:
             return [*kept.in_snapshots(erasure.gone)] or kept.no_purge()
-        case ErasureState.UNREFERENCED if erasure.gone and kept:
-            return [*kept.left(erasure.gone), *kept.not_read()] or kept.no_purge()
+        case ErasureState.UNREFERENCED if erasure.old_files_ms is not None and kept:
+            return [*kept.left(erasure.old_files_ms), *kept.not_read()] or kept.no_purge()
         case _:
             return []
 

@@ -71,7 +71,7 @@ class KeptRecords:
     # Told once, however many erasures it is told of: the store may be asked of locks for it.
     _told_of_files: dict[str, Sequence[str]] = field(default_factory=dict, init=False, repr=False)
     _told_of_snapshots: dict[GoneSince, Sequence[str]] = field(default_factory=dict, init=False, repr=False)
-    _told_of_left: dict[GoneSince, Sequence[str]] = field(default_factory=dict, init=False, repr=False)
+    _told_of_left: dict[int, Sequence[str]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def look(cls, store: LogStore, topic: str, now_ms: int) -> KeptRecords:
@@ -101,12 +101,12 @@ class KeptRecords:
             self._told_of_snapshots[gone] = self._lines(self._held_in_snapshots(gone))
         return self._told_of_snapshots[gone]
 
-    def left(self, gone: GoneSince) -> Sequence[str]:
-        """A line for each who keeps files from before the records were gone, with some of their paths."""
-        if gone not in self._told_of_left:
-            held = (each for each in self.holdings.held if each.kind in _LEFT and _written_ms(each) <= gone.at_ms)
-            self._told_of_left[gone] = self._lines(held)
-        return self._told_of_left[gone]
+    def left(self, until_ms: int) -> Sequence[str]:
+        """A line for each who keeps files of until then that no snapshot shows, with some of their paths."""
+        if until_ms not in self._told_of_left:
+            held = (each for each in self.holdings.held if each.kind in _LEFT and _written_ms(each) <= until_ms)
+            self._told_of_left[until_ms] = self._lines(held)
+        return self._told_of_left[until_ms]
 
     def no_purge(self) -> list[str]:
         """Why a purge, which an erasure waits for, deletes nothing; empty if it does."""
