@@ -39,6 +39,10 @@ def serve(path: str, own_likeness: list[object], run: Callable[[], object], keep
     Raises:
         OSError: the socket can't be made.
     """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Whoever sees the socket may end it, and it takes the socket along.
+    signal.signal(signal.SIGTERM, _end)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         _bind(listening, path)
         own = os.stat(path).st_ino  # noqa: PTH116
@@ -82,10 +86,7 @@ def _serve(listening: socket.socket, own_likeness: object, run: Callable[[], obj
 
     gc.collect()
     gc.freeze()  # what was imported stays in the pages that all forks share
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGCHLD, reap)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
     while True:
         events = _next(listening, keeper, clients)
         if keeper in events:

@@ -203,3 +203,24 @@ def test_a_resident_that_ends_takes_its_socket_along_and_lets_commands_finish(tm
     out, _ = process.communicate(_RECORD, timeout=60)
     assert (process.returncode, "appended 1 record" in out) == (0, True)
     appended.__exit__(None, None, None)
+
+
+_SLOW_TO_BEGIN = """
+import gc, sys, time
+from keptlog.resident import listener
+gc.collect = lambda: time.sleep(3)
+listener.serve(sys.argv[1], ["nobody is like it"], lambda: 0, 0)
+"""
+"""A resident on a machine that is so busy that it does not get from its socket to its first client."""
+
+
+def test_one_that_is_ended_in_its_first_moment_takes_its_socket_along(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with subprocess.Popen([sys.executable, "-c", _SLOW_TO_BEGIN, path], stdin=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while not path.is_socket():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.terminate()
+        assert process.wait(60) == 0
+    assert list(tmp_path.iterdir()) == []
