@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +16,7 @@ from keptlog.home import open_home
 from keptlog.passes.observer import observe
 from keptlog.table.catalogs.catalog import metadata_locations, open_catalog
 from keptlog.table.doctor.unowned import unowned_folders
+from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from tests.table.stores import COMPACTED, TOPIC, append_each, create
@@ -91,6 +93,48 @@ def test_an_opened_catalog_does_not_look_at_it_either(home: Path) -> None:
     assert store.topics() == [TOPIC]
     assert list(store.metadata_locations()) == [TOPIC]
     assert unowned_folders(store) == []
+
+
+def test_a_view_with_fewer_versions_than_the_topic_had_is_told_too(tmp_path: Path) -> None:
+    store = create(tmp_path)
+    append_each(store, *[[("a", str(number))] for number in range(3)])
+    [own] = store.metadata_locations().values()
+    on_database(tmp_path, "delete from iceberg_tables")
+    file = Path(own.removeprefix("file://")).parent / "00000-0b1c.gz.metadata.json"
+    file.write_bytes(gzip.compress(json.dumps({"view-uuid": "fa65", "format-version": 1}).encode()))
+    row = ("keptlog", "keptlog", TOPIC, f"file://{file}", None, "VIEW")
+    on_database(tmp_path, "insert into iceberg_tables values (?, ?, ?, ?, ?, ?)", *row)
+    [found] = unowned_folders(open_home(tmp_path).store)
+    assert (found.last_metadata, found.has_view) == (own, True)
+    assert found.todo.startswith("drop the view that another engine has put into this folder, or make it elsewhere; ")
+
+
+def test_a_metadata_file_that_cannot_be_read_costs_no_other_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of an engine that writes with rights of its own; whoever runs the tests may read every file."""
+    store = create(tmp_path)
+    [own] = store.metadata_locations().values()
+    append_each(store, [("a", "1")])
+    folder = Path(own.removeprefix("file://")).parent.parent
+    on_database(tmp_path, "delete from iceberg_tables")
+    shutil.copytree(folder, folder.parent / "other")
+    denied = folder.parent / "other" / "metadata" / "00099-x.metadata.json"
+    denied.write_text("{}")
+    really = TableFiles.read_bytes
+
+    def read(files: TableFiles, path: str) -> bytes:
+        if path.endswith(denied.name):
+            raise PermissionError(13, "Permission denied", path)
+        return really(files, path)
+
+    monkeypatch.setattr(TableFiles, "read_bytes", read)
+    found = {each.name: each for each in unowned_folders(open_home(tmp_path).store)}
+    assert found.keys() == {TOPIC, "other"}
+    assert (found[TOPIC].unread_metadata, found[TOPIC].has_view) == (None, False)
+    todo = found["other"].todo
+    assert todo.startswith(f"see first that this is no view's: {found['other'].last_metadata} can't be read (")
+    assert "Permission denied" in todo
 
 
 @pytest.mark.parametrize("name", [VIEW, VIEW.upper()])

@@ -28,11 +28,11 @@ import json
 import os
 import zlib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
-from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.errors import KeptlogError, UnknownTopic, first_line
 from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.units import size
@@ -81,6 +81,8 @@ class UnownedFolder:
     """Whether it has journals, or erasures: nobody else may tell what was deleted, or was to be."""
     has_view: bool = False
     """Whether another engine has put a view there since: its files would go with the topic's."""
+    unread_metadata: str | None = None
+    """A metadata file that can't be read, and why: nobody knows whether it is a view's."""
 
     @property
     def name(self) -> str:
@@ -129,9 +131,12 @@ class UnownedFolder:
     @property
     def _view(self) -> str:
         """What comes before anything that deletes the folder, or may."""
-        if not self.has_view:
-            return ""
-        return "drop the view that another engine has put into this folder, or make it elsewhere; then "
+        unread, view = "", ""
+        if self.unread_metadata:
+            unread = f"see first that this is no view's: {self.unread_metadata}; then "
+        if self.has_view:
+            view = "drop the view that another engine has put into this folder, or make it elsewhere; then "
+        return unread + view
 
     @property
     def error(self) -> UnknownTopic:
@@ -248,23 +253,41 @@ def _unowned(files: TableFiles, path: str) -> UnownedFolder | None:
         return None
     metadata = [each for each in stored if each.path.endswith(METADATA_ENDINGS)]
     newest_first = [each.path for each in sorted(metadata, key=_version, reverse=True)]
-    views = list(takewhile(lambda each: _is_of_a_view(files, each), newest_first))
+    looked = _MetadataLook(files)
+    views = list(takewhile(looked.is_of_a_view, newest_first))
+    # A view counts its versions from 0, and may have fewer than the topic had: its first one tells of it.
+    firsts = [each.path for each in metadata if _version(each)[0] <= 0]
+    has_view = bool(views) or any(map(looked.is_of_a_view, firsts))
     total = sum(each.size_bytes for each in stored)
     written_ms = max(each.modified_ms for each in stored)
     last = next(iter(newest_first[len(views) :]), None)
     tells = any(map(tells_alone(path), (each.path for each in stored)))
-    has_view = bool(views)
-    return UnownedFolder(path, len(stored), total, last, last_written_ms=written_ms, tells=tells, has_view=has_view)
+    found = UnownedFolder(path, len(stored), total, last, last_written_ms=written_ms, tells=tells, has_view=has_view)
+    return replace(found, unread_metadata=next(iter(looked.unread), None))
 
 
-def _is_of_a_view(files: TableFiles, path: str) -> bool:
-    """Whether a metadata file says so: a view's are named as a table's are, and another engine may put it there."""
-    try:
-        content = files.read_bytes(path)
-        told = json.loads(gzip.decompress(content) if content.startswith(_GZIP) else content)
-    except (FileNotFoundError, ValueError, EOFError, gzip.BadGzipFile, zlib.error):
-        return False  # gone by now, or damaged: whoever registers it is told
-    return isinstance(told, dict) and "view-uuid" in told
+@dataclass(frozen=True)
+class _MetadataLook:
+    """Metadata files of one folder that were looked into."""
+
+    files: TableFiles
+    unread: list[str] = field(default_factory=list)
+    """Those that could not be read, with the reasons."""
+
+    def is_of_a_view(self, path: str) -> bool:
+        """Whether the file says so: a view's are named as a table's are, and another engine may put it there.
+
+        One that can't be read counts as the topic's, and costs no other: it may have been written with other rights.
+        """
+        try:
+            content = self.files.read_bytes(path)
+            told = json.loads(gzip.decompress(content) if content.startswith(_GZIP) else content)
+        except (FileNotFoundError, ValueError, EOFError, gzip.BadGzipFile, zlib.error):
+            return False  # gone by now, or damaged: whoever registers it is told
+        except Exception as error:  # noqa: BLE001  # see above
+            self.unread.append(f"{path} can't be read ({first_line(error)})")
+            return False
+        return isinstance(told, dict) and "view-uuid" in told
 
 
 def _version(metadata: StoredFile) -> tuple[int, int, str]:
