@@ -72,7 +72,14 @@ _TLS = _Kind(
     frozenset({KafkaError._SSL}), InvalidConfig, "no TLS connection to {where}: {text}; look at the ssl.* settings"
 )
 _SETTING = _Kind(
-    frozenset({KafkaError._INVALID_ARG, KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError.ILLEGAL_SASL_STATE}),
+    frozenset(
+        {
+            KafkaError._INVALID_ARG,
+            KafkaError.UNSUPPORTED_SASL_MECHANISM,
+            KafkaError.ILLEGAL_SASL_STATE,
+            KafkaError.INVALID_TRANSACTION_TIMEOUT,
+        }
+    ),
     InvalidConfig,
     "a Kafka client setting is wrong: {text}; look at kafka.properties or --client-config",
 )
@@ -94,7 +101,6 @@ _REFUSAL = _Kind(
             KafkaError.TOPIC_EXCEPTION,
             KafkaError.INVALID_CONFIG,
             KafkaError.INVALID_PARTITIONS,
-            KafkaError.INVALID_REPLICATION_FACTOR,
             KafkaError.INVALID_REPLICA_ASSIGNMENT,
             KafkaError.POLICY_VIOLATION,
         }
@@ -102,7 +108,8 @@ _REFUSAL = _Kind(
     InvalidConfig,
     "{where} refuses it: {text}",
 )
-"""What was asked for, as it was asked for. A topic that exists already is none of these: the next try finds it."""
+"""What was asked for, as it was asked for. A topic that exists already is none of these: the next try finds it. Nor is
+a replication factor: it is also refused while brokers are down, or are being started."""
 _UNKNOWN_TOPIC = _Kind(
     frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}),
     UnknownTopic,

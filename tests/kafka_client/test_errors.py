@@ -92,9 +92,10 @@ def test_a_wrong_setting_is_named_in_one_line(
         (KafkaError.TOPIC_EXCEPTION, InvalidConfig),
         (KafkaError.POLICY_VIOLATION, InvalidConfig),
         (KafkaError.INVALID_CONFIG, InvalidConfig),
-        (KafkaError.INVALID_REPLICATION_FACTOR, InvalidConfig),
+        (KafkaError.INVALID_TRANSACTION_TIMEOUT, InvalidConfig),
         (KafkaError.INVALID_PARTITIONS, InvalidConfig),
         (KafkaError.TOPIC_ALREADY_EXISTS, StorageUnavailable),
+        (KafkaError.INVALID_REPLICATION_FACTOR, StorageUnavailable),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, UnknownTopic),
         (KafkaError._TIMED_OUT, StorageUnavailable),
         (KafkaError.NOT_LEADER_FOR_PARTITION, StorageUnavailable),
@@ -111,6 +112,13 @@ def test_what_a_broker_refuses_for_good_is_not_to_be_tried_again() -> None:
     told = translated(collides, loaded({}), "topic s_q1 can't be created")
     assert str(told) == (
         "topic s_q1 can't be created: 127.0.0.1:1 refuses it: Topic 's_q1' collides with existing topic: s.q1"
+    )
+
+
+def test_a_transaction_timeout_that_a_broker_does_not_allow_is_a_wrong_client_setting() -> None:
+    told = translated(KafkaError(KafkaError.INVALID_TRANSACTION_TIMEOUT, "too large"), loaded({}), "it failed")
+    assert str(told) == (
+        "it failed: a Kafka client setting is wrong: too large; look at kafka.properties or --client-config"
     )
 
 
