@@ -172,6 +172,16 @@ def test_a_column_beside_ours_stays_where_a_later_change_is_set_back(
     assert len(values(store)) == 3
 
 
+def test_a_column_beside_ours_that_was_dropped_before_does_not_come_back(store: LogStore, tmp_path: Path) -> None:
+    """A schema as it was made first has its old number again, so the highest is not the last that was in force."""
+    _schema(lambda it: it.add_column("note", StringType()))(table_of(tmp_path))  # type: ignore[attr-defined]
+    _schema(lambda it: it.delete_column("note"))(table_of(tmp_path))  # type: ignore[attr-defined]
+    _schema(lambda it: it.delete_column("value"))(table_of(tmp_path))  # type: ignore[attr-defined]
+    carry_out(advised(tmp_path), tmp_path)
+    assert "note" not in table_of(tmp_path).schema().column_names
+    append_each(store_at(tmp_path), [("b", "1")])
+
+
 def without_schemas(home: Path, *numbers: int) -> None:
     """As Spark's expiry does with schemas that no snapshot has; the snapshots that had these are of another one."""
 

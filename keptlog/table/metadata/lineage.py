@@ -202,8 +202,7 @@ def require_written_format(table: Table) -> None:
     Raises:
         LogCorrupt: saying which version it is, and what to do.
     """
-    # A bare table has none: it is as we make them.
-    version = getattr(table.metadata, "format_version", _WRITTEN)
+    version = getattr(table.metadata, "format_version", _WRITTEN)  # a bare table has none: it is as we make them
     if version <= _WRITTEN:
         return
     *_, namespace, name = table.name()
@@ -240,9 +239,7 @@ def require_columns(table: Table) -> None:
     changed, todo = _changed_columns(table.schema()), None
     updates: list[str] = []
     if changed:
-        # The last that was in force: what lies beside ours in it is no harm, and what was made since may need it.
-        newest_first = sorted(table.schemas().items(), reverse=True)
-        ours = next((each for each, schema in newest_first if not _changed_columns(schema)), None)
+        ours = _last_of_ours(table)
         updates.append(f"SetCurrentSchemaUpdate(schema_id={ours})")
         todo = _anew(table) if ours is None else None
     if table.spec().fields != PARTITION_SPEC.fields:
@@ -260,6 +257,16 @@ def require_columns(table: Table) -> None:
         )
         error.action = Action.FIX_CONFIG  # no file is wrong
         raise error
+
+
+def _last_of_ours(table: Table) -> int | None:
+    """The last schema that has our columns, by its number; null if none has. What is beside them may be needed now."""
+    from pyiceberg.schema import index_by_id  # noqa: PLC0415  # who only looks needs none of it
+
+    # One that is made again has its old number: a higher one may bring back what was dropped before.
+    now = index_by_id(table.schema()).keys()
+    back = {n: len(index_by_id(it).keys() - now) for n, it in table.schemas().items() if not _changed_columns(it)}
+    return min(back, key=lambda number: (back[number], -number), default=None)
 
 
 def _changed_columns(schema: Schema) -> list[str]:
