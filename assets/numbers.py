@@ -78,12 +78,17 @@ def unchanged_materialization(
         partition=str(log.topic_partition),
         metadata={
             **of_topic,
-            "dagster/row_count": of_topic["topic_records"],
+            **row_count_of(of_topic),
             "dagster/partition_row_count": record_count([log]),
             **_lag(assessment),
         },
         tags=clean_version_tags(assessment),
     )
+
+
+def row_count_of(of_topic: Metadata) -> Metadata:
+    """How many records a whole topic has, under Dagster's name; nothing if that is not known."""
+    return {"dagster/row_count": of_topic["topic_records"]} if "topic_records" in of_topic else {}
 
 
 def clean_version(assessment: Assessment) -> str:

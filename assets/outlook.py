@@ -2,12 +2,16 @@
 
 A page shows the metadata of the last event, which is of one topic-partition. What is told of the whole topic has names
 that begin with ``topic_``, and is the same in all of its events.
+
+It is told beside what has been done, or is to be asked for. So where it can't be told of a topic, a line says why, and
+no more of it is told than which one it is: everything else goes on.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 import dagster as dg
 
@@ -15,13 +19,16 @@ from keptlog.dagster.assets.last_results import TOPIC_ID
 from keptlog.dagster.assets.markdown import as_list, name_cell, without_paths
 from keptlog.dagster.assets.mount import Run, Tick
 from keptlog.dagster.assets.names import CLEAN_JOB, AssetKeys
-from keptlog.dagster.assets.numbers import UNCLEANABLE, Metadata
+from keptlog.dagster.assets.numbers import UNCLEANABLE, Metadata, row_count_of
+from keptlog.errors import KeptlogError, first_line
 from keptlog.log.assessment import Assessment
 from keptlog.log.broker import BrokerConfig
+from keptlog.log.segment import Log
 from keptlog.log.told.explain import due_if_off, verdict_under
 from keptlog.log.told.health import totals_of
 from keptlog.log.words.counted import first_lines, some_of
 from keptlog.log.words.iso_time import iso_time
+from keptlog.table.waiting.reaching import apart
 
 _REASONS = 5
 _NAMES = 3
@@ -40,8 +47,17 @@ def log_outlook(assessment: Assessment, broker: BrokerConfig) -> Metadata:
     return told | {UNCLEANABLE: without_paths(mark.told(assessment.now_ms, off))} if mark else told
 
 
-def topic_outlook(assessments: Sequence[Assessment], broker: BrokerConfig, now_ms: int) -> Metadata:
-    """The same of all logs of a topic, and its totals."""
+def topic_outlook(call: Run | Tick, assessments: Sequence[Assessment], now_ms: int) -> Metadata:
+    """The same of all logs of a topic, and its totals; where that can't be told, only which one it is."""
+    topic = next((each.log.topic_partition.topic for each in assessments), "")
+    found = apart(topic, partial(_topic_outlook, assessments, call.log_store.broker, now_ms))
+    if isinstance(found, KeptlogError):
+        call.context.log.warning("what %s waits for is not told: %s", topic, first_line(found))
+        return identity_of(each.log for each in assessments)
+    return found
+
+
+def _topic_outlook(assessments: Sequence[Assessment], broker: BrokerConfig, now_ms: int) -> Metadata:
     totals = totals_of(assessments, now_ms)
     off = next(filter(None, (due_if_off(each, broker) for each in assessments)), None)
     return {
@@ -55,15 +71,15 @@ def topic_outlook(assessments: Sequence[Assessment], broker: BrokerConfig, now_m
         "topic_cleanable_bytes": totals.cleanable_bytes,
         "topic_waiting_bytes": totals.waiting_bytes,
         "dagster/size_bytes": totals.bytes,
-        **_identity(assessments),
+        **identity_of(each.log for each in assessments),
     }
 
 
 def of_dirty_section(outlook: Metadata) -> Metadata:
     """The same on the page of the dirty section, which is not the table: Dagster is told how large the section is."""
     names = ("topic_cleanable_bytes", "topic_waiting_bytes")
-    sizes = [size for name in names if isinstance(size := outlook[name], int)]
-    return {**outlook, "dagster/size_bytes": sum(sizes)}
+    sizes = [size for name in names if isinstance(size := outlook.get(name), int)]
+    return {**outlook, "dagster/size_bytes": sum(sizes)} if sizes else outlook
 
 
 def cleaned_by(call: Run | Tick, assessments: Sequence[Assessment]) -> Metadata:
@@ -77,18 +93,18 @@ def cleaned_by(call: Run | Tick, assessments: Sequence[Assessment]) -> Metadata:
 
 def outlook_of(call: Run | Tick, assessments: Sequence[Assessment], now_ms: int) -> Metadata:
     """What every event of a clean section tells of its whole topic: what cleans it, and what it waits for."""
-    return {**cleaned_by(call, assessments), **topic_outlook(assessments, call.log_store.broker, now_ms)}
+    return {**cleaned_by(call, assessments), **topic_outlook(call, assessments, now_ms)}
+
+
+def identity_of(logs: Iterable[Log]) -> Metadata:
+    """What tells a topic with these logs from another one of the same name; nothing of one that is older than ids."""
+    topic_id = next((log.topic_id for log in logs), None)
+    return {TOPIC_ID: topic_id} if topic_id else {}
 
 
 def clean_observation(keys: AssetKeys, topic: str, outlook: Metadata) -> dg.AssetObservation:
     """What the clean section of a topic is to expect; ``outlook`` is that of all its logs."""
-    return dg.AssetObservation(keys.clean(topic), metadata={**outlook, "dagster/row_count": outlook["topic_records"]})
-
-
-def _identity(assessments: Sequence[Assessment]) -> Metadata:
-    """What tells the topic from another one of the same name; nothing of one that is older than ids."""
-    topic_id = next((each.log.topic_id for each in assessments), None)
-    return {TOPIC_ID: topic_id} if topic_id else {}
+    return dg.AssetObservation(keys.clean(topic), metadata={**outlook, **row_count_of(outlook)})
 
 
 def _reasons(assessments: Sequence[Assessment], broker: BrokerConfig) -> list[str]:

@@ -22,7 +22,7 @@ from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import Metadata, materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage, tell_in_tags
-from keptlog.dagster.assets.outlook import outlook_of
+from keptlog.dagster.assets.outlook import identity_of, outlook_of
 from keptlog.errors import (
     CommitStateUnknown,
     KeptlogError,
@@ -123,13 +123,14 @@ def _told_before(run: Run, cleaned: Pass) -> set[str]:
 def told_of_topics(run: Run, after: Overview, now_ms: int) -> dict[str, Metadata]:
     """What every event of a clean section tells of its whole topic; ``after`` are the logs as the pass left them.
 
-    Of a topic that can't be judged nothing is told: what has landed is told all the same.
+    Of a topic that can't be judged no more is told than which one it is: what has landed is told all the same.
     """
     found, _ = judged_apart(chain.from_iterable(after.whole_topics.values()), now_ms)
     of_topics: dict[str, list[Assessment]] = defaultdict(list)
     for each in found:
         of_topics[each.log.topic_partition.topic].append(each)
-    return {topic: outlook_of(run, theirs, now_ms) for topic, theirs in of_topics.items()}
+    outlooks = {topic: outlook_of(run, theirs, now_ms) for topic, theirs in of_topics.items()}
+    return {topic: outlooks.get(topic) or identity_of(logs) for topic, logs in after.whole_topics.items()}
 
 
 def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:

@@ -17,11 +17,12 @@ to expect, and the clean ones that Dagster was never told of (``first_looks``, `
 import hashlib
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import partial
 
 import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
-from keptlog.dagster.assets.numbers import dirty_materialization, held_numbers
+from keptlog.dagster.assets.numbers import Metadata, dirty_materialization, held_numbers
 from keptlog.dagster.assets.outlook import clean_observation, cleaned_by, log_outlook, of_dirty_section, topic_outlook
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
@@ -32,7 +33,7 @@ from keptlog.dagster.orchestration.still_told import left_in_turn
 from keptlog.dagster.orchestration.stored_ticks import TellingCursor
 from keptlog.dagster.orchestration.told_sections import ToldSections
 from keptlog.dagster.orchestration.untold_cleans import untold_cleans
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import KeptlogError, StorageUnavailable, first_line
 from keptlog.log.assessment import Assessment, Trigger
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.told.health import late_ms
@@ -45,6 +46,7 @@ from keptlog.log.words.named import unnamed
 from keptlog.log.words.units import duration
 from keptlog.notify.ticks import begin_tick, leave_tick
 from keptlog.passes.observer import Overview
+from keptlog.table.waiting.reaching import apart
 
 EVENTS_PER_TICK = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece; topics of dirty sections come on top."""
@@ -239,25 +241,33 @@ def _events_of(
     tick: Tick, seen: Overview, told: Sequence[Assessment], most: int
 ) -> list[dg.AssetObservation | dg.AssetMaterialization]:
     """Of dirty sections, and of the clean ones beside them."""
-    metrics = metrics_by_log(told, seen.last_passes, seen.erasures, seen.now_ms)
     of_topics: dict[str, list[Assessment]] = {each.log.topic_partition.topic: [] for each in told}
     for each in seen.assessments:
         if each.log.topic_partition.topic in of_topics:
             of_topics[each.log.topic_partition.topic].append(each)
-    broker = tick.log_store.broker
-    outlooks = {topic: topic_outlook(each, broker, seen.now_ms) for topic, each in of_topics.items()}
+    outlooks = {topic: topic_outlook(tick, each, seen.now_ms) for topic, each in of_topics.items()}
     dirty = []
     for each in told:
         name = each.log.topic_partition
-        holdings = seen.holdings.get(name.topic)
-        held = held_numbers(holdings, seen.now_ms) if holdings else {}
-        more = {**log_outlook(each, broker), **of_dirty_section(outlooks[name.topic]), **held}
-        dirty.append(dirty_materialization(tick.keys, each, metrics[name], more))
+        event = apart(name.topic, partial(_dirty_event, tick, seen, each, outlooks[name.topic]))
+        if isinstance(event, KeptlogError):
+            tick.context.log.error("what has changed of %s is not told: %s", name, first_line(event))
+        else:
+            dirty.append(event)
     clean = [
         clean_observation(tick.keys, topic, {**cleaned_by(tick, of_topics[topic]), **outlook})
         for topic, outlook in outlooks.items()
     ]
     return [*untold_cleans(tick, seen, of_topics, most), *dirty, *clean]
+
+
+def _dirty_event(tick: Tick, seen: Overview, each: Assessment, outlook: Metadata) -> dg.AssetMaterialization:
+    name, broker = each.log.topic_partition, tick.log_store.broker
+    metrics = metrics_by_log([each], seen.last_passes, seen.erasures, seen.now_ms)
+    holdings = seen.holdings.get(name.topic)
+    held = held_numbers(holdings, seen.now_ms) if holdings else {}
+    more = {**log_outlook(each, broker), **of_dirty_section(outlook), **held}
+    return dirty_materialization(tick.keys, each, metrics[name], more)
 
 
 def _digest(seen: Overview) -> str:
