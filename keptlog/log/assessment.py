@@ -129,6 +129,15 @@ class Assessment:
         return rank, -self.max_compaction_delay_ms, -self.cleanable_ratio
 
 
+_SAID = tuple(name for name, what in vars(Assessment).items() if isinstance(what, property))
+
+
+def ask_all(assessment: Assessment) -> None:
+    """Let a judgement say once all that it can: what it can't say is met here, and not where all logs are sorted."""
+    for name in _SAID:
+        getattr(assessment, name)
+
+
 def assess(log: Log, now_ms: int, active: Sequence[Segment] | None = None) -> Assessment:
     """Judge one log; ``active`` is for ``sections_of``."""
     sections = sections_of(log, now_ms, active)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import KeptlogError
-from keptlog.log.assessment import Assessment, assess
+from keptlog.log.assessment import Assessment, ask_all, assess
 from keptlog.log.segment import Log
 from keptlog.passes.observable import Observable
 from keptlog.table.waiting.reaching import apart
@@ -32,7 +32,8 @@ Found = TypeVar("Found")
 class Judgements:
     """Logs as they stand and, log by log, when the clock first changes something of that.
 
-    Both are found out together: a log of which only one can be told is one that can't be judged.
+    All of it is found out together: a log of which only some can be told is one that can't be judged. Whoever sorts,
+    counts or shows the logs of all topics need not fear it.
     """
 
     assessments: list[Assessment]
@@ -42,13 +43,13 @@ class Judgements:
         """Judge the logs anew for which the clock has reached something, or was set back."""
         for number, again_ms in enumerate(self.again_ms):
             if again_ms <= now_ms or now_ms < self.assessments[number].now_ms:
-                self.assessments[number] = assess(self.assessments[number].log, now_ms)
+                self.assessments[number] = _judged(self.assessments[number].log, now_ms)
                 self.again_ms[number] = _again_ms(self.assessments[number])
 
 
 def judged(logs: Iterable[Log], now_ms: int) -> Judgements:
     """How these logs stand."""
-    assessments = [assess(log, now_ms) for log in logs]
+    assessments = [_judged(log, now_ms) for log in logs]
     return Judgements(assessments, [_again_ms(each) for each in assessments])
 
 
@@ -81,6 +82,12 @@ def judged_apart(logs: Iterable[Log], now_ms: int) -> tuple[list[Assessment], di
     }
     unjudged = {topic: seen for topic, seen in found.items() if isinstance(seen, KeptlogError)}
     return [told[log.topic_partition] for log in in_order if log.topic_partition in told], unjudged
+
+
+def _judged(log: Log, now_ms: int) -> Assessment:
+    assessment = assess(log, now_ms)
+    ask_all(assessment)
+    return assessment
 
 
 def _again_ms(assessment: Assessment) -> float:

@@ -14,7 +14,7 @@ from keptlog.log.assessment import Assessment, assess
 from keptlog.log.segment import Log
 from keptlog.log.topic_partition import TopicPartition
 from tests.orchestration.conftest import World, logs_of
-from tests.orchestration.shipped import dirty_ratio_sensor
+from tests.orchestration.shipped import dirty_ratio_sensor, health_sensor, max_compaction_lag_sensor, retention_sensor
 
 CLEAN = dg.AssetKey(["users", "clean"])
 Told = Log | Assessment | Sequence[Assessment]
@@ -99,3 +99,16 @@ def test_a_log_is_cleaned_though_nobody_can_tell_what_another_topic_waits_for(
     [request] = result.run_requests or []
     assert sorted(logs_of(request)) == ["fine-0", "odd-0"]
     assert dg.AssetKey(["fine", "dirty"]) in {each.asset_key for each in result.asset_events}
+
+
+@pytest.mark.parametrize("what", ["urgency", "dirty_version", "deadline_ms", "late_from_ms", "holdings"])
+def test_whatever_a_judgement_cant_say_costs_only_its_topic_in_the_ticks_of_all_sensors(
+    two: World, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """It was asked for where all topics are sorted, digested, or shown: that ended the tick."""
+    monkeypatch.setattr(Assessment, what, property(strange(vars(Assessment)[what].fget, "odd")))
+    asked = [logs_of(request) for request in two.requests(dirty_ratio_sensor)]
+    for sensor in (max_compaction_lag_sensor, health_sensor, retention_sensor(300)):
+        two.tick(sensor)
+    assert asked == [["fine-0"]]
+    assert "odd can't be read: the look at it stopped at OverflowError" in two.skips(max_compaction_lag_sensor)
