@@ -167,7 +167,7 @@ class Cleaner:
         self.store.require_writable()
         named = named_logs(self.store, names)
         plan = self.plan_for(named.logs, now_ms, requested=requested)
-        return Pass(valid_run_id(run_id), plan, failed={**named.unreadable, **plan.unplanned})
+        return Pass(valid_run_id(run_id), plan, failed={**named.unreadable, **named.by_name(plan.unplanned)})
 
     def rewrite(self, steps: Sequence[CleanStep], run_id: str, progress: Progress = silent) -> list[RewriteResult]:
         """Run steps on Spark and verify each outcome; everything is staged, nothing visible. All are done, or none.
@@ -286,7 +286,7 @@ class Cleaner:
         }
         by_topic: dict[str, list[Failure]] = defaultdict(list)
         assessments, unjudged = judged_apart(named.logs, now_ms)
-        unmarked |= unjudged
+        unmarked |= named.by_name(unjudged)
         for each in assessments:
             log = each.log
             is_marked = log.uncleanable is not None and death.reason.startswith(log.uncleanable.reason)

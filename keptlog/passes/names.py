@@ -15,8 +15,9 @@ nothing done for the others before a misspelt word is put right (``refuse_unknow
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, UnknownTopic
@@ -24,7 +25,6 @@ from keptlog.log.given.given import texts
 from keptlog.log.given.plain_number import plain_number
 from keptlog.log.given.unknown_topic import unknown_log, unknown_topic
 from keptlog.log.segment import Log
-from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.waiting.reaching import apart
 from keptlog.table.waiting.side_by_side import each_apart
@@ -57,6 +57,16 @@ class NamedLogs:
 
     logs: tuple[Log, ...]
     unreadable: dict[str, KeptlogError]
+    meant: Mapping[str, Sequence[Log]] = field(default_factory=dict)
+    """By name, the logs that it means."""
+
+    def by_name(self, reasons: Mapping[str, KeptlogError]) -> dict[str, KeptlogError]:
+        """What is wrong with whole topics, under the names that were given: so what can't be read is told, too."""
+        names: dict[str, list[str]] = defaultdict(list)
+        for name, logs in self.meant.items() if reasons else ():
+            for topic in {log.topic_partition.topic for log in logs}:
+                names[topic].append(name)
+        return {name: why for topic, why in reasons.items() for name in names.get(topic, [topic])}
 
 
 def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
@@ -82,16 +92,17 @@ def named_logs(store: Topics, names: Iterable[str] = ()) -> NamedLogs:
             raise unfinished_deletion(going)
         raise unknown_log(name, topics, lambda near: _count(read[near] if near in read else _read(store, near)))
 
-    logs: dict[TopicPartition, Log] = {}
+    meant: dict[str, Sequence[Log]] = {}
     unreadable: dict[str, KeptlogError] = {}
     for name in names or topics:
         try:
-            logs.update((log.topic_partition, log) for log in (meant_by(name) if names else logs_of(name)))
+            meant[name] = meant_by(name) if names else logs_of(name)
         except KeptlogError as error:
             # Without names, a topic that was deleted just now is simply not there.
             if names or not isinstance(error, UnknownTopic):
                 unreadable[name] = error
-    return NamedLogs(tuple(logs.values()), unreadable)
+    logs = {log.topic_partition: log for of_name in meant.values() for log in of_name}
+    return NamedLogs(tuple(logs.values()), unreadable, meant)
 
 
 def _of_partition(name: str, logs: Sequence[Log] | KeptlogError, topics: Collection[str]) -> Sequence[Log]:

@@ -162,7 +162,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         now_ms,
         tuple(assessments),
         {name: last for observed in topics.values() for name, last in observed.last_passes.items()},
-        {**named.unreadable, **unjudged},
+        {**named.unreadable, **named.by_name(unjudged)},
         {topic: observed.location for topic, observed in topics.items()},
         {topic: observed.erasures for topic, observed in topics.items()},
         holdings={topic: observed.holdings for topic, observed in (topics | look.away).items()},

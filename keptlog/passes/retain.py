@@ -111,7 +111,7 @@ class Retainer:
         for step in plan.steps:
             by_topic[step.topic_partition.topic].append(step)
         committed: list[Retain] = []
-        failed = {**named.unreadable, **plan.unplanned}
+        failed = {**named.unreadable, **named.by_name(plan.unplanned)}
         for topic, steps in sorted(by_topic.items()):
             stale: dict[str, KeptlogError] = {}
             try:

@@ -149,7 +149,7 @@ def test_the_logs_of_a_run_that_died_are_marked_but_for_those_that_cant_be_judge
     monkeypatch.setattr("keptlog.passes.judging.assess", Strange()(assess))
     died = Death(("a-0", "b-0"), "run r died", NOW_MS)
     marked = Cleaner(store, in_process_engine(store.files)).mark_still_due(died, set(), now_ms=NOW_MS)
-    assert (marked.names, list(marked.failed)) == (("b-0",), ["a"])
+    assert (marked.names, list(marked.failed)) == (("b-0",), ["a-0"])
 
 
 def test_retention_goes_on_without_the_topic_of_which_it_cant_plan_a_log(
@@ -162,6 +162,28 @@ def test_retention_goes_on_without_the_topic_of_which_it_cant_plan_a_log(
     done = Retainer(store).retain(named_logs(store), "r", now_ms=NOW_MS)
     assert [str(step.topic_partition) for step in done.committed] == ["b-0", "c-0"]
     assert "topic a: the look at it stopped at OverflowError" in str(done.failed["a"])
+
+
+def test_it_is_told_by_the_name_that_was_given_as_one_that_cant_be_read_is(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told by its topic: Dagster's next run was not asked for the others first."""
+    strange = Strange()
+    for place, really in (
+        ("keptlog.passes.clean.assess", assess),
+        ("keptlog.passes.judging.assess", assess),
+        ("keptlog.log.plan.retention_of", retention_of),
+    ):
+        monkeypatch.setattr(place, strange(really))
+    store.alter_topic("a", {"cleanup.policy": "compact,delete"})
+    cleaner, retainer = Cleaner(store, in_process_engine(store.files)), Retainer(store)
+    for names in (["a-0"], ["a"], ["a", "a-0"], []):
+        told = [
+            cleaner.begin([*names, "b-0"] if names else (), "r", now_ms=NOW_MS).failed,
+            retainer.retain(named_logs(store, names), "r", now_ms=NOW_MS).failed,
+            observe(store, names, now_ms=NOW_MS).unreadable,
+        ]
+        assert [list(failed) for failed in told] == [names or ["a"]] * 3
 
 
 def test_a_verify_says_that_it_was_not_looked_at_and_checks_the_others(
