@@ -5,23 +5,24 @@ backticks, would lose just that, and a command would be wrong when it is read.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.shortened import shortened
 
 _MARKS = re.compile(r"[\\`*<\[~|]|(?<![^\W_])_|_(?![^\W_])")
 """What Markdown may take for its own; an underscore inside of a word is none."""
-_ABOVE = r"(?<![^\s('\"\[])[^\s/('\"\[]*/[^\s/]*/\S*/"
-"""The folders of a path, from the beginning of a word on: each other place to begin at would cost as much again."""
-_FILE = r"(?=[^\s/]+\.(?:parquet|arrow|avro|json)\b)"
+_WORD = re.compile(r"\S*/\S*")
+_NAME = re.compile(r"(?<=/)[^\s/]+\.(?:parquet|arrow|avro|json)\b")
 """The name of a file as a topic has them: segments, watermarks, manifests, and what says what is where."""
-_PATH = re.compile(rf"{_ABOVE}(?:(\d{{20}}-)[^\s/]+(?=[^\s/]{{4}}\.parquet)|{_FILE})")
-"""Of a file, up to what is told of its name: of a segment's, the offset of its first record and its last letters."""
-_FOLDERS = re.compile(rf"{_ABOVE}{_FILE}")
-"""What stands before the name of a file."""
 _WIDEST_NAME = 40
 """No browser breaks a name at its dots, and a topic may have 249 letters."""
+_BEGIN = re.compile(r"^[^\w/.~$%]+|(?<![^,;:=({\[<'\"`])[('\"\[{<`]+")
+"""What may stand before a path within a word; a bracket or quote behind a letter or a slash is of a folder's name."""
+_FEWEST_FOLDERS = 3
+"""A path with fewer slashes before the name is as short as the name."""
+_SEGMENT = re.compile(r"(\d{20}-)\S+(?=\S{4}\.parquet)")
+"""Of a segment's file, what is told: the offset of its first record and its last letters."""
 SHOWN_AT_ONCE = 1000
 """A page shows a text of fewer characters without a click."""
 _TIME = re.compile(r"(?<![^\s(])(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
@@ -40,7 +41,7 @@ def as_list(texts: Sequence[str]) -> str:
 
 def without_folders(text: str) -> str:
     """The text where one as wide as a path pushes all else out of the window; a file's name breaks at its hyphens."""
-    return _FOLDERS.sub("…/", text)
+    return _WORD.sub(lambda word: _told(word[0], str), text)
 
 
 def without_paths(text: str) -> str:
@@ -49,7 +50,19 @@ def without_paths(text: str) -> str:
     Of a segment's file its offset stays, and the end of its name, which tells it from another one at that offset.
     Verify, and the log of the run, have all.
     """
-    return _PATH.sub(lambda found: f"…/{found[1]}…" if found[1] else "…/", text)
+    return _WORD.sub(lambda word: _told(word[0], lambda name: _SEGMENT.sub(r"\1…", name)), text)
+
+
+def _told(word: str, told: Callable[[str], str]) -> str:
+    """A word without the folders of the files that it names, one after the other; each place in it is read once."""
+    parts, end = [], 0
+    for name in _NAME.finditer(word):
+        above = word[end : name.start()]
+        begin = max((found.end() for found in _BEGIN.finditer(above)), default=0)
+        is_long = above.count("/", begin) >= _FEWEST_FOLDERS
+        parts += [above[:begin], "…/" if is_long else above[begin:], told(name[0]) if is_long else name[0]]
+        end = name.end()
+    return "".join([*parts, word[end:]])
 
 
 def name_cell(name: object, width: int = _WIDEST_NAME) -> str:

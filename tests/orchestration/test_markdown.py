@@ -53,8 +53,28 @@ def test_a_path_as_wide_as_a_window_is_none_in_a_page_whatever_file_it_names(
 
 def test_a_long_word_that_names_no_file_is_read_once() -> None:
     """28 seconds of a page for 32 kB of it."""
-    word = "a/" * 50_000
-    assert without_folders(word) == without_paths(word) == word
+    for word in ("a/" * 50_000, '"a/b/c/' * 15_000, "(a/" * 30_000, "'a/'" * 30_000, '["s3://b/a/c/d.txt",' * 5_000):
+        assert without_folders(word) == without_paths(word) == word
+    files = '["s3://b/a/c/d.json",' * 5_000
+    assert without_folders(files) == without_paths(files) == '["…/d.json",' * 5_000
+
+
+@pytest.mark.parametrize("shortened", [without_folders, without_paths])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("(s3://b/c/d/e.parquet,s3://b/c/d/f.parquet)", "(…/e.parquet,…/f.parquet)"),
+        ("['s3://b/c/d/e.arrow','s3://b/c/d/f.arrow']", "['…/e.arrow','…/f.arrow']"),
+        ('{"a":"s3://b/c/d.txt","e":"s3://b/c/d/f.avro"}', '{"a":"s3://b/c/d.txt","e":"…/f.avro"}'),
+        ("at path=/a/b/c/d.arrow: gone", "at …/d.arrow: gone"),
+        ("`/a/b/c/x.avro` <s3://a/b/c/d.json>", "`…/x.avro` <…/d.json>"),
+        ("/srv/it's/home/x.parquet", "…/x.parquet"),
+        ("/srv/a(b)/[home]/x.parquet", "…/x.parquet"),
+    ],
+)
+def test_of_several_paths_in_a_word_each_file_is_named(shortened: Callable[[str], str], text: str, told: str) -> None:
+    """Of two paths with a comma between them the first file was told by nobody."""
+    assert shortened(text) == told
 
 
 def test_a_time_in_a_text_is_told_to_the_minute_and_a_name_that_holds_one_stays() -> None:
