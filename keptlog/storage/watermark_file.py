@@ -63,6 +63,15 @@ def read_any_watermarks(files: Files, path: str, topic: str) -> tuple[pa.Table, 
         return _checked(table, path), (table.schema.metadata or {}).get(_STRATEGY, b"").decode()
 
 
+def last_end_ms(files: Files, path: str, topic: str) -> int:
+    """When the last watermark of a file ends, whatever strategy made it; 0 if it has none.
+
+    Raises:
+        FileNotFoundError, LogCorrupt, OSError: as ``read_watermark_file`` does.
+    """
+    return pc.max(read_any_watermarks(files, path, topic)[0]["expires_ms"]).as_py() or 0
+
+
 @contextmanager
 def _telling_the_way(topic: str) -> Iterator[None]:
     """What helps too where the file can't be put back."""

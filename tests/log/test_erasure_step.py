@@ -196,8 +196,16 @@ def test_nobody_is_sent_to_a_verification_that_finds_what_is_remembered_of_delet
     step = erasure_step("users", found, NOW_MS, [log_of(OF_THEN, watermarks_path="marks", **versions)])
     assert "until 2027-01-16T08:00:00.000Z" in step.cause
     assert ("keptlog.watermark.retention.ms" in step.cause, step.command) == (True, None)
-    for log in (log_of(OF_THEN, **versions), log_of(OF_THEN, watermarks_path="marks")):
+    ended = log_of(OF_THEN, watermarks_path="marks", **versions | {"keptlog_watermark_retention_ms": DAY_MS})
+    for log in (log_of(OF_THEN, **versions), ended):
         assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog erasure verify"
+
+
+def test_what_is_remembered_of_deleted_keys_is_there_however_the_topic_is_compacted_by_now() -> None:
+    """The strategy was altered, and people were sent to one verification after the other, each in vain."""
+    altered = log_of(OF_THEN, watermarks_path="marks", keptlog_watermark_retention_ms=2 * DAY_MS)
+    step = erasure_step("users", since(ErasureNeed.VERIFICATION, ASKED_MS), NOW_MS, [altered])
+    assert ("until 2027-01-16T08:00:00.000Z" in step.cause, step.command) == (True, None)
 
 
 def test_a_drop_here_is_sent_to_its_verification_whatever_is_remembered_of_other_keys() -> None:

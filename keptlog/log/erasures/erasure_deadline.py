@@ -80,7 +80,7 @@ def earliest_ms(found: KeyLogs, way: ErasureWay, now_ms: int) -> int:
 
 def latest_ms(found: KeyLogs, way: ErasureWay, now_ms: int) -> int:
     """The same where the keys are in the slowest of the logs, or were deleted lately: nobody knows before a search."""
-    forgotten = (forgotten_ms(log, way, now_ms) for log in found.remembering)
+    forgotten = _forgotten(found, way, now_ms).values()
     return max([found.latest(lambda log: _in_worst_case_ms(log, way, now_ms), now_ms), *forgotten])
 
 
@@ -246,10 +246,11 @@ def _remembered(found: KeyLogs, way: ErasureWay, now_ms: int, deadline_ms: int |
     """That files may know of keys that were deleted before: when each was, nobody knows here."""
     if deadline_ms is None:
         return ()
-    late = [log for log in found.remembering if forgotten_ms(log, way, now_ms) > deadline_ms]
+    forgotten = _forgotten(found, way, now_ms)
+    late = [log for log in found.remembering if forgotten[log.topic_partition.partition] > deadline_ms]
     if not late:
         return ()
-    last_ms, names = max(forgotten_ms(log, way, now_ms) for log in late), _names(late)
+    last_ms, names = max(forgotten.values()), _names(late)
     if way is ErasureWay.HERE:
         what = f"a replaced file of watermarks of {names} may have the key; if it is new, it goes {next_time(last_ms)}"
     else:
@@ -257,6 +258,12 @@ def _remembered(found: KeyLogs, way: ErasureWay, now_ms: int, deadline_ms: int |
         what = f"watermarks of {names} have the key if it was deleted lately; {when}"
         what += " (keptlog.watermark.retention.ms)"
     return (Hindrance(what, last_ms if has_date(last_ms) else None, "give a later --by"),)
+
+
+def _forgotten(found: KeyLogs, way: ErasureWay, now_ms: int) -> dict[int, int]:
+    """By partition, when no file of a log has a key any more that was deleted before."""
+    numbered = ((log.topic_partition.partition, log) for log in found.remembering)
+    return {number: forgotten_ms(log, way, now_ms, found.stored_ms.get(number, 0)) for number, log in numbered}
 
 
 def _closes_ms(log: Log, now_ms: int) -> int:

@@ -12,8 +12,8 @@ How long the fastest of a key's logs takes is the earliest; how long the slowest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from keptlog.log.segment import Log
 
@@ -29,6 +29,8 @@ class KeyLogs:
     """Where no log has a record: until when files have those that it had."""
     remembering: tuple[Log, ...] = ()
     """All that have a file of watermarks: a key that was deleted may be in it, whatever segments there are."""
+    stored_ms: Mapping[int, int] = field(default_factory=dict)
+    """By partition, when the last watermark of its file ends; without those whose file can't be read."""
 
     def earliest(self, done_ms: Callable[[Log], int], now_ms: int) -> int:
         """When all keys can be done, each in the fastest of its logs."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from keptlog.engine.search_tasks import KeySearch
-from keptlog.errors import InvalidConfig, StalePlan
+from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.erasures.erasure import (
     Erasure,
@@ -52,8 +52,10 @@ from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal, require_keys
 from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret
+from keptlog.storage.watermark_file import last_end_ms
 from keptlog.table.changes.erasures import RegisterChange, Require
 from keptlog.table.removal.erasure_look import SnapshotAges, read_register, without_segments_since
+from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
@@ -130,7 +132,16 @@ class TopicErasure:
             keys = self.request.keys if way is ErasureWay.TOMBSTONE else ()
             put_in = (partition_for_key(key, len(logs)) for key in keys)
             found = key_logs(logs, put_in, has_hashes=bool(self.request.key_hashes) or way is ErasureWay.SOURCE)
-        return replace(found, retired_until_ms=self._retired_until_ms())
+        stored_ms = {log.topic_partition.partition: self._watermarks_end_ms(log) for log in found.remembering}
+        return replace(found, retired_until_ms=self._retired_until_ms(), stored_ms=stored_ms)
+
+    def _watermarks_end_ms(self, log: Log) -> int:
+        """When the last of its watermarks ends; 0 if it has none, or their file can't be read."""
+        try:
+            with reaching(f"the watermarks of {log.topic_partition} can't be read"):
+                return last_end_ms(self.store.files, log.watermarks_path or "", self.topic.name)
+        except (LogCorrupt, FileNotFoundError):
+            return 0  # verify and repair tell of it, and a request has to be possible
 
     def _retired_until_ms(self) -> int:
         """Until when files are kept that a topic without segments had; 0 if it has segments, or no such files."""
