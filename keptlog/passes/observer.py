@@ -49,11 +49,12 @@ from keptlog.log.words.named import unnamed
 from keptlog.passes.judging import Judgements, judged_apart, seen_and_judged
 from keptlog.passes.names import named_logs
 from keptlog.passes.observable import Observable
-from keptlog.passes.stores_asked import StoresAsked, rests_until_ms
+from keptlog.passes.stores_asked import StoresAsked
 from keptlog.table.metadata.metadata_files import MetadataFiles, are_whole
 from keptlog.table.metadata.state import read_open_erasures
 from keptlog.table.reading.away import stores_away
 from keptlog.table.waiting.reaching import apart
+from keptlog.table.waiting.rest import rests_until_ms
 from keptlog.table.waiting.side_by_side import Patience, each_apart, side_by_side
 
 if TYPE_CHECKING:

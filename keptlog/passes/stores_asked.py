@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from keptlog.errors import Action, KeptlogError, StorageUnavailable
+from keptlog.errors import StorageUnavailable
 from keptlog.passes.observable import Observable
 from keptlog.table.reading.away import AwayStore, stores_away
-
-TRIED_AGAIN_MS = 30_000
-"""A storage that was waited for in vain is tried again after as long; a topic's, also once the topic has changed."""
-_WAITED_MS = 500
-"""Who fails sooner keeps no look waiting."""
+from keptlog.table.waiting.rest import rests_until_ms
 
 
 @dataclass
@@ -37,9 +33,3 @@ class StoresAsked:
             rests = [rests_until_ms(each.why, began_ms, ended_ms) for each in self._away]
             self._rest_until_ms = max((each for each in rests if each is not None), default=None)
         return {topic: each.why for each in self._away for topic in each.topics if topic in locations}
-
-
-def rests_until_ms(error: KeptlogError, began_ms: int, ended_ms: int) -> int | None:
-    """Until when what was waited for in vain is left alone; null if it took no time, or does not change by itself."""
-    is_outage = isinstance(error, StorageUnavailable) and error.action is Action.RETRY
-    return ended_ms + TRIED_AGAIN_MS if is_outage and ended_ms - began_ms >= _WAITED_MS else None

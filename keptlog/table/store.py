@@ -90,7 +90,7 @@ class LogStore:
         self._locations = LocationLook(catalog)
         self.seal: Seal | None = None  # takes receipts into their chain
         self.forgets: list[Callable[[str], None]] = [self._memory.forget, *([cache.forget] if cache else [])]
-        self.clock_guard = ClockGuard(broker_settings, self.load_table, self.metadata_locations)
+        self.clock_guard = ClockGuard(broker_settings, self.load_table, self.metadata_locations, self)
         self.done_ms = self.clock_guard.done_ms
 
     @property

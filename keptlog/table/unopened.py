@@ -126,7 +126,7 @@ class UnopenedStore:
         def locations() -> dict[str, str]:
             return dict(self.metadata_locations())
 
-        return ClockGuard(self.broker_settings, self.load_table, locations, self._clock_ms)
+        return ClockGuard(self.broker_settings, self.load_table, locations, self, self._clock_ms)
 
     def topics(self) -> list[str]:
         """Names of all topics, sorted."""

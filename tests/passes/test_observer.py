@@ -20,7 +20,6 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.observer import READING_MS, Observer, Overview, observe
-from keptlog.passes.stores_asked import TRIED_AGAIN_MS
 from keptlog.table.changes.mark import Failure
 from keptlog.table.metadata import live_segments
 from keptlog.table.metadata.logs import ObservedTopic, StoredTopic
@@ -28,6 +27,7 @@ from keptlog.table.metadata.metadata_reading import entries_of
 from keptlog.table.store import LogStore
 from keptlog.table.table_look import TableLook
 from keptlog.table.unopened import UnopenedStore
+from keptlog.table.waiting.rest import TRIED_AGAIN_MS
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
 from tests.passes.conftest import DAY_MS, NOW_MS

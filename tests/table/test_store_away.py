@@ -14,13 +14,13 @@ from keptlog.errors import StorageUnavailable
 from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.passes.observer import Observer, observe
 from keptlog.passes.standings import Standings, look_at_standings
-from keptlog.passes.stores_asked import TRIED_AGAIN_MS
 from keptlog.storage.refusal import StoreRefused
 from keptlog.table.io.impatience import impatient
 from keptlog.table.metadata.logs import ObservedTopic
 from keptlog.table.reading.cache import TopicCache
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
+from keptlog.table.waiting.rest import TRIED_AGAIN_MS
 from tests.table.buckets import ABucket
 from tests.table.counted_s3 import RESET, CountedS3
 from tests.table.stores import COMPACTED, NOW_MS, new_id

@@ -6,7 +6,8 @@
 
 The only witness that every home has is what was committed to it. A home that really lay idle for so long is asked about
 once: any commit makes its clock plausible again. A time that nobody could confirm, because topics can't be read, is not
-plausible: a machine that boots without a network has neither its storage nor the time.
+plausible: a machine that boots without a network has neither its storage nor the time. Whoever was read is remembered,
+and whoever was not is asked again, while it is in doubt: a purge of N idle topics comes by N times.
 
 A time that somebody gives (``KEPTLOG_NOW_MS``, an argument) and that the clock does not show yet is not the clock's: he
 knows what he asks for.
@@ -14,6 +15,7 @@ knows what he asks for.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,12 +25,14 @@ from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, Unkn
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.words.iso_time import iso_time
 from keptlog.table.metadata.newest_change import newest_change_ms
-from keptlog.table.waiting.reaching import apart
+from keptlog.table.waiting.rest import rests_until_ms
+from keptlog.table.waiting.side_by_side import AT_ONCE, each_apart
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from keptlog.table.commits.commit import Committer
+    from keptlog.table.reading.away import AwayStore, HasFiles
 
 _GIVEN_MS = 60_000
 """A time so far after the clock was given by somebody."""
@@ -51,6 +55,26 @@ class _Doubt(NamedTuple):
         return error.for_good() if all(each.is_refused for each in self.outages) else error
 
 
+class _Read(NamedTuple):
+    """A topic that was read. What it confirms counts as long as it lies there, whatever can't be read beside it."""
+
+    location: str
+    newest_ms: int
+
+    def is_of(self, location: str | None) -> bool:
+        """Whether that is where its metadata lies now; empty where nobody can tell."""
+        return bool(location) and location == self.location
+
+
+class _Silent(NamedTuple):
+    """A topic that was waited for in vain."""
+
+    location: str
+    why: KeptlogError
+    rest_ms: range
+    """When it is left alone, by a clock that may be set right meanwhile, and so go back by years."""
+
+
 @dataclass
 class ClockGuard:
     """Compares a clock with the newest commit of all topics, but reads more than one of them only if it has to."""
@@ -59,10 +83,14 @@ class ClockGuard:
     load: Callable[[str], Table]
     locations: Callable[[], dict[str, str]]
     """Topic to its metadata location; another one after each commit."""
+    store: HasFiles
+    """Where the topics lie, to be asked whether it answers."""
     clock_ms: Callable[[], int] | None = None
     """The machine's clock; without one there is nothing to doubt."""
-    _read: tuple[dict[str, str], int] | None = field(default=None)
-    """What the newest commit was at these locations, all of which were read."""
+    _read: dict[str, _Read] = field(default_factory=dict)
+    _silent: dict[str, _Silent] = field(default_factory=dict)
+    _asking: threading.Lock = field(default_factory=threading.Lock)
+    """Who comes meanwhile waits for the answer: topics are purged side by side."""
 
     def done_ms(self, as_of_ms: int) -> int:
         """When what is done by now was done, for its receipt: a pass may take hours, or judge as of a given time."""
@@ -100,7 +128,7 @@ class ClockGuard:
         newest_ms = newest_change_ms(table.metadata)
         if now_ms - newest_ms <= max_jump_ms:
             return None
-        of_others_ms, unread = self._newest_of_all()
+        of_others_ms, unread = self._newest_of_all(now_ms - max_jump_ms)
         newest_ms = max(newest_ms, of_others_ms)
         if now_ms - newest_ms <= max_jump_ms:
             return None
@@ -118,22 +146,66 @@ class ClockGuard:
             )
         return _Doubt(what, todo, tuple(each for each in unread.values() if isinstance(each, StorageUnavailable)))
 
-    def _newest_of_all(self) -> tuple[int, dict[str, KeptlogError]]:
-        """When the newest commit was of all that can be read, 0 if there is none; and why the others can't be."""
-        locations = self.locations()
-        if self._read and self._read[0] == locations:
-            return self._read[1], {}
-        found = {topic: apart(topic, partial(self._newest_of, topic)) for topic in locations}
-        newest_ms = max((each for each in found.values() if isinstance(each, int)), default=0)
-        # One that was deleted meanwhile has nothing to say.
-        unread = {
-            topic: why
-            for topic, why in found.items()
-            if isinstance(why, KeptlogError) and not isinstance(why, UnknownTopic)
+    def _newest_of_all(self, enough_ms: int) -> tuple[int, dict[str, KeptlogError]]:
+        """When the newest commit was of all that can be read, 0 if there is none; and why the others can't be.
+
+        One that is as new as ``enough_ms`` ends it, and nobody is asked again who has said when his was. What lacks
+        witnesses is never remembered: the next one asks those again that did not answer.
+        """
+        with self._asking:
+            locations = self.locations()
+            self._read = {topic: read for topic, read in self._read.items() if read.is_of(locations.get(topic))}
+            unread = {}
+            if self._newest_ms() < enough_ms:
+                unread = self._ask({topic: at for topic, at in locations.items() if topic not in self._read}, enough_ms)
+            return self._newest_ms(), unread
+
+    def _ask(self, locations: Mapping[str, str], enough_ms: int) -> dict[str, KeptlogError]:
+        """Read topics until the newest commit is new enough; why those that were met before can't be read."""
+        began_ms = self.done_ms(0)
+        silent = self._silent = {
+            topic: each
+            for topic, each in self._silent.items()
+            if each.location == locations.get(topic) and began_ms in each.rest_ms
         }
-        if not unread and all(locations.values()):
-            self._read = locations, newest_ms
-        return newest_ms, unread
+        unread: dict[str, KeptlogError] = {topic: each.why for topic, each in silent.items()}
+        to_ask = {topic: at for topic, at in locations.items() if topic not in unread}
+        away = {topic: each.why for each in self._stores_away(to_ask, began_ms) for topic in each.topics}
+        self._leave_alone(away, locations, began_ms)
+        unread |= away
+        names = [topic for topic in to_ask if topic not in away]
+        for first in range(0, len(names), AT_ONCE):
+            if self._newest_ms() >= enough_ms:
+                break
+            began_ms = self.done_ms(0)
+            found = each_apart(self._newest_of, names[first : first + AT_ONCE])
+            self._read |= {topic: _Read(locations[topic], at) for topic, at in found.items() if isinstance(at, int)}
+            # One that was deleted meanwhile has nothing to say.
+            failed = {
+                topic: why
+                for topic, why in found.items()
+                if isinstance(why, KeptlogError) and not isinstance(why, UnknownTopic)
+            }
+            self._leave_alone(failed, locations, began_ms)
+            unread |= failed
+        return unread
+
+    def _stores_away(self, locations: Mapping[str, str], now_ms: int) -> list[AwayStore]:
+        """The stores that don't answer: each topic in one would be waited for."""
+        from keptlog.table.reading.away import stores_away  # noqa: PLC0415  # mostly nobody is asked
+
+        return stores_away(self.store, locations, now_ms // 1000)
+
+    def _leave_alone(self, unread: Mapping[str, KeptlogError], locations: Mapping[str, str], began_ms: int) -> None:
+        """Leave alone for a while what was waited for in vain since then: a purge of many topics comes by for each."""
+        ended_ms = self.done_ms(0)
+        for topic, why in unread.items():
+            until_ms = rests_until_ms(why, began_ms, ended_ms)
+            if until_ms is not None:
+                self._silent[topic] = _Silent(locations[topic], why, range(ended_ms, until_ms))
+
+    def _newest_ms(self) -> int:
+        return max((read.newest_ms for read in self._read.values()), default=0)
 
     def _newest_of(self, topic: str) -> int:
         return newest_change_ms(self.load(topic).metadata)

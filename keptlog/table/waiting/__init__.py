@@ -1,5 +1,6 @@
 """Waiting for a catalog or a storage, and what its failure means.
 
-how long        ``patience``, ``database_answers``, ``whole_answers``; several at once: ``side_by_side``
+how long        ``patience``, ``database_answers``, ``whole_answers``; several at once: ``side_by_side``;
+                again: ``rest``
 how it failed   ``reaching``, which asks ``reach`` once something has
 """
