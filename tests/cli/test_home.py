@@ -11,6 +11,7 @@ import pytest
 
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
+from keptlog.passes.doctor.home_patient import NO_FILES
 from tests.cli.conftest import Run
 
 COMPACTED = {"cleanup.policy": "compact"}
@@ -145,5 +146,6 @@ def test_doctor_names_each_path_that_tables_are_named_by_and_that_does_not_lead_
     [problem] = checks["home"]["problems"]
     assert "its catalog names the files of users by their paths there" in problem["what"]
     assert problem["command"] == f"ln -s {moved} {home}"
+    assert [name for name, check in checks.items() if NO_FILES in check["not_looked_at"]] == ["folders"]
     home.symlink_to(moved)
     assert keptlog("doctor").code == 0

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from keptlog.errors import InvalidConfig
 from keptlog.passes.purge import Purger
-from keptlog.table.catalogs import embedded_catalog
+from keptlog.table.catalogs import embedded, embedded_catalog
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.embedded import warehouse_of
-from keptlog.table.catalogs.home_location import elsewheres, why_elsewhere
+from keptlog.table.catalogs.home_location import elsewheres, which_home, why_elsewhere
 from keptlog.table.store import LogStore
 from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, create, new_id, new_records, store_at
 from tests.table.test_home import content, forgotten
@@ -174,11 +176,53 @@ def test_nothing_is_appended_to_the_copy_in_which_a_topic_is_named(
 
 
 def test_a_table_of_another_home_that_somebody_took_in_is_no_part_of_this_one(tmp_path: Path) -> None:
-    create(tmp_path / "home")
-    theirs = store_at(tmp_path / "theirs")
-    theirs.create_topic(OTHER, 1, COMPACTED)
-    open_catalog(tmp_path / "home").register_table(("keptlog", OTHER), theirs.metadata_locations()[OTHER])
+    with_a_foreign_table(tmp_path)
     assert store_at(tmp_path / "home").read_only is None
     append_to(store_at(tmp_path / "home"), TOPIC)
     shutil.rmtree(tmp_path / "theirs")
     append_to(store_at(tmp_path / "home"), TOPIC)
+
+
+@pytest.mark.parametrize("topic", ["warehouse", "keptlog"])
+def test_a_copy_of_an_older_home_is_told_whatever_its_topics_are_called(tmp_path: Path, topic: str) -> None:
+    original, copy = tmp_path / "warehouse" / "keptlog" / "home", tmp_path / "copy"
+    original.mkdir(parents=True)
+    store_at(original).create_topic(topic, 1, COMPACTED)
+    without_id(original)
+    shutil.copytree(original, copy)
+    before = content(original)
+
+    with pytest.raises(InvalidConfig, match=f"is a copy of the home at {original}"):
+        append_to(store_at(copy), topic)
+
+    assert content(original) == before
+    assert which_home(original)
+
+
+def without_id(home: Path) -> None:
+    with sqlite3.connect(home / "catalog.db") as connection:
+        connection.execute("delete from iceberg_namespace_properties where property_key <> 'exists'")
+
+
+def test_an_older_home_that_took_in_a_table_of_another_one_is_no_copy_of_that(tmp_path: Path) -> None:
+    home = with_a_foreign_table(tmp_path)
+    without_id(home)
+    assert why_elsewhere(home) is None
+    append_to(store_at(home), TOPIC)
+
+
+def with_a_foreign_table(tmp_path: Path) -> Path:
+    create(tmp_path / "home")
+    theirs = store_at(tmp_path / "theirs")
+    theirs.create_topic(OTHER, 1, COMPACTED)
+    open_catalog(tmp_path / "home").register_table(("keptlog", OTHER), theirs.metadata_locations()[OTHER])
+    return tmp_path / "home"
+
+
+def test_nobody_waits_for_a_home_that_a_table_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = with_a_foreign_table(tmp_path)
+    monkeypatch.setattr(embedded, "_LOOK_WAIT_SECONDS", 0)
+    with contextlib.closing(sqlite3.connect(tmp_path / "theirs" / "catalog.db", isolation_level=None)) as theirs:
+        theirs.execute("begin exclusive")
+        append_to(store_at(home), TOPIC)
+        assert store_at(home).read_only is None

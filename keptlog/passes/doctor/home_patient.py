@@ -169,9 +169,10 @@ class Patient:
         """Of each topic what holds bytes that are not live, or why that can't be looked at."""
         return each_apart(lambda topic: look_for_holders(self.store, topic, self.now_ms), [e.topic for e in self.seen])
 
-    def require_files(self) -> None:
-        """Where none of them is there, that is told once, and not of each topic."""
-        if not self.has_warehouse or any(not each.is_copy for each in self.elsewheres):
+    def require_files(self, part: str = "") -> None:
+        """Where none of them is there, or none of a part (``Elsewhere.tables``), that is told once, of the home."""
+        moved = [each for each in self.elsewheres if not each.is_copy]
+        if not self.has_warehouse or any(not each.tables or part in each.tables for each in moved):
             raise NotLookedAt(NO_FILES)
 
     def _history(self, topic: str) -> PutBack | KeptlogError | None:

@@ -22,6 +22,7 @@ from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.next_command import next_command
 from keptlog.passes.doctor.home_patient import NotLookedAt, Patient
 from keptlog.storage.erasure_secret import require_secret
+from keptlog.table.catalogs.home_location import ITS_RECEIPTS
 from keptlog.table.doctor.topic_exam import TopicExam
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def receipt_problems(patient: Patient) -> Iterator[Problem]:
         cause = "its file was written over, given other permissions, or moved"
         yield Problem("signing key", str(error), cause, "do what it says; the next purge seals what waits")
     _ = patient.topics
-    patient.require_files()
+    patient.require_files(ITS_RECEIPTS)
     yield from _chain_problems(patient.proofs, is_shared=not patient.is_embedded)
     # A purge that could seal would have come by then.
     oldest_ms = patient.now_ms - purge_interval_ms(patient.store.clock_guard.broker_settings)

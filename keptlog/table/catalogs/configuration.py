@@ -16,7 +16,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from keptlog.errors import InvalidConfig
 from keptlog.table.io.aws_profile import endpoint_of_profile
@@ -220,7 +220,7 @@ def _require_whole_database(properties: Mapping[str, Any]) -> None:
     path, query = form[2], form[3] or ""
     is_uri = bool(_NAMES_A_URI.search(query))
     named = path.partition(":")[2] if is_uri and path.startswith("file:") else path
-    _require_no_home(Path(named))
+    _require_no_home(Path(unquote(named) if is_uri else named))
     if not named.startswith("/"):
         whole = f"sqlite:///{'file:' if named != path else ''}{Path.cwd() / named}"
         raise _refused(

@@ -48,8 +48,13 @@ REMEMBER = (
     "values (?, ?, ?, coalesce(?, lower(hex(randomblob(16))))), (?, ?, ?, ?)"
 )
 """Gives a home its id and its location, unless it has them; SQLite throws the dice for one without topics."""
-_NAMESPACES = (NAMESPACE, DELETING, RECEIPTS)
+_FOLDERS = {NAMESPACE: NAMESPACE, DELETING: NAMESPACE, RECEIPTS: RECEIPTS}
+"""By namespace, the folder of the warehouse in which an embedded catalog puts its tables; a renamed one stays there."""
+ITS_RECEIPTS = "its receipts"
+"""How the chain is called among ``Elsewhere.tables``."""
 _NAMED = 3
+_WITHOUT_LOCKS = "ro&immutable=1"
+"""How SQLite is told to wait for nobody, and to change nothing; what is half written then may be misread."""
 
 
 class _Lying(NamedTuple):
@@ -172,7 +177,7 @@ def _strays(home: Path, origin: _Origin, made_at: Path) -> Iterator[Elsewhere]:
     for place, tables in lying.items():
         if place == made_at or _is_same(place, home) or _is_same(place, made_at):
             continue
-        is_copy = _is_copy(home, origin, place)
+        is_copy = _is_stray_copy(home, origin, place)
         moved = [each for each in tables if not _is_file(each.file_in(place)) and _is_file(each.file_in(home))]
         if is_copy or moved:
             told = tuple(dict.fromkeys(_told(each.namespace, each.name) for each in (tables if is_copy else moved)))
@@ -238,12 +243,12 @@ def _made_at(origin: _Origin, home: Path) -> Path | None:
     return next((place for place in places if _is_same(place, home)), next(iter(places), None))
 
 
-def _origin(database: Path) -> _Origin | None:
+def _origin(database: Path, mode: str = "rw") -> _Origin | None:
     """Null if there is no catalog."""
     if not os.path.isfile(database):  # noqa: PTH113  # a Path raises where the old place may not be entered
         return None
     # Not "ro": who was killed in a commit has left a journal, and only a connection that may write can take it back.
-    with looking_into(database, "rw") as connection:
+    with looking_into(database, mode) as connection:
         if not connection.execute("select 1 from sqlite_master where name = 'iceberg_namespace_properties'").fetchall():
             return None
         query = (
@@ -271,30 +276,52 @@ def _tables(connection: sqlite3.Connection, besides: str = " ") -> Iterator[_Lyi
         "select table_namespace, table_name, metadata_location from iceberg_tables where catalog_name = ? "
         "and table_namespace in (?, ?, ?) and substr(metadata_location, 1, ?) <> ?"
     )
-    values = (CATALOG_NAME, *_NAMESPACES, len(besides), besides)
+    values = (CATALOG_NAME, *_FOLDERS, len(besides), besides)
+    homes: dict[str, Path] = {}
     for namespace, name, location in connection.execute(query, values).fetchall():
-        home, warehouse, below = str(location).removeprefix("file://").rpartition("/warehouse/")
-        if warehouse and home.startswith("/") and below.startswith((f"{NAMESPACE}/", f"{RECEIPTS}/")):
-            yield _Lying(namespace, str(name), Path(home), below)
+        folder = _FOLDERS[namespace]
+        # A topic may be called warehouse, too.
+        home, found, below = str(location).removeprefix("file://").rpartition(f"/warehouse/{folder}/")
+        if found and home.startswith("/"):
+            place = homes.get(home) or homes.setdefault(home, Path(home))
+            yield _Lying(namespace, str(name), place, f"{folder}/{below}")
 
 
-def _is_copy(home: Path, origin: _Origin, place: Path) -> bool:
-    """Whether the home at another place is this one too. Before it got an id, a table of both says so."""
+def _is_copy(home: Path, origin: _Origin, made_at: Path) -> bool:
+    """Whether the home at the place where this one was made is this one too. Without an id, a table of both says so."""
     try:
-        there = _origin(place / DATABASE)
+        there = _origin(made_at / DATABASE)
     except sqlite3.Error:
         return False
     if there and there.home_id and origin.home_id:
         return there.home_id == origin.home_id
-    return there is not None and _share_a_table(home, place)
+    return there is not None and _share_a_table(_all_tables(home), home, made_at)
 
 
-def _share_a_table(home: Path, place: Path) -> bool:
-    tables: list[dict[tuple[str, str], _Lying]] = []
-    for each in (home, place):
-        with looking_into(each / DATABASE) as connection:
-            tables.append({(table.namespace, table.name): table for table in _tables(connection)})
-    ours, theirs = tables
+def _is_stray_copy(home: Path, origin: _Origin, place: Path) -> bool:
+    """The same of the home at a place where some tables are named, which may be somebody else's.
+
+    Nobody waits for it, and that those tables are there proves nothing.
+    """
+    try:
+        there = _origin(place / DATABASE, mode=_WITHOUT_LOCKS)
+        if there and there.home_id and origin.home_id:
+            return there.home_id == origin.home_id
+        return there is not None and _share_a_table(
+            [each for each in _all_tables(home) if each.home != place], home, place, mode=_WITHOUT_LOCKS
+        )
+    except (sqlite3.Error, StorageUnavailable):
+        return False
+
+
+def _all_tables(home: Path, mode: str = "ro") -> list[_Lying]:
+    with looking_into(home / DATABASE, mode) as connection:
+        return list(_tables(connection))
+
+
+def _share_a_table(of_home: list[_Lying], home: Path, place: Path, mode: str = "ro") -> bool:
+    ours = {(table.namespace, table.name): table for table in of_home}
+    theirs = {(table.namespace, table.name): table for table in _all_tables(place, mode)}
     for name in ours.keys() & theirs.keys():
         # What this catalog names was committed there, if it is there: the names of metadata files are drawn.
         if ours[name].below == theirs[name].below or _is_file(ours[name].file_in(place)):
@@ -319,7 +346,7 @@ def _table_id(metadata: Path) -> object:
 
 
 def _told(namespace: str, name: str) -> str:
-    return "its receipts" if namespace == RECEIPTS else name
+    return ITS_RECEIPTS if namespace == RECEIPTS else name
 
 
 def _is_file(path: Path) -> bool:
