@@ -53,6 +53,23 @@ def test_a_catalog_that_loses_updates_is_refused_with_what_was_seen_and_what_fol
     assert (told["swept"], told["left"], told["hints"]) == ([], [], [])
 
 
+def test_a_check_that_stops_in_an_unforeseen_way_says_so_and_no_other_suffers(
+    keptlog: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended all of it in a traceback."""
+    keptlog("topic", "create", "users", "--config", "cleanup.policy=compact")
+    before = {each["name"]: each["not_looked_at"] for each in keptlog("doctor", "--json").json["checks"]}
+
+    def strange(*_: object) -> None:
+        raise OverflowError("int too large")
+
+    monkeypatch.setattr("keptlog.passes.doctor.home_doctor.timestamp_problems", strange)
+    said = keptlog("doctor", "--json")
+    after = {each["name"]: each["not_looked_at"] for each in said.json["checks"]}
+    assert said.code == 1
+    assert after == before | {"timestamps": ["it stopped at OverflowError: int too large; report it if it stays"]}
+
+
 def test_of_many_problems_alike_a_few_are_told_and_the_others_are_counted(keptlog: Run) -> None:
     store = open_home().store
     old_ms = time.time_ns() // 1_000_000 - 86_400_000

@@ -44,7 +44,7 @@ from keptlog.table.doctor.topic_exam import PutBack
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.metadata.format import CURRENT
 from keptlog.table.namespaces import CONFIGURED
-from keptlog.table.waiting.reaching import HELD
+from keptlog.table.waiting.reaching import HELD, one_line
 
 _UNREAD_SETTINGS = "its settings can't be read"
 _SPARK_IS_DOWN = "the Spark server or cluster is down, or was never started, or its address or token is an old one"
@@ -90,6 +90,8 @@ def _asked(check: _Check, patient: Patient) -> CheckUp:
         unseen += map(str, why.args)
     except (KeptlogError, OSError) as error:
         unseen.append(first_line(error))
+    except Exception as error:  # noqa: BLE001  # who asks doctor has a strange home; the other checks are to tell of it
+        unseen.append(f"it stopped at {one_line(error)}; report it if it stays")
     with contextlib.suppress(NotLookedAt):  # which is told above
         unseen += _unread(patient.unread if check.is_of_topics else ())
     return CheckUp(check.name, check.asks, tuple(told), tuple(unseen))
