@@ -82,6 +82,18 @@ def test_what_retention_takes_is_no_clean_s(world: World) -> None:
     assert ended(world) == "verified"
 
 
+def test_a_tombstone_that_came_just_now_is_in_no_segment_that_retention_takes(world: World) -> None:
+    world.create(settings=SLOW | {"cleanup.policy": "compact,delete", "retention.ms": str(5 * DAY_MS)})
+    world.ingest({0: (OTHER, b"1")}, 1, timestamps_ms={0: world.now_ms - 6 * DAY_MS})
+    world.ingest({1: (KEY, VALUE)}, 2)
+    world.ask(deadline_ms=world.now_ms + HOUR_MS)
+    world.ingest({2: (KEY, None)}, 3)
+    assert world.row().erasure.state == "tombstoned"
+    world.later(2 * HOUR_MS)
+    assert step(world).command is None
+    assert "needs retention" not in told(world)
+
+
 def test_a_drop_here_is_verified_at_once_though_another_key_is_remembered(world: World) -> None:
     versions = {"compaction.strategy": "timestamp", "keptlog.watermark.retention.ms": str(7 * DAY_MS)}
     world.create(settings=versions | {"segment.ms": "1000", "delete.retention.ms": "0"})

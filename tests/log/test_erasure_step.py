@@ -138,6 +138,38 @@ def test_what_came_after_the_request_keeps_no_older_record_from_retention() -> N
     assert erasure_step("users", found, NOW_MS, [slow]).command is None
 
 
+AGED = replace(OF_THEN, first_timestamp_ms=NOW_MS - 6 * DAY_MS, largest_timestamp_ms=NOW_MS - 6 * DAY_MS)
+TAKES_THE_OLD = {"policy": "compact,delete", "retention_ms": 5 * DAY_MS, "segment_ms": 7 * DAY_MS}
+
+
+@pytest.mark.parametrize("need", [ErasureNeed.CLEAN, ErasureNeed.EXPIRY])
+@pytest.mark.parametrize("is_ingested", [True, False])
+def test_nobody_is_sent_to_a_retention_that_takes_what_others_left(need: ErasureNeed, *, is_ingested: bool) -> None:
+    """In a topic that gets records one segment after the other is past its age."""
+    needy = NeedyErasures(need, 1, SOONER_MS, NOW_MS, first_asked_ms=NOW_MS)
+    found = OpenErasures(1, SOONER_MS, LATER_MS, (needy,))
+    segments = (replace(AGED, tombstone_count=1), replace(OF_NOW, tombstone_count=1))
+    log = replace(log_of(*segments, **TAKES_THE_OLD), is_ingested=is_ingested)
+    assert (erasure_step("users", found, NOW_MS, [log]).command, needed_instead(found, NOW_MS, [log])) == (None, None)
+    all_of_it = replace(log, config=replace(log.config, retention_ms=0))
+    later_ms = NOW_MS + 1
+    assert erasure_step("users", found, later_ms, [all_of_it]).command == "keptlog retain users"
+
+
+def test_who_waits_for_retention_is_sent_to_one_that_takes_all_that_was_there() -> None:
+    found = since(ErasureNeed.RETENTION, ASKED_MS)
+    newest = replace(OF_NOW, first_timestamp_ms=ASKED_MS - 1)
+    log = log_of(AGED, newest, policy="delete", retention_ms=5 * DAY_MS)
+    assert erasure_step("users", found, NOW_MS, [log]).command is None
+    assert erasure_step("users", found, NOW_MS + 6 * DAY_MS, [log]).command == "keptlog retain users"
+    came_since = log_of(AGED, OF_NOW, policy="delete", retention_ms=5 * DAY_MS)
+    assert erasure_step("users", found, NOW_MS, [came_since]).command == "keptlog retain users"
+    beside = replace(
+        log_of(newest, policy="delete", retention_ms=5 * DAY_MS), topic_partition=TopicPartition("users", 1)
+    )
+    assert erasure_step("users", found, NOW_MS, [came_since, beside]).command is None
+
+
 @pytest.mark.parametrize("need", [ErasureNeed.CLEAN, ErasureNeed.EXPIRY, ErasureNeed.RETENTION])
 def test_what_was_waited_for_in_a_log_that_is_empty_by_now_needs_a_look(need: ErasureNeed) -> None:
     """It said for a week that nothing could be done, of a log in which nothing was left."""

@@ -5,7 +5,7 @@ closed, or the log emptied, so the logs as they are now are asked too, where the
 waits for is not stored, so it is told of all that it may be. The first of these holds:
 
     no log may have the first of it any more    a look, for they may be further by now
-    retention takes some of it                  retention, whatever they waited for
+    retention takes what they wait for          retention, whatever brings them on else
     a clean passes some of it                   a clean
     the clock has not come to the stored time   nothing, until then
 
@@ -67,7 +67,7 @@ def _at_once(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> str | No
     waited = [(log, _waited(needy, log)) for log in logs]
     if not any(_is_first_left(needy, log, segments) for log, segments in waited):
         return LOOK
-    if any(set(segments) & set(retention_of(log, now_ms).segments) for log, segments in waited):
+    if _is_retained(needy, waited, now_ms):
         return ErasureNeed.RETENTION
     if needy.need == ErasureNeed.CLEAN and any(_is_passed(log, segments, now_ms) for log, segments in waited):
         return ErasureNeed.CLEAN
@@ -75,13 +75,14 @@ def _at_once(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> str | No
 
 
 def _waited(needy: NeedyErasures, log: Log) -> Sequence[Segment]:
-    """The segments that may have what they wait for.
+    """The segments that may have what they wait for, and those that came since.
 
     Of an ingested log nobody knows how old its tombstones were when they arrived.
     """
+    asked_ms = 0 if log.is_ingested else needy.first_asked_ms or 0
     match needy.need:
         case ErasureNeed.EXPIRY:
-            return [each for each in log.segments if each.tombstone_count]
+            return [each for each in log.segments if each.tombstone_count and each.largest_timestamp_ms >= asked_ms]
         case ErasureNeed.CLEAN if not log.is_ingested:
             return [each for each in log.segments if each.largest_timestamp_ms >= needy.since_ms]
         case _:
@@ -100,6 +101,26 @@ def _is_first_left(needy: NeedyErasures, log: Log, waited: Sequence[Segment]) ->
     return any(each.first_timestamp_ms <= needy.in_log_since_ms for each in waited)
 
 
+def _is_retained(needy: NeedyErasures, waited: Sequence[tuple[Log, Sequence[Segment]]], now_ms: int) -> bool:
+    """Whether retention takes now what they wait for: in a log that goes on, there is always something that it takes.
+
+    Who waits for retention alone waits for all that was there. Else the first of the segments has it; of an ingested
+    log, any of them.
+    """
+    taken = [(log, segments, set(retention_of(log, now_ms).segments)) for log, segments in waited]
+    if needy.need == ErasureNeed.RETENTION:
+        there = [(_were_there(needy, log), of_log) for log, _, of_log in taken]
+        return any(segments for segments, _ in there) and all(of_log.issuperset(each) for each, of_log in there)
+    return any(
+        of_log.issuperset(segments if log.is_ingested else segments[:1]) for log, segments, of_log in taken if segments
+    )
+
+
+def _were_there(needy: NeedyErasures, log: Log) -> Sequence[Segment]:
+    """The segments with records of before the request."""
+    return [each for each in log.segments if each.first_timestamp_ms <= needy.in_log_since_ms]
+
+
 def _is_passed(log: Log, segments: Sequence[Segment], now_ms: int) -> bool:
     """Whether a clean passes some of these now: the end of a log that gets records is never closed."""
     times = CleanTimes.of(log, now_ms)
@@ -112,10 +133,8 @@ def _may_be_kept(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> bool
         case ErasureNeed.PURGE if logs:
             return any(needy.since_ms + log.config.file_delete_delay_ms > now_ms for log in logs)
         case ErasureNeed.RETENTION if logs:
-            # Retention takes the first segment before any other, and who waits waits for those that were there.
-            firsts = [(log.segments[0], max(log.config.retention_ms, 0)) for log in logs if log.segments]
-            there = [each for each in firsts if each[0].first_timestamp_ms <= needy.in_log_since_ms]
-            return any(first.largest_timestamp_ms + retention_ms > now_ms for first, retention_ms in there)
+            there = [(each, max(log.config.retention_ms, 0)) for log in logs for each in _were_there(needy, log)]
+            return any(each.largest_timestamp_ms + retention_ms > now_ms for each, retention_ms in there)
         case _:
             return True
 
