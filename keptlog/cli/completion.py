@@ -24,13 +24,16 @@ _VARIABLE = "_KEPTLOG_COMPLETE"
 _BASH = """\
 %(complete_func)s() {
     local IFS=$'\\n'
-    local response completion type value word i before= after=
+    local response completion type value word gap i before= after= rest=$COMP_LINE
     local -a typed=()
 
-    # bash takes a word apart at each '=', and completes what is behind the last one
+    # bash takes a word apart at each of '=:@', and completes what is behind the last one. What was one word has
+    # nothing between its parts; behind the '=' in which a value ends there is a space
     for ((i = 0; i <= COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
-        if ((i > 1)) && [[ $word == =* || ( $before == *= && -n $word ) ]]; then
+        gap=${rest%%%%"$word"*}
+        rest=${rest#*"$word"}
+        if ((i > 0)) && [[ -z $gap && -n $word && ( $word == [=:@]* || $before == *[=:@] ) ]]; then
             typed[-1]+=$word
         else
             typed+=("$word")

@@ -194,3 +194,17 @@ def test_a_real_bash_completes_settings_their_values_topics_and_files(bash: Type
     assert bash(f"{alter} message.timestamp.type=\tL\t") == f"{alter} message.timestamp.type=LogAppendTime "
     assert bash("keptlog erase us\t") == "keptlog erase users "
     assert bash("keptlog erase users --keys leav\t") == "keptlog erase users --keys leavers.txt "
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_a_real_bash_completes_what_stands_behind_a_value_of_any_signs(bash: Type) -> None:
+    for begun in (
+        "erase --key-base64 dXNlcg==",
+        "erase --key-base64=dXNlcg==",
+        "erase --key ann@example.org",
+        "append --run-id 2026-01-01T10:00",
+        "append --run-id=a:b@c==",
+        "append --run-id :",
+    ):
+        assert bash(f"keptlog {begun} us\t") == f"keptlog {begun} users "
+    assert bash("keptlog erase --key-base64 dXNlcg== --y\t") == "keptlog erase --key-base64 dXNlcg== --yes "
