@@ -53,6 +53,39 @@ def test_no_command_that_looks_at_all_topics_ends_well(keptlog: Run, words: str)
 
 
 @pytest.mark.usefixtures("configured")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "topic describe users",
+        "topic alter users --config segment.ms=1000",
+        "topic delete users --yes",
+        "history users",
+        "append users --file {records}",
+        "status users",
+        "clean users",
+        "read users",
+        "explain users",
+        "delete-records users 0 1 --yes",
+        "erase users --key b --yes",
+        "reader list users",
+        "receipt list",
+        "receipt list --topic users",
+        "receipt show 1",
+        "receipt export {folder}",
+        "receipt verify",
+    ],
+)
+def test_no_command_says_of_a_named_topic_or_receipt_that_there_is_none(
+    keptlog: Run, tmp_path: Path, words: str
+) -> None:
+    told = keptlog(*words.format(records=tmp_path / "records.jsonl", folder=tmp_path / "receipts").split())
+    text = " ".join((told.out + told.err).split())
+    assert told.code != 0
+    assert OWN in text
+    assert "there is no" not in text
+
+
+@pytest.mark.usefixtures("configured")
 def test_nothing_that_people_were_told_of_is_over(
     keptlog: Run, at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

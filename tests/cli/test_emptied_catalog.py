@@ -65,6 +65,15 @@ def test_no_command_that_looks_at_all_topics_ends_well(keptlog: Run, shared: Pat
     assert "/lake/keptlog (users)" in text
 
 
+@pytest.mark.parametrize("words", ["topic describe users", "history users", "receipt list", "receipt show 1"])
+def test_no_command_says_of_a_named_topic_or_receipt_that_there_is_none(keptlog: Run, shared: Path, words: str) -> None:
+    shared.rename(shared.with_suffix(".lost"))
+    told = keptlog(*words.split())
+    assert told.code == 1
+    assert EMPTIED in told.err
+    assert "there is no" not in told.err
+
+
 def test_nothing_that_people_were_told_of_is_over(keptlog: Run, shared: Path, at: Callable[[int], None]) -> None:
     shared.rename(shared.with_suffix(".lost"))
     for minutes in (1, 40):
@@ -117,3 +126,12 @@ def test_a_topic_that_could_not_be_made_hides_nothing(
     assert EMPTIED in " ".join((told.out + told.err).split())
     assert keptlog("topic", "create", "orders").code == 0
     assert keptlog("status").code == 0
+
+
+def test_a_new_catalog_has_neither_the_topic_that_is_named_nor_receipts(
+    keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path}/new.db")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path}/lake")
+    assert "there is no topic 'users'" in keptlog("topic", "describe", "users").err
+    assert keptlog("receipt", "list").out == "no receipts yet\n"

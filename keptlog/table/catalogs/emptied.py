@@ -57,11 +57,18 @@ def why_emptied(catalog: Catalog) -> str | None:
 
 
 def require_not_emptied(catalog: Catalog) -> None:
-    """Of a catalog that has named no topic: refuse to believe that, if there are files of topics.
+    """Of a catalog that has named no topic: refuse to believe that, if there are topics, or files of topics.
 
     Raises:
         StorageUnavailable: naming them.
     """
+    error = emptied(catalog)
+    if error:
+        raise error
+
+
+def emptied(catalog: Catalog) -> StorageUnavailable | None:
+    """The error for whoever asks such a catalog for anything; null if nothing is there that it does not name."""
     why = why_emptied(catalog)
     if why and _own_topics(catalog):
         error = StorageUnavailable(
@@ -70,14 +77,15 @@ def require_not_emptied(catalog: Catalog) -> None:
             "the other's first topic with keptlog topic create: nobody looks at those of the home's own then"
         )
         error.action = Action.FIX_CONFIG  # nothing is damaged
-        raise error
+        return error
     if why:
-        raise StorageUnavailable(
+        return StorageUnavailable(
             f"{why}. Nobody can tell whether they are its own, so nothing is said of any topic, and nothing was "
             "changed. If its uri names another database than you mean, set it right; if this one was emptied, put it "
             "back from a backup. If it is new and these are another catalog's, give it a warehouse of its own, or make "
             "its first topic with keptlog topic create"
         ).of_damage()
+    return None
 
 
 def _own_topics(catalog: Catalog) -> str | None:

@@ -32,13 +32,14 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.types import LongType, NestedField
 
-from keptlog.errors import LogCorrupt, UnknownTopic
+from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.receipts.chain import sealed, signed_head
 from keptlog.receipts.receipt import Draft, Receipt
 from keptlog.receipts.signing import SigningKey
 from keptlog.storage.files import StoredFile
 from keptlog.storage.leftover import discard
 from keptlog.table.catalogs.catalog import usual_location
+from keptlog.table.catalogs.emptied import emptied
 from keptlog.table.chain.receipt_files import (
     HEAD_FILE,
     HEAD_SHA256,
@@ -126,6 +127,10 @@ class ReceiptChain(SealedReceipts):
     def default_location(self) -> str | None:
         """Where the catalog puts the chain's table; null where only a server knows."""
         return chain_location(self.committer.catalog)
+
+    def why_not_believed(self) -> KeptlogError | None:
+        """Why a catalog without a chain is not believed; null if it is."""
+        return emptied(self.committer.catalog)
 
     def known(self, table: Table) -> ReceiptFiles:
         """The files of the chain as a table says; only what came since the last look is listed."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.table.catalogs.catalog import files_of
+from keptlog.table.catalogs.emptied import emptied
 from keptlog.table.chain.receipt_chain import chain_location, chain_table
 from keptlog.table.chain.receipt_files import ReceiptName
 from keptlog.table.chain.sealed_receipts import SealedReceipts
@@ -42,6 +43,10 @@ class SealedDeletions(SealedReceipts):
     @override
     def default_location(self) -> str | None:
         return chain_location(self.catalog)
+
+    @override
+    def why_not_believed(self) -> KeptlogError | None:
+        return emptied(self.catalog)
 
     def __call__(self, table_id: str) -> Iterator[Mapping[str, Any]]:
         """The contents of its receipts, the oldest first; one that can't be read costs only itself.

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.receipts.receipt import Head, Receipt
 from keptlog.table.chain.receipt_files import ChainEnd, ReceiptFiles, all_folders, chain_folder, earlier_chains
 from keptlog.table.io.files import TableFiles
@@ -35,6 +35,10 @@ class SealedReceipts(ABC):
     @abstractmethod
     def default_location(self) -> str | None:
         """Where the catalog puts the chain's table, also one that was dropped; null where only a server knows."""
+
+    @abstractmethod
+    def why_not_believed(self) -> KeptlogError | None:
+        """The error for whoever is told by the catalog that there is no chain, where it is not believed; else null."""
 
     def paths_without_table(self) -> list[str]:
         """The files in the place of the chain, for whoever finds no table: it may have been dropped."""
@@ -94,6 +98,7 @@ class SealedReceipts(ABC):
 
         Raises:
             LogCorrupt: the catalog has lost the chain, or its table contradicts itself.
+            StorageUnavailable: there is no chain, and the catalog has lost all topics, or is another than is meant.
         """
         table = self._table_or_none_ever()
         if table is None:
@@ -108,4 +113,6 @@ class SealedReceipts(ABC):
         lost = earlier_chains(self.paths_without_table()) if table is None else {}
         if lost:
             raise LogCorrupt("; ".join(lost))
+        if table is None and (error := self.why_not_believed()):
+            raise error
         return table

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from keptlog.errors import KeptlogError
 from keptlog.table.catalogs.embedded import embedded_locations
 from keptlog.table.catalogs.home_location import warehouse_named
 from keptlog.table.chain.sealed_receipts import CHAIN, SealedReceipts
@@ -54,3 +55,11 @@ class UnopenedReceipts(SealedReceipts):
         from keptlog.table.chain.receipt_chain import chain_location  # noqa: PLC0415  # asked where there is no chain alone
 
         return chain_location(self._open_catalog())
+
+    @override
+    def why_not_believed(self) -> KeptlogError | None:
+        if embedded_locations(self._home) is not None:
+            return None
+        from keptlog.table.catalogs.emptied import emptied  # noqa: PLC0415  # asked where there is no chain alone
+
+        return emptied(self._open_catalog())

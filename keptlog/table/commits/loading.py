@@ -5,6 +5,7 @@ there must not go unnoticed in the same way, so the catalog is asked what else i
 
     its entry names no metadata file             the topic is damaged
     it is in the list, and still can't be found    a right is missing, or the catalog contradicts itself
+    it names no topic at all                       it was emptied, or is another one than is meant (``emptied``)
 
 A metadata file that is gone or is none is damage too (``topic_table``).
 """
@@ -27,7 +28,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.table.catalogs.embedded import unfinished_deletion
-from keptlog.table.catalogs.emptied import require_not_emptied
+from keptlog.table.catalogs.emptied import emptied, require_not_emptied
 from keptlog.table.metadata.format import format_of
 from keptlog.table.metadata.lineage import same_topic
 from keptlog.table.metadata.loaded import loaded_now, names_in
@@ -64,7 +65,7 @@ def load_topic_table(catalog: Catalog, name: str, namespace: str = NAMESPACE) ->
         UnknownTopic: there is none.
         UnsupportedFormat: a newer keptlog has written it.
         LogCorrupt: its metadata file is damaged or gone, or its format is no version.
-        StorageUnavailable: the catalog lists it and does not find it.
+        StorageUnavailable: the catalog lists it and does not find it, or names no topic, and files of topics are there.
     """
     table = _table(catalog, name, namespace)
     format_of(name, table.properties)
@@ -134,7 +135,7 @@ def _not_found(catalog: Catalog, name: str, namespace: str) -> KeptlogError:
 
     Not of one that is in the list: nobody else would tell of it, as of no topic that was deleted just now.
     """
-    known: list[str] = []
+    known: list[str] | None = None
     is_hidden = False
     with contextlib.suppress(Exception):
         if name in being_deleted(catalog):
@@ -148,7 +149,9 @@ def _not_found(catalog: Catalog, name: str, namespace: str) -> KeptlogError:
             f"topic {name}: the catalog lists it, and says that there is no such table: the right to load it is "
             "missing, or its entry is damaged. Ask who runs the catalog"
         ).for_good()
-    return unknown_topic(name, known)
+    # That there is no topic at all is believed no sooner of one name than of all.
+    lost = emptied(catalog) if known == [] and namespace == NAMESPACE else None
+    return lost or unknown_topic(name, known or ())
 
 
 def _is_hidden(catalog: Catalog, name: str) -> bool:
