@@ -71,7 +71,9 @@ def worst_of(assessments: Collection[Assessment], now_ms: int, limit: int) -> li
 
     def rank(each: Assessment) -> Rank:
         is_failed, is_due = each.log.uncleanable is not None, each.trigger is not None
-        return rank_of(each.deadline_ms, each.cleanable_ratio, each.log.topic_partition, now_ms, (is_failed, is_due))
+        # As dirty as it is, a log that no clean comes to is worse than none that one comes to.
+        ratio = each.cleanable_ratio if each.log.config.is_compacted else 0.0
+        return rank_of(each.deadline_ms, ratio, each.log.topic_partition, now_ms, (is_failed, is_due))
 
     return nsmallest(limit, assessments, key=rank)
 
