@@ -13,6 +13,8 @@ from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.passes.doctor.home_patient import NO_FILES
 from tests.cli.conftest import Run
+from tests.table.stores import store_at
+from tests.table.test_home_of_two_paths import OTHER, of_an_earlier_keptlog
 
 COMPACTED = {"cleanup.policy": "compact"}
 
@@ -149,3 +151,18 @@ def test_doctor_names_each_path_that_tables_are_named_by_and_that_does_not_lead_
     assert [name for name, check in checks.items() if NO_FILES in check["not_looked_at"]] == ["folders"]
     home.symlink_to(moved)
     assert keptlog("doctor").code == 0
+
+
+def test_doctor_tells_a_damaged_topic_also_where_it_is_named_in_a_copy(
+    keptlog: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = of_an_earlier_keptlog(tmp_path, monkeypatch)
+    copy = Path(shutil.copytree(disk, tmp_path / "disk2" / "home"))
+    (tmp_path / "home").unlink()
+    (tmp_path / "home").symlink_to(copy)
+    Path(store_at(copy).metadata_locations()[OTHER].removeprefix("file://")).write_bytes(b"damaged")
+    monkeypatch.setenv("KEPTLOG_HOME", str(copy))
+
+    checks = {check["name"]: check for check in keptlog("doctor", "--json").json["checks"]}
+
+    assert [name for name, check in checks.items() if check["problems"]] == ["home", "topics"]

@@ -12,7 +12,14 @@ from tests.cli.conftest import Run
 
 @pytest.mark.parametrize("is_copy", [False, True], ids=["the home", "a copy"])
 @pytest.mark.parametrize(
-    "uri", ["sqlite:///{}", "sqlite:////{}", "sqlite:///file:/{}?uri=true", "sqlite:///file:/%2e/{}?uri=true"]
+    "uri",
+    [
+        "sqlite:///{}",
+        "sqlite:////{}",
+        "sqlite:///file:/{}?uri=true",
+        "sqlite:///file:/%2e/{}?uri=true",
+        "sqlite:///file://localhost/{}?uri=true",
+    ],
 )
 def test_a_home_whose_own_catalog_is_configured_is_refused_in_one_line(
     keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, *, is_copy: bool

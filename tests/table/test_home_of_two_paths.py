@@ -11,7 +11,7 @@ import pytest
 
 from keptlog.errors import InvalidConfig
 from keptlog.passes.purge import Purger
-from keptlog.table.catalogs import embedded, embedded_catalog
+from keptlog.table.catalogs import embedded, embedded_catalog, home_location
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.embedded import warehouse_of
 from keptlog.table.catalogs.home_location import elsewheres, which_home, why_elsewhere
@@ -226,3 +226,26 @@ def test_nobody_waits_for_a_home_that_a_table_came_from(tmp_path: Path, monkeypa
         theirs.execute("begin exclusive")
         append_to(store_at(home), TOPIC)
         assert store_at(home).read_only is None
+
+
+@pytest.mark.parametrize("has_id", [False, True], ids=["none has an id", "the original has one"])
+def test_a_copy_of_an_older_home_is_one_whatever_was_made_in_it_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_id: bool
+) -> None:
+    original, copy = tmp_path / "home", tmp_path / "copy"
+    append_each(create(original), [("k", "1")])
+    without_id(original)
+    shutil.copytree(original, copy)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(embedded_catalog, "warehouse_named", warehouse_of)
+        earlier.setattr(home_location, "elsewheres", lambda _: [])
+        store_at(copy).create_topic(OTHER, 1, COMPACTED)
+    without_id(copy)
+    if has_id:
+        append_to(store_at(original), TOPIC)
+    before = content(original)
+
+    with pytest.raises(InvalidConfig, match=f"is a copy of the home at {original}, and its catalog names the files of"):
+        append_to(store_at(copy), TOPIC)
+
+    assert content(original) == before

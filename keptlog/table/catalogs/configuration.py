@@ -219,7 +219,7 @@ def _require_whole_database(properties: Mapping[str, Any]) -> None:
         return
     path, query = form[2], form[3] or ""
     is_uri = bool(_NAMES_A_URI.search(query))
-    named = path.partition(":")[2] if is_uri and path.startswith("file:") else path
+    named = urlsplit(path).path if is_uri and path.startswith("file:") else path
     _require_no_home(Path(unquote(named) if is_uri else named))
     if not named.startswith("/"):
         whole = f"sqlite:///{'file:' if named != path else ''}{Path.cwd() / named}"

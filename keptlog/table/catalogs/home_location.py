@@ -69,6 +69,10 @@ class _Lying(NamedTuple):
         """Its metadata file, if the table lay in that home."""
         return home / "warehouse" / self.below
 
+    def has_files_in(self, home: Path) -> bool:
+        """Whether a home has a folder as the table has it."""
+        return os.path.isdir(self.file_in(home).parent.parent)  # noqa: PTH112  # as below: a Path may raise
+
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
@@ -177,7 +181,9 @@ def _strays(home: Path, origin: _Origin, made_at: Path) -> Iterator[Elsewhere]:
     for place, tables in lying.items():
         if place == made_at or _is_same(place, home) or _is_same(place, made_at):
             continue
-        is_copy = _is_stray_copy(home, origin, place)
+        # Whoever copies a home brings the files of its tables along, and whoever registers a table does not.
+        is_ours = any(each.has_files_in(home) for each in tables)
+        is_copy = _is_copy(home, origin, place) if is_ours else _has_the_same_id(origin, place)
         moved = [each for each in tables if not _is_file(each.file_in(place)) and _is_file(each.file_in(home))]
         if is_copy or moved:
             told = tuple(dict.fromkeys(_told(each.namespace, each.name) for each in (tables if is_copy else moved)))
@@ -287,41 +293,35 @@ def _tables(connection: sqlite3.Connection, besides: str = " ") -> Iterator[_Lyi
             yield _Lying(namespace, str(name), place, f"{folder}/{below}")
 
 
-def _is_copy(home: Path, origin: _Origin, made_at: Path) -> bool:
-    """Whether the home at the place where this one was made is this one too. Without an id, a table of both says so."""
+def _is_copy(home: Path, origin: _Origin, place: Path) -> bool:
+    """Whether the home at another place is this one too. Before it got an id, a table of both says so."""
     try:
-        there = _origin(made_at / DATABASE)
+        there = _origin(place / DATABASE)
     except sqlite3.Error:
         return False
     if there and there.home_id and origin.home_id:
         return there.home_id == origin.home_id
-    return there is not None and _share_a_table(_all_tables(home), home, made_at)
+    return there is not None and _share_a_table(home, place)
 
 
-def _is_stray_copy(home: Path, origin: _Origin, place: Path) -> bool:
-    """The same of the home at a place where some tables are named, which may be somebody else's.
+def _has_the_same_id(origin: _Origin, place: Path) -> bool:
+    """Whether that is so of a place at which tables are named of which nothing lies here. It may be anybody's.
 
-    Nobody waits for it, and that those tables are there proves nothing.
+    So nobody waits for it.
     """
     try:
-        there = _origin(place / DATABASE, mode=_WITHOUT_LOCKS)
-        if there and there.home_id and origin.home_id:
-            return there.home_id == origin.home_id
-        return there is not None and _share_a_table(
-            [each for each in _all_tables(home) if each.home != place], home, place, mode=_WITHOUT_LOCKS
-        )
+        there = _origin(place / DATABASE, _WITHOUT_LOCKS)
     except (sqlite3.Error, StorageUnavailable):
         return False
+    return there is not None and there.home_id is not None and there.home_id == origin.home_id
 
 
-def _all_tables(home: Path, mode: str = "ro") -> list[_Lying]:
-    with looking_into(home / DATABASE, mode) as connection:
-        return list(_tables(connection))
-
-
-def _share_a_table(of_home: list[_Lying], home: Path, place: Path, mode: str = "ro") -> bool:
-    ours = {(table.namespace, table.name): table for table in of_home}
-    theirs = {(table.namespace, table.name): table for table in _all_tables(place, mode)}
+def _share_a_table(home: Path, place: Path) -> bool:
+    tables: list[dict[tuple[str, str], _Lying]] = []
+    for each in (home, place):
+        with looking_into(each / DATABASE) as connection:
+            tables.append({(table.namespace, table.name): table for table in _tables(connection)})
+    ours, theirs = tables
     for name in ours.keys() & theirs.keys():
         # What this catalog names was committed there, if it is there: the names of metadata files are drawn.
         if ours[name].below == theirs[name].below or _is_file(ours[name].file_in(place)):
