@@ -277,7 +277,10 @@ def test_groups_are_a_hierarchy_and_owners_are_by_pattern(world: World) -> None:
 
 def test_what_is_stored_with_a_topic_is_shown_unless_the_project_says_otherwise(world: World, tmp_path: Path) -> None:
     declared = tmp_path / "topics.yaml"
-    declared.write_text("topics:\n  users:\n    description: One for each <user>.\n    owners: [team:crm]\n")
+    declared.write_text(
+        "topics:\n  users:\n    description: One for each <user>.\n    owners: [team:crm]\n"
+        "    config: {cleanup.policy: compact}\n"
+    )
     open_home(world.path).apply(declared)
 
     clean = spec_of(build_defs(world.path), "users", "clean")

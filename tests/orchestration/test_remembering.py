@@ -66,7 +66,8 @@ def told(world: World, section: str) -> list[dg.AssetMaterialization | dg.AssetO
 def test_dirty_sections_are_told_when_they_change_and_only_a_few_a_tick(world: World) -> None:
     world.topic("users", EVENTS_PER_TICK + 1)
     counts = [len(told(world, "dirty")) for _ in range(4)]
-    assert counts == [0, EVENTS_PER_TICK - 1, 2, 0], "first the clean sections, of which Dagster was never told"
+    half = EVENTS_PER_TICK // 2
+    assert counts == [half, half, 1, 0], "the clean sections, of which Dagster was never told, have the other places"
 
     world.append("users", ("a", "1"), ("b", "1"))
     (event,) = told(world, "dirty")
