@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from pyiceberg.table import Table
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable
 from keptlog.passes.purge import Purger
 from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.metadata.newest_change import newest_change_ms
+from keptlog.table.purging.clock_guard import ClockGuard
 from keptlog.table.store import LogStore
 from keptlog.table.waiting.rest import TRIED_AGAIN_MS
 from keptlog.table.waiting.side_by_side import AT_ONCE
@@ -23,6 +26,7 @@ __all__ = ["bucket", "s3", "server", "store"]
 
 IDLE = tuple(f"idle-{number:02}" for number in range(20))
 WITNESS = "witness"
+REFUSED = ("403 Forbidden", "AccessDenied")
 DAMAGED = "damaged"
 
 
@@ -70,7 +74,7 @@ def test_only_what_could_not_be_read_is_asked_again_and_only_while_the_time_is_i
     store = store_of(tmp_path)
     damage(store, DAMAGED)
     reads = reads_of(store)
-    for asked in ({*IDLE, DAMAGED}, {DAMAGED}, {DAMAGED}):
+    for asked in ({*IDLE[1:], DAMAGED}, {DAMAGED}, {DAMAGED}):  # its own table is there already
         reads.clear()
         with pytest.raises(InvalidConfig, match="topic damaged may have a newer one"):
             judge(store)
@@ -135,7 +139,7 @@ def test_a_store_that_is_away_is_waited_for_once_and_not_for_each_topic_of_a_pas
     table = store.load_table(IDLE[0])
     s3.refuse = always(RESET)
     s3.forget()
-    for requests in (2 * 5, 0, 0):  # a read would go on to ask
+    for requests in (2 * 4, 0, 0):  # a read would go on to ask
         with pytest.raises(StorageUnavailable, match=r"topics that can be read is of .*: nothing was deleted"):
             store.clock_guard.require_plausible(IDLE[0], FAR_AHEAD_MS, table)
         assert len(s3.requests) == requests
@@ -145,6 +149,28 @@ def test_a_store_that_is_away_is_waited_for_once_and_not_for_each_topic_of_a_pas
     clock.now_ms += TRIED_AGAIN_MS
     with pytest.raises(InvalidConfig, match="the newest commit of all topics is of"):
         store.clock_guard.require_plausible(IDLE[0], FAR_AHEAD_MS, table)
+
+
+def test_a_topic_that_can_be_read_confirms_the_clock_though_most_others_are_refused(
+    store: LogStore, s3: CountedS3
+) -> None:
+    """Of many, some are asked whether the store answers. Which ones these are, goes by the second."""
+    for topic in (*IDLE, WITNESS):
+        store.create_topic(topic, 1, COMPACTED)
+    table = store.load_table(IDLE[0])
+    last_ms, confirmed_ms = (newest_change_ms(store.load_table(topic).metadata) for topic in (IDLE[-1], WITNESS))
+    broker = {"keptlog.clock.max.jump.ms": str((confirmed_ms - last_ms) // 2)}
+    s3.refuse = lambda request: REFUSED if "/idle-" in request.path else None
+    for second in range(4):
+        guard = ClockGuard(broker, store.load_table, store.metadata_locations, store)
+        guard.clock_ms = partial(int, confirmed_ms + second * 1_000)
+        guard.require_plausible(IDLE[0], confirmed_ms, table)
+
+    s3.refuse = always(REFUSED)
+    guard = ClockGuard(broker, store.load_table, store.metadata_locations, store, partial(int, confirmed_ms))
+    with pytest.raises(StorageUnavailable, match=r"topic idle-01 \(and 19 more\) may have a newer one") as refused:
+        guard.require_plausible(IDLE[0], confirmed_ms, table)
+    assert refused.value.is_refused
 
 
 @pytest.mark.parametrize(

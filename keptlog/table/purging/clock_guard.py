@@ -128,7 +128,8 @@ class ClockGuard:
         newest_ms = newest_change_ms(table.metadata)
         if now_ms - newest_ms <= max_jump_ms:
             return None
-        of_others_ms, unread = self._newest_of_all(now_ms - max_jump_ms)
+        own = _Read(table.metadata_location, newest_ms)
+        of_others_ms, unread = self._newest_of_all(now_ms - max_jump_ms, own)
         newest_ms = max(newest_ms, of_others_ms)
         if now_ms - newest_ms <= max_jump_ms:
             return None
@@ -146,14 +147,16 @@ class ClockGuard:
             )
         return _Doubt(what, todo, tuple(each for each in unread.values() if isinstance(each, StorageUnavailable)))
 
-    def _newest_of_all(self, enough_ms: int) -> tuple[int, dict[str, KeptlogError]]:
+    def _newest_of_all(self, enough_ms: int, own: _Read) -> tuple[int, dict[str, KeptlogError]]:
         """When the newest commit was of all that can be read, 0 if there is none; and why the others can't be.
 
+        ``own`` is the topic that is to be purged: it was read just now, and may not be in reach a moment later.
         One that is as new as ``enough_ms`` ends it, and nobody is asked again who has said when his was. What lacks
         witnesses is never remembered: the next one asks those again that did not answer.
         """
         with self._asking:
             locations = self.locations()
+            self._read |= {topic: own for topic, at in locations.items() if own.is_of(at)}
             self._read = {topic: read for topic, read in self._read.items() if read.is_of(locations.get(topic))}
             unread = {}
             if self._newest_ms() < enough_ms:
@@ -170,7 +173,7 @@ class ClockGuard:
         }
         unread: dict[str, KeptlogError] = {topic: each.why for topic, each in silent.items()}
         to_ask = {topic: at for topic, at in locations.items() if topic not in unread}
-        away = {topic: each.why for each in self._stores_away(to_ask, began_ms) for topic in each.topics}
+        away = {topic: each.why for each in self._silent_stores(to_ask, began_ms) for topic in each.topics}
         self._leave_alone(away, locations, began_ms)
         unread |= away
         names = [topic for topic in to_ask if topic not in away]
@@ -190,11 +193,14 @@ class ClockGuard:
             unread |= failed
         return unread
 
-    def _stores_away(self, locations: Mapping[str, str], now_ms: int) -> list[AwayStore]:
-        """The stores that don't answer: each topic in one would be waited for."""
+    def _silent_stores(self, locations: Mapping[str, str], now_ms: int) -> list[AwayStore]:
+        """The stores that don't answer: each topic in one would be waited for.
+
+        One that refuses some topics may give the others, and nobody waits for it: there each topic is read.
+        """
         from keptlog.table.reading.away import stores_away  # noqa: PLC0415  # mostly nobody is asked
 
-        return stores_away(self.store, locations, now_ms // 1000)
+        return [each for each in stores_away(self.store, locations, now_ms // 1000) if not each.why.is_refused]
 
     def _leave_alone(self, unread: Mapping[str, KeptlogError], locations: Mapping[str, str], began_ms: int) -> None:
         """Leave alone for a while what was waited for in vain since then: a purge of many topics comes by for each."""
