@@ -140,7 +140,7 @@ def impossible(found: KeyLogs, way: ErasureWay, now_ms: int, deadline_ms: int | 
     ]
     never = {log.topic_partition: never_taken(log, way, log.log_end_offset) for log in logs}
     told += [each for each in dict.fromkeys(never.values()) if each]
-    told += _remembered(found, way, now_ms, deadline_ms)
+    told += [*_remembered(found, way, now_ms, deadline_ms), *_unread(found)]
     if deadline_ms is None:
         return told
     if found.retired_until_ms > deadline_ms:
@@ -258,6 +258,20 @@ def _remembered(found: KeyLogs, way: ErasureWay, now_ms: int, deadline_ms: int |
         what = f"watermarks of {names} have the key if it was deleted lately; {when}"
         what += " (keptlog.watermark.retention.ms)"
     return (Hindrance(what, last_ms if has_date(last_ms) else None, "give a later --by"),)
+
+
+def _unread(found: KeyLogs) -> list[Hindrance]:
+    """That a log may remember deleted keys for longer than its topic's settings of now say."""
+    why = {log.topic_partition: found.unread.get(log.topic_partition.partition) for log in found.remembering}
+    return [
+        Hindrance(
+            f"how long {name} remembers deleted keys is not known",
+            None,
+            f"mend what the look at its watermarks failed of: {each}",
+        )
+        for name, each in why.items()
+        if each
+    ]
 
 
 def _forgotten(found: KeyLogs, way: ErasureWay, now_ms: int) -> dict[int, int]:

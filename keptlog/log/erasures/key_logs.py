@@ -31,6 +31,8 @@ class KeyLogs:
     """All that have a file of watermarks: a key that was deleted may be in it, whatever segments there are."""
     stored_ms: Mapping[int, int] = field(default_factory=dict)
     """By partition, when the last watermark of its file ends; without those whose file can't be read."""
+    unread: Mapping[int, str] = field(default_factory=dict)
+    """By partition, why its file can't be read, so that nobody knows when the last watermark ends."""
 
     def earliest(self, done_ms: Callable[[Log], int], now_ms: int) -> int:
         """When all keys can be done, each in the fastest of its logs."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from keptlog.engine.search_tasks import KeySearch
-from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan
+from keptlog.errors import Action, InvalidConfig, KeptlogError, StalePlan, StorageUnavailable, first_line
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.erasures.erasure import (
     Erasure,
@@ -55,7 +55,7 @@ from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.watermark_file import last_end_ms
 from keptlog.table.changes.erasures import RegisterChange, Require
 from keptlog.table.removal.erasure_look import SnapshotAges, read_register, without_segments_since
-from keptlog.table.waiting.reaching import reaching
+from keptlog.table.waiting.reaching import apart, reaching
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
@@ -132,16 +132,35 @@ class TopicErasure:
             keys = self.request.keys if way is ErasureWay.TOMBSTONE else ()
             put_in = (partition_for_key(key, len(logs)) for key in keys)
             found = key_logs(logs, put_in, has_hashes=bool(self.request.key_hashes) or way is ErasureWay.SOURCE)
-        stored_ms = {log.topic_partition.partition: self._watermarks_end_ms(log) for log in found.remembering}
-        return replace(found, retired_until_ms=self._retired_until_ms(), stored_ms=stored_ms)
+        remembering = found.remembering if way is not ErasureWay.HERE else ()  # what a drop takes, it takes at once
+        ends = {log.topic_partition.partition: self._watermarks_end_ms(log) for log in remembering}
+        return replace(
+            found,
+            retired_until_ms=self._retired_until_ms(),
+            stored_ms={number: end for number, end in ends.items() if isinstance(end, int)},
+            unread={number: first_line(why) for number, why in ends.items() if isinstance(why, KeptlogError)},
+        )
 
-    def _watermarks_end_ms(self, log: Log) -> int:
-        """When the last of its watermarks ends; 0 if it has none, or their file can't be read."""
-        try:
+    def _watermarks_end_ms(self, log: Log) -> int | KeptlogError:
+        """When the last of its watermarks ends, 0 if it has none; or why their file can't be read.
+
+        A request has to be possible, whatever is wrong with a file that tells of its deadline alone.
+
+        Raises:
+            StorageUnavailable: its store does not answer.
+        """
+
+        def read() -> int:
             with reaching(f"the watermarks of {log.topic_partition} can't be read"):
-                return last_end_ms(self.store.files, log.watermarks_path or "", self.topic.name)
-        except (LogCorrupt, FileNotFoundError):
-            return 0  # verify and repair tell of it, and a request has to be possible
+                try:
+                    return last_end_ms(self.store.files, log.watermarks_path or "", self.topic.name)
+                except FileNotFoundError:
+                    return 0  # it has no key; verify and repair tell of it
+
+        end = apart(self.topic.name, read)
+        if isinstance(end, StorageUnavailable) and end.action is Action.RETRY:
+            raise end
+        return end
 
     def _retired_until_ms(self) -> int:
         """Until when files are kept that a topic without segments had; 0 if it has segments, or no such files."""
