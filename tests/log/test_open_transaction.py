@@ -7,7 +7,16 @@ from collections.abc import Sequence
 import pytest
 
 from keptlog.log.source import SourceLog
-from keptlog.log.told.conditions import Condition, Event, KnownCondition, Level, Matter, Sighting, after_look
+from keptlog.log.told.conditions import (
+    GIVEN_UP_MS,
+    Condition,
+    Event,
+    KnownCondition,
+    Level,
+    Matter,
+    Sighting,
+    after_look,
+)
 from keptlog.log.told.open_transaction import HANGS_AFTER_MS, hanging_condition, why_waiting
 from keptlog.log.topic_partition import TopicPartition
 
@@ -109,6 +118,48 @@ def test_the_end_of_one_that_hung_is_told_also_on_a_way_that_was_down_while_the_
         known = look(known, minute * MINUTE_MS, waits(1000 + minute, 2000 + minute))
         events += [each.event_for("log") for each in known]
     assert Event.CLEARED in events[-5:]
+
+
+def told_on_both(log: SourceLog) -> list[KnownCondition]:
+    """What is remembered once it was seen for 17 minutes, and told by two ways."""
+    return [each.once_told("log").once_told("mail") for each in seen(*[log] * 17)]
+
+
+def short_ones(known: list[KnownCondition], minutes: range) -> list[KnownCondition]:
+    """What is remembered after a short transaction a minute, where all is told by one way and nothing by the other."""
+    for minute in minutes:
+        known = look(known, minute * MINUTE_MS, waits(10_000 + minute, 20_000 + minute))
+        known = [each.once_told("log") if each.event_for("log") else each for each in known]
+    return known
+
+
+@pytest.mark.parametrize("begins", range(60, 90, 7))
+def test_one_that_hangs_is_told_in_time_though_the_end_of_another_could_not_be_told_everywhere(begins: int) -> None:
+    known, events = short_ones(told_on_both(waits(5, 1006)), range(17, begins)), []
+    for minute in range(begins, begins + 17):
+        known = look(known, minute * MINUTE_MS, waits(50_000, 60_000))
+        events += [(minute - begins, event) for each in known if (event := each.event_for("log"))]
+    assert events == [(HANGS_AFTER_MS // MINUTE_MS, Event.BEGAN)]
+    # Where nothing could be told, the end comes before the beginning.
+    assert [(each.offset, each.event_for("mail")) for each in known] == [(5, Event.CLEARED), (50_000, Event.BEGAN)]
+    told = [each.once_told("mail") for each in known]
+    assert [(each.offset, each.told["mail"]) for each in told] == [(5, 0), (50_000, 2)]
+    assert len({each.id for each in told}) == 2
+
+
+def test_an_end_that_can_be_told_nowhere_is_forgotten_though_others_come_and_go() -> None:
+    known = short_ones(told_on_both(waits(5, 1006)), range(17, 60))
+    assert [each.event_for("mail") for each in known if each.offset == 5] == [Event.CLEARED]
+    known = look(known, 60 * MINUTE_MS + GIVEN_UP_MS, waits(9, 10))
+    assert [each.offset for each in known] == [9]
+
+
+def test_one_that_is_back_where_it_was_is_the_same_one() -> None:
+    known = told_on_both(waits(5, 1006))
+    for minute in range(17, 21):
+        known = look(known, minute * MINUTE_MS, SourceLog(0, 0, 90))
+    known = look(known, 21 * MINUTE_MS, waits(5, 1006))
+    assert [(each.returns, each.ended_ms, each.since_ms) for each in known] == [(1, None, 21 * MINUTE_MS)]
 
 
 def test_what_is_wrong_at_once_needs_no_time() -> None:

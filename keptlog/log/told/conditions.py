@@ -226,7 +226,9 @@ class KnownCondition:
 
     @property
     def id(self) -> str:
-        return f"{self.matter} {self.subject}"
+        """Once it is over, with its offset: its end may be owed to some way while another one is seen."""
+        name = f"{self.matter} {self.subject}"
+        return name if self.ended_ms is None else _once_over(name, self.offset)
 
     @property
     def is_news(self) -> bool:
@@ -266,14 +268,25 @@ def after_look(known: Iterable[KnownCondition], seen: Sighting, settle_ms: int) 
     """What is remembered after one more look."""
     before, now = {each.id: each.as_of(seen.now_ms) for each in known}, seen.levels
     # Of what people know they are told the end before another one of its id begins.
-    ending = {name for name, each in now.items() if name in before and _is_to_end(before[name], each)}
-    present = [_present(before.get(name), now[name], seen.now_ms, settle_ms) for name in now.keys() - ending]
-    absent = [_absent(each, seen, settle_ms) for name, each in before.items() if name in ending or name not in now]
+    news = {name: each for name, each in before.items() if each.is_news}
+    ending = {name for name, each in now.items() if name in news and news[name].is_another(each)}
+    there = {name: each for name, each in now.items() if name not in ending}
+    present = [_present(_remembered(before, each), each, seen.now_ms, settle_ms) for each in there.values()]
+    gone = before.keys() - there.keys() - {_once_over(name, each.offset) for name, each in there.items()}
+    absent = [_absent(before[name], seen, settle_ms) for name in gone]
     return sorted([*present, *(each for each in absent if each)], key=lambda each: (each.since_ms, each.id))
 
 
-def _is_to_end(before: KnownCondition, seen: Condition) -> bool:
-    return before.is_news and before.is_another(seen)
+def _once_over(name: str, offset: int | None) -> str:
+    return name if offset is None else f"{name} at {offset}"
+
+
+def _remembered(before: Mapping[str, KnownCondition], seen: Condition) -> KnownCondition | None:
+    """What is seen, as it was: one that goes on, or one that was over and is back where it was."""
+    goes_on = before.get(seen.id)
+    if goes_on and not goes_on.is_another(seen):
+        return goes_on
+    return before.get(_once_over(seen.id, seen.offset))
 
 
 def _present(before: KnownCondition | None, seen: Condition, now_ms: int, settle_ms: int) -> KnownCondition:
