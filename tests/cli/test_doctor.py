@@ -70,6 +70,32 @@ def test_a_check_that_stops_in_an_unforeseen_way_says_so_and_no_other_suffers(
     assert after == before | {"timestamps": ["it stopped at OverflowError: int too large; report it if it stays"]}
 
 
+@pytest.mark.parametrize(
+    ("where", "told_by"),
+    [
+        ("keptlog.table.store.LogStore.topics", "topics"),
+        ("keptlog.passes.doctor.home_patient.elsewheres", "topics"),
+        ("keptlog.passes.doctor.home_patient.require_entry", "home"),
+    ],
+)
+def test_what_all_checks_look_at_stops_in_an_unforeseen_way_and_who_needs_it_says_so(
+    keptlog: Run, monkeypatch: pytest.MonkeyPatch, where: str, told_by: str
+) -> None:
+    """The check said so, and the look for the topics that it has not looked at ended all of it in a traceback."""
+    keptlog("topic", "create", "users", "--config", "cleanup.policy=compact")
+
+    def strange(*_: object) -> None:
+        raise OverflowError("int too large")
+
+    monkeypatch.setattr(where, strange)
+    said = keptlog("doctor", "--json")
+    not_looked_at = {each["name"]: each["not_looked_at"] for each in said.json["checks"]}
+    assert said.code == 1
+    assert not_looked_at[told_by] == ["it stopped at OverflowError: int too large; report it if it stays"]
+    assert not_looked_at["timestamps"] == not_looked_at[told_by]
+    assert len(not_looked_at) == len(CHECKS) - 1  # the catalog was not to be probed
+
+
 def test_of_many_problems_alike_a_few_are_told_and_the_others_are_counted(keptlog: Run) -> None:
     store = open_home().store
     old_ms = time.time_ns() // 1_000_000 - 86_400_000

@@ -80,21 +80,30 @@ def examine(patient: Patient) -> list[CheckUp]:
 
 
 def _asked(check: _Check, patient: Patient) -> CheckUp:
-    if patient.why_closed and check.look is not _home:
-        return CheckUp(check.name, check.asks, not_looked_at=(NOT_OPENED,))
     told: list[Problem] = []
     unseen: list[str] = []
     try:
+        if check.look is not _home and patient.why_closed:
+            return CheckUp(check.name, check.asks, not_looked_at=(NOT_OPENED,))
         told.extend(check.look(patient))
-    except NotLookedAt as why:
-        unseen += map(str, why.args)
-    except (KeptlogError, OSError) as error:
-        unseen.append(first_line(error))
     except Exception as error:  # noqa: BLE001  # who asks doctor has a strange home; the other checks are to tell of it
-        unseen.append(f"it stopped at {one_line(error)}; report it if it stays")
-    with contextlib.suppress(NotLookedAt):  # which is told above
+        unseen += _why_unseen(error)
+    try:
         unseen += _unread(patient.unread if check.is_of_topics else ())
+    except NotLookedAt:
+        pass  # which is told above
+    except Exception as error:  # noqa: BLE001  # what stops the look at all topics has mostly stopped the check
+        unseen += [each for each in _why_unseen(error) if each not in unseen]
     return CheckUp(check.name, check.asks, tuple(told), tuple(unseen))
+
+
+def _why_unseen(error: Exception) -> list[str]:
+    """Why a check could not look, a line each."""
+    if isinstance(error, NotLookedAt):
+        return [str(each) for each in error.args]
+    if isinstance(error, KeptlogError | OSError):
+        return [first_line(error)]
+    return [f"it stopped at {one_line(error)}; report it if it stays"]
 
 
 def _unread(topics: Collection[str]) -> list[str]:
