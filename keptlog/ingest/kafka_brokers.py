@@ -108,6 +108,7 @@ class KafkaBrokers:
         topics: list[TopicSurvey] = []
         failed: dict[str, KeptlogError] = {}
         left_out: list[str] = []
+        unasked: dict[str, KeptlogError] = {}
         no_answer: KeptlogError | None = None
         elsewhere = {here for here, known in stored.items() if self._may_be_elsewhere(known)}
         for bootstrap, names in self._by_cluster(stored).items():
@@ -118,7 +119,7 @@ class KafkaBrokers:
                 _logger.info("%s can't be surveyed: %s", ", ".join(names), error)
                 if elsewhere.issuperset(names):
                     no_answer = error  # or nothing would say it
-                left_out += elsewhere & names.keys()
+                unasked |= dict.fromkeys(elsewhere & names.keys(), error)
                 failed |= dict.fromkeys(names.keys() - elsewhere, error)
                 continue
             for here, name in names.items():
@@ -134,13 +135,13 @@ class KafkaBrokers:
                 failed |= {str(TopicPartition(here, number)): error for number, error in partitions.items()}
                 made = settings.get(name, TopicSettings(dict(DEFAULT_CONFIG), {}))
                 topics.append(TopicSurvey(here, found.topics[name], {**made.config, **self.config}, made.left_out))
-        warnings = self._told_as_left_out({here: stored[here] for here in sorted(left_out)})
+        warnings = self._told_as_left_out({here: stored[here] for here in sorted([*left_out, *unasked])}, unasked)
         refusal = no_answer
         if no_answer:
             warnings = (str(no_answer), *warnings)
         elif warnings and not (topics or failed):
             refusal = InvalidConfig("; ".join(warnings))
-        return Survey(tuple(topics), failed, warnings, refusal)
+        return Survey(tuple(topics), failed, warnings, refusal, unasked)
 
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[BrokerPart, ...]]:
         """As ``Source`` says; offsets are all that is known of how much work there is."""
@@ -196,13 +197,16 @@ class KafkaBrokers:
         """Whether a topic was last at other brokers than are asked, and nobody has said that it is theirs."""
         return not self.are_named and bool(known and known.source and known.source.was_elsewhere(self.bootstrap))
 
-    def _told_as_left_out(self, topics: Mapping[str, StoredSource | None]) -> tuple[str, ...]:
+    def _told_as_left_out(self, topics: Mapping[str, StoredSource | None], unasked: Collection[str]) -> tuple[str, ...]:
         """A line for each address that they were at."""
-        by_address: dict[str, list[str]] = defaultdict(list)
+        by_address: dict[tuple[str, bool], list[str]] = defaultdict(list)
         for here, known in topics.items():
             if known and known.source and known.source.bootstrap:
-                by_address[known.source.bootstrap].append(here)
-        return tuple(why_not_shown(names, address, self.bootstrap or "") for address, names in by_address.items())
+                by_address[known.source.bootstrap, here not in unasked].append(here)
+        return tuple(
+            why_not_shown(names, address, self.bootstrap or "", is_asked=is_asked)
+            for (address, is_asked), names in by_address.items()
+        )
 
     def _with_address(self, error: KeptlogError, known: StoredSource | None) -> KeptlogError:
         """The error of a topic that is not there, with where it was, if that was elsewhere."""

@@ -52,6 +52,8 @@ class Survey:
     refusal: KeptlogError | None = None
     """Why none of the topics can be had, where that fails no topic of its own; ``warnings`` say it too. Whoever has
     something else to tell of them tells that as well, so nobody raises it here."""
+    unasked: Mapping[str, KeptlogError] = field(default_factory=dict)
+    """Topics that are left out because nobody could look whether they are there, with the error."""
 
     def why_unseen(self, topic: str) -> KeptlogError | None:
         """Why nothing is known of a topic that was asked for, and was there before; null if it is there."""
@@ -61,7 +63,7 @@ class Survey:
             f"topic {topic} was there when it was planned what to read, and its source does not show it as the same "
             "topic now; nothing of it was committed, ingest again to see what is there"
         )
-        return self.failed.get(topic) or self.refusal or gone
+        return self.failed.get(topic) or self.unasked.get(topic) or self.refusal or gone
 
 
 class Source(Protocol):

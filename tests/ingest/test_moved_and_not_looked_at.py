@@ -39,8 +39,11 @@ def lose_leaders(broker: MockBroker, topic: str) -> None:
         broker.lose_leader(topic, partition)
 
 
-def with_ids(monkeypatch: pytest.MonkeyPatch, *answers: str | None) -> list[int]:
-    """Let mock brokers tell this id of each topic, look by look, and the last one from then on; gives how many came."""
+def with_ids(monkeypatch: pytest.MonkeyPatch, *answers: str | KeptlogError | None) -> list[int]:
+    """Let mock brokers tell this id of each topic, look by look, and the last one from then on; gives how many came.
+
+    With an error in the place of an id they give no answer.
+    """
     looks: list[int] = []
 
     def look(settings: ClientSettings, topics: Sequence[str], seconds: float, silence: Silence) -> BrokerTopics:
@@ -49,6 +52,8 @@ def with_ids(monkeypatch: pytest.MonkeyPatch, *answers: str | None) -> list[int]
 
     def told(settings: ClientSettings, topics: Sequence[str], seconds: float, silence: Silence) -> BrokerTopics:
         topic_id = answers[min(len(looks), len(answers)) - 1]
+        if isinstance(topic_id, KeptlogError):
+            raise topic_id
         found = look_at_topics(settings, topics, seconds, silence)
         ids = {name: replace(at, source=replace(at.source, topic_id=topic_id)) for name, at in found.topics.items()}
         return replace(found, topics=ids)
@@ -135,6 +140,28 @@ def test_one_that_is_another_topic_after_its_comparison_fails(store: LogStore, m
     assert len(looks) == 2
     assert kinds(result.failed) == {"t": InvalidConfig, "u": InvalidConfig}
     assert not result.committed
+
+
+def test_brokers_that_fall_silent_after_the_comparison_are_told_as_that_of_each_topic(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_ids(monkeypatch, "id", StorageUnavailable("no broker answers"))
+    with mock_broker() as broker:
+        moved(store, broker, "t")
+        broker.produce("u", ("ada", "1"))
+        comes_from(store, "u", SourceIdentity("u", "id", broker.bootstrap))
+        result = reconciled(store, broker)
+    assert {name: str(error) for name, error in result.failed.items()} == dict.fromkeys("tu", "no broker answers")
+
+
+def test_what_was_elsewhere_is_not_told_as_looked_for_where_the_brokers_give_no_answer(store: LogStore) -> None:
+    comes_from(store, "t", SourceIdentity("t", "id", ELSEWHERE))
+    comes_from(store, "u", SourceIdentity("u", "id", OLD))
+    settings = ClientSettings.load({}, {}, where="nowhere")
+    plans = ingest_of(store).plan(KafkaBrokers(settings, topics_from_brokers(store), OLD, wait_seconds=0.3))
+    assert kinds(plans.failed) == {"u": StorageUnavailable}
+    [warning] = plans.warnings
+    assert warning.startswith(f"t left out: last at {ELSEWHERE}, and {OLD} can't be asked for them now. What still is")
 
 
 def test_a_topic_here_that_cannot_be_read_is_told_though_all_others_were_elsewhere(store: LogStore) -> None:
