@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.home import open_home
 from keptlog.passes.observer import observe
 from keptlog.table.catalogs.catalog import metadata_locations, open_catalog
@@ -135,6 +135,28 @@ def test_a_metadata_file_that_cannot_be_read_costs_no_other_folder(
     todo = found["other"].todo
     assert todo.startswith(f"see first that this is no view's: {found['other'].last_metadata} can't be read (")
     assert "Permission denied" in todo
+
+
+@pytest.mark.parametrize("error", [TimeoutError(110, "no answer"), StorageUnavailable("no credentials")])
+def test_a_store_that_falls_silent_while_folders_are_looked_into_is_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    store = create(tmp_path)
+    append_each(store, [("a", "1")])
+    [own] = store.metadata_locations().values()
+    folder = Path(own.removeprefix("file://")).parent.parent
+    on_database(tmp_path, "delete from iceberg_tables")
+    shutil.copytree(folder, folder.parent / "other")
+    asked: list[str] = []
+
+    def read(_: TableFiles, path: str) -> bytes:
+        asked.append(path)
+        raise error
+
+    monkeypatch.setattr(TableFiles, "read_bytes", read)
+    with pytest.raises(StorageUnavailable, match=str(error.args[-1])):
+        unowned_folders(open_home(tmp_path).store)
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("name", [VIEW, VIEW.upper()])

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
-from keptlog.errors import KeptlogError, UnknownTopic, first_line
+from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic, first_line
 from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.units import size
@@ -42,7 +42,7 @@ from keptlog.table.metadata.references import below, comparable
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.topic_storage import left_behind, tells_alone
 from keptlog.table.unopened import UnopenedStore
-from keptlog.table.waiting.reaching import reaching
+from keptlog.table.waiting.reaching import is_out_of_reach, reaching
 from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def unowned_folders(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
     """All that there are, by path; none where nobody can tell.
 
     Raises:
-        StorageUnavailable: the catalog can't be reached, or a folder can't be listed.
+        StorageUnavailable: the catalog can't be reached, or a folder can't be listed, or nothing in it can be read.
     """
     if store.read_only:
         return []
@@ -278,16 +278,31 @@ class _MetadataLook:
         """Whether the file says so: a view's are named as a table's are, and another engine may put it there.
 
         One that can't be read counts as the topic's, and costs no other: it may have been written with other rights.
+        Where nothing can be read now, that is said of no file: the next would be waited for in vain as well.
         """
         try:
             content = self.files.read_bytes(path)
             told = json.loads(gzip.decompress(content) if content.startswith(_GZIP) else content)
         except (FileNotFoundError, ValueError, EOFError, gzip.BadGzipFile, zlib.error):
             return False  # gone by now, or damaged: whoever registers it is told
-        except Exception as error:  # noqa: BLE001  # see above
+        except StorageUnavailable:
+            raise
+        except Exception as error:
+            outage = _outage(path, error)
+            if outage:
+                raise outage from error
             self.unread.append(f"{path} can't be read ({first_line(error)})")
             return False
         return isinstance(told, dict) and "view-uuid" in told
+
+
+def _outage(path: str, error: Exception) -> StorageUnavailable | None:
+    """Why a file can't be read now, if that is no matter of this file; null if it is."""
+    if not is_out_of_reach(error):
+        return None
+    from keptlog.table.waiting.reach import FailureKind, failure_of, unavailable  # noqa: PLC0415  # as there
+
+    return None if failure_of(error) is FailureKind.REFUSED else unavailable(f"{path} can't be read", error)
 
 
 def _version(metadata: StoredFile) -> tuple[int, int, str]:
