@@ -109,6 +109,17 @@ def test_a_view_with_fewer_versions_than_the_topic_had_is_told_too(tmp_path: Pat
     assert found.todo.startswith("drop the view that another engine has put into this folder, or make it elsewhere; ")
 
 
+def test_a_view_that_was_dropped_is_not_to_be_dropped_though_it_has_left_its_metadata(home: Path) -> None:
+    (home / "warehouse" / "keptlog" / VIEW / "data").mkdir()
+    (home / "warehouse" / "keptlog" / VIEW / "data" / "0.parquet").write_bytes(b"records")
+    on_database(home, "delete from iceberg_tables where table_name = ?", VIEW)
+    [found] = unowned_folders(open_home(home).store)
+    assert found.todo == (
+        "see first that no other catalog has the view whose metadata is in this folder: this one has it no more; then "
+        "delete the folder, if nobody needs it"
+    )
+
+
 def test_a_metadata_file_that_cannot_be_read_costs_no_other_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

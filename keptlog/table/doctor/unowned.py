@@ -81,6 +81,8 @@ class UnownedFolder:
     """Whether it has journals, or erasures: nobody else may tell what was deleted, or was to be."""
     has_view: bool = False
     """Whether another engine has put a view there since: its files would go with the topic's."""
+    is_view_named: bool = True
+    """Whether this catalog may still have that view: who drops one leaves its metadata, and it may be another's."""
     unread_metadata: str | None = None
     """A metadata file that can't be read, and why: nobody knows whether it is a view's."""
 
@@ -134,7 +136,12 @@ class UnownedFolder:
         unread, view = "", ""
         if self.unread_metadata:
             unread = f"see first that this is no view's: {self.unread_metadata}; then "
-        if self.has_view:
+        if self.has_view and not self.is_view_named:
+            view = (
+                "see first that no other catalog has the view whose metadata is in this folder: this one has it no "
+                "more; then "
+            )
+        elif self.has_view:
             view = "drop the view that another engine has put into this folder, or make it elsewhere; then "
         return unread + view
 
@@ -216,7 +223,19 @@ def _with_tables(catalog: Catalog, found: Sequence[UnownedFolder]) -> list[Unown
         return next((".".join(name) for name, forms in loaded.items() if any(map(is_below, forms or ()))), None)
 
     is_shared = may_be_shared(catalog)
-    return [replace(each, table=whose(each), unread=tuple(unread), is_shared=is_shared) for each in found]
+    told = [replace(each, table=whose(each), unread=tuple(unread), is_shared=is_shared) for each in found]
+    return [replace(each, is_view_named=_may_have_view(catalog, each)) if each.has_view else each for each in told]
+
+
+def _may_have_view(catalog: Catalog, folder: UnownedFolder) -> bool:
+    """Whether a catalog has anything in a folder that a view's metadata is in; only SQL's can be asked for views."""
+    from pyiceberg.catalog.sql import SqlCatalog  # noqa: PLC0415  # as above
+
+    from keptlog.table.catalogs.catalog import tables_like  # noqa: PLC0415  # as above
+
+    if not isinstance(catalog, SqlCatalog):
+        return True
+    return any(map(below(folder.path), map(comparable, tables_like(catalog, folder.name))))
 
 
 def _found(files: TableFiles, tables: _Tables) -> list[UnownedFolder]:
