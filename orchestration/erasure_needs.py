@@ -122,15 +122,17 @@ class KnownNeeds:
     def of(self, seen: Overview, topics: Iterable[str], lengths: PassLengths) -> NeedsNow:
         """What the erasures of these topics need."""
         known = self._by_topic if lengths == self._lengths else {}
-        now = {topic: known.get(topic) for topic in topics}
-        changed = {topic for topic, each in now.items() if each is None or each[0] != seen.locations[topic]}
+        topics = set(topics)
+        # What was found of a topic before it changed is not kept: nobody may be able to tell what it needs by now.
+        now = {topic: each for topic, each in known.items() if topic in topics and each[0] == seen.locations[topic]}
+        changed = topics - now.keys()
         found = _found(seen, changed, lengths) if changed else {}
         now |= {
             topic: (seen.locations[topic], needs)
             for topic, needs in found.items()
             if not isinstance(needs, KeptlogError)
         }
-        self._lengths, self._by_topic = lengths, {topic: each for topic, each in now.items() if each}
+        self._lengths, self._by_topic = lengths, now
         ripe = _ripe({topic: needs for topic, (_, needs) in self._by_topic.items()}, seen)
         unjudged = {topic: why for topic, why in {**found, **ripe}.items() if isinstance(why, KeptlogError)}
         told = [need for topic, (_, needs) in self._by_topic.items() if topic not in unjudged for need in needs]

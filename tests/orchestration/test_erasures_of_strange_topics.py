@@ -65,6 +65,20 @@ def test_the_alarm_is_given_and_the_others_are_asked_for(
     assert "not looked at: odd: the look at it stopped at OverflowError: int too large; report it" in said(two)
 
 
+def test_what_a_topic_needed_before_it_changed_is_not_asked_for_where_nobody_can_tell_what_it_needs_now(
+    two: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was asked for what it had needed, tick after tick, and the reason was told to nobody."""
+    (request,) = two.requests(erasure_sensor)
+    assert asked_for(request) == ["odd-0", "users-0"]
+    monkeypatch.setattr(STOPPED["when it is asked for"][0], strange(_needs_of))
+    two.append("odd", ("k", "2"), age_ms=0)
+    two.now_ms += 1_000
+    (request,) = two.requests(erasure_sensor)
+    assert asked_for(request) == ["users-0"]
+    assert "not looked at: odd: the look at it stopped at OverflowError: int too large; report it" in said(two)
+
+
 def test_a_look_that_stops_in_an_unforeseen_way_costs_only_its_topic(
     two: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
