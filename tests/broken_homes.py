@@ -172,6 +172,7 @@ def _old_java(broken: Patched) -> None:
 
 
 def _losing_catalog(broken: Patched) -> None:
+    (broken.home / "catalog.db").unlink()  # topics of its own would be another problem
     broken.set("PYICEBERG_CATALOG__KEPTLOG__PY_CATALOG_IMPL", "tests.catalogs.wrong.FirstRowsLost")
     broken.set("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{broken.home / 'shared.db'}?timeout=30")
     broken.set("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{broken.home / 'lake'}")
@@ -180,6 +181,7 @@ def _losing_catalog(broken: Patched) -> None:
 def _another_catalog(broken: Patched) -> None:
     for name in ("PY_CATALOG_IMPL", "URI", "WAREHOUSE"):
         broken.unset(f"PYICEBERG_CATALOG__KEPTLOG__{name}")
+    shutil.copy2(broken.whole / "catalog.db", broken.home)
 
 
 def _yaml(broken: Patched) -> None:

@@ -27,7 +27,7 @@ HELD = "another process holds its database"
 def _held(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     open_home(home).store.create_topic("users", 1, {"cleanup.policy": "compact"})
     monkeypatch.setattr("keptlog.table.catalogs.embedded._LOOK_WAIT_SECONDS", 0.1)
-    monkeypatch.setattr("keptlog.table.catalogs.catalog.LOCK_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("keptlog.table.catalogs.embedded_catalog.LOCK_WAIT_SECONDS", 0.1)
     other = sqlite3.connect(home / "catalog.db", isolation_level=None)
     other.execute("begin exclusive")
     yield

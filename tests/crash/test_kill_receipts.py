@@ -67,11 +67,11 @@ def test_a_writer_that_is_killed_at_any_step_has_sealed_all_or_nothing_and_finds
 
 
 def test_a_writer_that_is_killed_while_it_makes_the_table_is_in_nobodys_way(tmp_path: Path) -> None:
-    calls = seal(tmp_path / "first", ["0"], "keptlog/table/catalogs/catalog.py")
+    calls = seal(tmp_path / "first", ["0"], "keptlog/table/catalogs/embedded_catalog.py")
     assert calls > 5
     for at_call in range(1, calls, max(1, calls // 12)):
         home = tmp_path / f"home-{at_call}"
-        killed(home, ["0"], "keptlog/table/catalogs/catalog.py", at_call)
+        killed(home, ["0"], "keptlog/table/catalogs/embedded_catalog.py", at_call)
         chain = chain_at(home)
         chain.append([draft("0")])
         require_once(chain, ["0"])

@@ -163,7 +163,9 @@ def test_no_path_and_no_long_name_pushes_a_reason_behind_the_edge_of_its_page(
     if long not in waiting.store.topics():
         waiting.store.create_topic(long, 1, COMPACT | {"max.compaction.lag.ms": str(HOUR_MS)})
         waiting.append(long, ("ada", "1"))
-    waiting.wait_for("report of it", lambda: long in str((newest(waiting, "keptlog", "health") or {}).get("worst")))
+    waiting.wait_for(
+        "report of it", lambda: long in str((newest(waiting, "keptlog", "health") or {}).get("worst_logs"))
+    )
     page.set_viewport_size({"width": width, "height": 1300})
     for path, label in (("crm.orders/clean", "topic_why"), ("crm.orders/dirty", "why"), ("keptlog/health", "worst")):
         page.goto(f"{waiting.url}/assets/{path}?view=overview")
