@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from keptlog.cli import main
+from keptlog.home import open_home
+from keptlog.log.record import NewRecord
 from tests.as_of import apart
 from tests.cli.answer_forms import check_answer, command_of
 from tests.cli.own_threads import stderr_of_own_threads
@@ -73,6 +75,22 @@ def keptlog(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         return Outcome(code if isinstance(code, int) else 0, printed.out, err, as_of)
 
     return run
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """``at(now_ms)``: the commands that follow take that for now."""
+    return lambda now_ms: monkeypatch.setenv("KEPTLOG_NOW_MS", str(now_ms))
+
+
+@pytest.fixture
+def topics(home: Path) -> Path:
+    """Two topics, one of them with a hyphen and a number in its name, and three logs."""
+    store = open_home().store
+    for name, partitions in (("users", 2), ("events-7", 1)):
+        store.create_topic(name, partitions, {"cleanup.policy": "compact"})
+    store.append("users", [NewRecord(b"a", b"%d" % p, 1_700_000_000_000, p) for p in (0, 1)], "r", 1_700_000_000_000)
+    return home
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ import pytest
 from keptlog.cli import cli
 from keptlog.cli.completion import SHELLS
 from keptlog.home import open_home
-from keptlog.log.record import NewRecord
 from keptlog.passes.observer import observe
 from tests.cli.conftest import Run
 from tests.readme.page import ROOT
@@ -29,16 +28,6 @@ _NEW = {"topic create TOPIC", "reader add NAME", "append FIELD=NAME", "append NA
 """What nobody but who types it can know."""
 _STORED = {"reader commit NAME", "reader remove NAME", "read NAME"}
 """What only a look into the catalog tells: a Tab key waits for none."""
-
-
-@pytest.fixture
-def topics(home: Path) -> Path:
-    """Two topics, one of them with a hyphen and a number in its name, and three logs."""
-    store = open_home().store
-    for name, partitions in (("users", 2), ("events-7", 1)):
-        store.create_topic(name, partitions, {"cleanup.policy": "compact"})
-    store.append("users", [NewRecord(b"a", b"%d" % p, 1_700_000_000_000, p) for p in (0, 1)], "r", 1_700_000_000_000)
-    return home
 
 
 @pytest.fixture

@@ -8,16 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.cli.overdue import DAY_MS, MINUTE_MS, NOW_MS, tell_of_an_overdue_erasure
 
-NOW_MS = 1_700_000_000_000
-MINUTE_MS = 60_000
-DAY_MS = 24 * 60 * MINUTE_MS
 OWN = "/catalog.db names 1 topic (users)"
-
-
-@pytest.fixture
-def at(keptlog: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    return lambda now_ms: monkeypatch.setenv("KEPTLOG_NOW_MS", str(now_ms))
 
 
 @pytest.fixture
@@ -26,14 +19,7 @@ def configured(
 ) -> None:
     """A new catalog, configured for a home with an overdue erasure, of which people were told."""
     monkeypatch.setenv("KEPTLOG_NOTIFY_LOG", "true")
-    at(NOW_MS)
-    assert keptlog("topic", "create", "users", "--config", "cleanup.policy=compact").code == 0
-    (tmp_path / "records.jsonl").write_text('{"key": "a", "value": "1"}\n')
-    assert keptlog("append", "users", "--file", str(tmp_path / "records.jsonl")).code == 0
-    assert keptlog("erase", "users", "--key", "a", "--by", "1m", "--yes", "--run-id", "r1").code == 0
-    at(NOW_MS + DAY_MS)
-    told = keptlog("notify", "--once")
-    assert "users: erasure deadline" in told.out + told.err
+    tell_of_an_overdue_erasure(keptlog, at, tmp_path)
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{tmp_path}/new.db")
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path}/lake")
 

@@ -13,7 +13,6 @@ from keptlog.cli.output import EXIT_BAD_INPUT, EXIT_FAILED
 from keptlog.cli.topics import topic
 from keptlog.home import open_home
 from keptlog.interrupted import EXIT_STOPPED
-from keptlog.log.record import NewRecord
 from tests.cli.conftest import Run
 from tests.readme.page import ROOT
 
@@ -40,16 +39,6 @@ LONG_NUMBERS = (
     ["reader", "commit", "users", "me", f"0={_MANY}"],
 )
 """Python itself refuses to make a number of so many digits."""
-
-
-@pytest.fixture
-def topics(home: Path) -> Path:
-    """Two topics, one of them with a hyphen and a number in its name, and three logs."""
-    store = open_home().store
-    for name, partitions in (("users", 2), ("events-7", 1)):
-        store.create_topic(name, partitions, {"cleanup.policy": "compact"})
-    store.append("users", [NewRecord(b"a", b"%d" % p, 1_700_000_000_000, p) for p in (0, 1)], "r", 1_700_000_000_000)
-    return home
 
 
 @pytest.mark.parametrize("place", ["docs/commands.md", "docs/json.md", "keptlog --help"])
