@@ -12,7 +12,7 @@ from keptlog.passes.erasures.erase import Eraser
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import ask, topic_with_the_key
 from tests.orchestration.instance import fresh_instance
-from tests.orchestration.test_erasures_under_another_name import Rename, rename, without_an_id
+from tests.orchestration.test_erasures_under_another_name import Rename, overdue_before_ids, rename, without_an_id
 from tests.orchestration.test_shown_deadlines import (
     OUTAGE,
     by_hand,
@@ -108,10 +108,7 @@ def test_a_home_at_the_same_path_on_another_machine_leaves_the_overdue_one_of_th
 
 def test_so_it_does_where_both_homes_are_older_than_ids_of_homes(world: World, rename: Rename) -> None:
     rename(world, "here")
-    topic_with_the_key(world)
-    ask(world, by_ms=HOUR_MS)
-    without_an_id(world)
-    world.now_ms += 2 * HOUR_MS
+    overdue_before_ids(world)
     assert (ticks(world, 1), shown(world)) == (1, "FAILED")
     world.path.rename(world.path.with_name("aside"))
 

@@ -117,10 +117,7 @@ def test_what_an_earlier_keptlog_has_told_of_the_home_is_told_once_more_with_the
 def test_so_it_is_where_the_home_has_got_its_id_between(world: World, rename: Rename) -> None:
     """An older home gets it with its first change: what was told by its path before was taken for another home's."""
     rename(world, "old")
-    topic_with_the_key(world)
-    ask(world, by_ms=HOUR_MS)
-    without_an_id(world)
-    world.now_ms += 2 * HOUR_MS
+    overdue_before_ids(world)
     assert (ticks(world, 1), shown(world)) == (1, "FAILED")
     world.topic("other")
 
@@ -132,10 +129,7 @@ def test_so_it_is_where_the_home_has_got_its_id_between(world: World, rename: Re
 
 def test_a_home_that_gets_its_id_has_nothing_to_tell_anew(world: World, rename: Rename) -> None:
     rename(world, "old")
-    topic_with_the_key(world)
-    ask(world, by_ms=HOUR_MS)
-    without_an_id(world)
-    world.now_ms += 2 * HOUR_MS
+    overdue_before_ids(world)
     assert ticks(world, 1) == 1
 
     world.topic("other")
@@ -174,6 +168,14 @@ def home_told(world: World) -> object:
     assert newest.evaluation
     told = newest.evaluation.metadata.get("home")
     return told and told.value
+
+
+def overdue_before_ids(world: World) -> None:
+    """A home that is older than ids of homes, with an erasure that is overdue."""
+    topic_with_the_key(world)
+    ask(world, by_ms=HOUR_MS)
+    without_an_id(world)
+    world.now_ms += 2 * HOUR_MS
 
 
 def without_an_id(world: World) -> None:

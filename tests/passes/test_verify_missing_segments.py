@@ -170,17 +170,20 @@ def test_what_is_missing_after_a_clean_behind_which_nothing_was_is_lost_and_not_
     assert found.description == "offset 9 is in no segment, and nothing has removed what was appended there"
 
 
-def test_what_an_older_keptlog_may_have_given_up_stays_unknown_until_a_clean_has_passed_it(home: Home) -> None:
-    set_cleaning_to(home, "0")
+def clean_below_a_young_segment_that_is_lost(home: Home) -> None:
+    """What is missing is younger than the minimum lag, so no clean has passed it."""
     young_ms = NOW_MS + HOUR_MS // 2
     for number, key in enumerate("fgh"):
         append(home, [(key, "1")], young_ms + number)
     take(home.store, "users", -2)
     home.store.alter_topic("users", {"min.compaction.lag.ms": str(LATER_MS - young_ms + 1)})
-
     clean(home)
-
     assert log_of(home).checkpoint == 9
+
+
+def test_what_an_older_keptlog_may_have_given_up_stays_unknown_until_a_clean_has_passed_it(home: Home) -> None:
+    set_cleaning_to(home, "0")
+    clean_below_a_young_segment_that_is_lost(home)
     assert of_dirty(home, log_of(home)).outcome is Outcome.NOT_LOOKED_AT
     home.store.alter_topic("users", {}, ["min.compaction.lag.ms"])
     clean(home, LATER_MS + HOUR_MS)
@@ -246,15 +249,7 @@ def test_a_topic_that_an_older_keptlog_adopted_behind_its_log_end_may_have_gaps_
     changes.set_properties({"log.undone": "[]", "log.p0.first-dirty-offset": str(GIVEN_UP)}).commit_transaction()
     take(home.store, "users", 2)
     assert of_dirty(home, log_of(home)).outcome is Outcome.OK
-    young_ms = NOW_MS + HOUR_MS // 2
-    for number, key in enumerate("fgh"):
-        append(home, [(key, "1")], young_ms + number)
-    take(home.store, "users", -2)
-    home.store.alter_topic("users", {"min.compaction.lag.ms": str(LATER_MS - young_ms + 1)})
-
-    clean(home)
-
-    assert log_of(home).checkpoint == 9
+    clean_below_a_young_segment_that_is_lost(home)
     assert of_dirty(home, log_of(home)).outcome is Outcome.OK
     home.store.alter_topic("users", {}, ["min.compaction.lag.ms"])
     clean(home, LATER_MS + HOUR_MS)
