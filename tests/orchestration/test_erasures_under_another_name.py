@@ -26,7 +26,7 @@ from tests.orchestration.test_shown_deadlines import (
     ticks,
     with_many,
 )
-from tests.orchestration.test_which_home import forget_id
+from tests.table.stores import forget_id
 
 Rename = Callable[[World, str], None]
 

@@ -12,6 +12,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource, _opened
 from keptlog.table.catalogs import home_location
 from keptlog.table.catalogs.embedded import DATABASE
 from tests.orchestration.conftest import COMPACT
+from tests.table.stores import forget_id
 
 
 def which(home: Path, *topics: str) -> str | None:
@@ -84,9 +85,3 @@ def has_id(home: Path) -> bool:
 
 def locked(home: Path) -> str:
     raise sqlite3.OperationalError(f"{home}: database is locked")
-
-
-def forget_id(home: Path) -> None:
-    """As a home that was made before homes had one."""
-    with sqlite3.connect(home / DATABASE) as connection:
-        connection.execute("delete from iceberg_namespace_properties where property_key like 'keptlog.home%'")

@@ -5,7 +5,7 @@ A topic that has lost its volume misses thousands of files, in the hour in which
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,10 +17,10 @@ from keptlog.log.record import NewRecord
 from keptlog.passes.clean import Cleaner
 from keptlog.passes.verify import verify_log
 from keptlog.table.metadata import logs as metadata_logs
-from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from tests.in_process import in_process_engine
 from tests.passes.conftest import DAY_MS, NOW_MS
+from tests.table.stores import counted_loads
 
 
 @pytest.fixture
@@ -38,17 +38,10 @@ def logs_built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def tables_loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def tables_loaded() -> Iterator[list[str]]:
     """The topics whose tables were asked for at the catalog."""
-    loaded: list[str] = []
-    really = LogStore.load_table
-
-    def load(store: LogStore, topic: str) -> object:
-        loaded.append(topic)
-        return really(store, topic)
-
-    monkeypatch.setattr(LogStore, "load_table", load)
-    return loaded
+    with counted_loads() as loaded:
+        yield loaded
 
 
 def all_lost(home: Home, topic: str, logs: int, segments: int = 1) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.noop import NoopCatalog
@@ -21,6 +24,7 @@ from keptlog.log.steps import CleanStep, Compact, Expire
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_writer import SegmentWriter
 from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.embedded import DATABASE
 from keptlog.table.store import LogStore
 
 NOW_MS = 1_700_000_000_000
@@ -148,3 +152,23 @@ def clean(store: LogStore) -> RewriteResult:
     outcome = rewritten(store, step_for(store.logs(TOPIC)[0]))
     store.swap(TOPIC, [outcome], new_id())
     return outcome
+
+
+def forget_id(home: Path) -> None:
+    """Make it the home of a keptlog that did not know yet where a home was made, nor what tells it from others."""
+    with sqlite3.connect(home / DATABASE) as connection:
+        connection.execute("delete from iceberg_namespace_properties where property_key <> 'exists'")
+
+
+@contextmanager
+def counted_loads() -> Iterator[list[str]]:
+    """The topics whose tables are asked for meanwhile."""
+    loaded: list[str] = []
+    really = LogStore.load_table
+
+    def load(store: LogStore, topic: str) -> Table:
+        loaded.append(topic)
+        return really(store, topic)
+
+    with patch.object(LogStore, "load_table", load):
+        yield loaded

@@ -7,12 +7,11 @@ import shutil
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
@@ -21,7 +20,18 @@ from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.metadata.logs import ObservedTopic, StoredTopic
 from keptlog.table.reading.cache import FOLDER, TopicCache
 from keptlog.table.store import LogStore
-from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, new_id, new_records, rewritten, step_for, store_at
+from tests.table.stores import (
+    COMPACTED,
+    NOW_MS,
+    TOPIC,
+    append_each,
+    counted_loads,
+    new_id,
+    new_records,
+    rewritten,
+    step_for,
+    store_at,
+)
 
 
 def open_store(home: Path, broker: dict[str, str] | None = None) -> LogStore:
@@ -44,17 +54,10 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def loads() -> Iterator[list[str]]:
     """The tables that were read since."""
-    read: list[str] = []
-    really = LogStore.load_table
-
-    def counted(store: LogStore, topic: str) -> Table:
-        read.append(topic)
-        return really(store, topic)
-
-    monkeypatch.setattr(LogStore, "load_table", counted)
-    return read
+    with counted_loads() as read:
+        yield read
 
 
 def observed(store: LogStore) -> ObservedTopic:

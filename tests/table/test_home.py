@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import shutil
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from tests.table.stores import (
     append_each,
     clean,
     create,
+    forget_id,
     new_id,
     new_records,
     rewritten,
@@ -181,9 +181,7 @@ def test_a_home_may_be_opened_through_any_link_to_it(tmp_path: Path) -> None:
 
 
 def forgotten(home: Path) -> None:
-    """Make it the home of a keptlog that did not know yet where a home was made."""
-    with sqlite3.connect(home / "catalog.db") as connection:
-        connection.execute("delete from iceberg_namespace_properties where property_key <> 'exists'")
+    forget_id(home)
     assert store_at(home).topics() == [TOPIC]
 
 

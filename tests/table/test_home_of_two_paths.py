@@ -16,7 +16,7 @@ from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.embedded import warehouse_of
 from keptlog.table.catalogs.home_location import elsewheres, which_home, why_elsewhere
 from keptlog.table.store import LogStore
-from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, create, new_id, new_records, store_at
+from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, create, forget_id, new_id, new_records, store_at
 from tests.table.test_home import content, forgotten
 
 OTHER = "another"
@@ -188,7 +188,7 @@ def test_a_copy_of_an_older_home_is_told_whatever_its_topics_are_called(tmp_path
     original, copy = tmp_path / "warehouse" / "keptlog" / "home", tmp_path / "copy"
     original.mkdir(parents=True)
     store_at(original).create_topic(topic, 1, COMPACTED)
-    without_id(original)
+    forget_id(original)
     shutil.copytree(original, copy)
     before = content(original)
 
@@ -199,14 +199,9 @@ def test_a_copy_of_an_older_home_is_told_whatever_its_topics_are_called(tmp_path
     assert which_home(original)
 
 
-def without_id(home: Path) -> None:
-    with sqlite3.connect(home / "catalog.db") as connection:
-        connection.execute("delete from iceberg_namespace_properties where property_key <> 'exists'")
-
-
 def test_an_older_home_that_took_in_a_table_of_another_one_is_no_copy_of_that(tmp_path: Path) -> None:
     home = with_a_foreign_table(tmp_path)
-    without_id(home)
+    forget_id(home)
     assert why_elsewhere(home) is None
     append_to(store_at(home), TOPIC)
 
@@ -234,13 +229,13 @@ def test_a_copy_of_an_older_home_is_one_whatever_was_made_in_it_since(
 ) -> None:
     original, copy = tmp_path / "home", tmp_path / "copy"
     append_each(create(original), [("k", "1")])
-    without_id(original)
+    forget_id(original)
     shutil.copytree(original, copy)
     with monkeypatch.context() as earlier:
         earlier.setattr(embedded_catalog, "warehouse_named", warehouse_of)
         earlier.setattr(home_location, "elsewheres", lambda _: [])
         store_at(copy).create_topic(OTHER, 1, COMPACTED)
-    without_id(copy)
+    forget_id(copy)
     if has_id:
         append_to(store_at(original), TOPIC)
     before = content(original)
