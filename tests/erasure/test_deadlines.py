@@ -16,6 +16,7 @@ from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposa
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
 from keptlog.table.metadata.state import read_open_erasures
+from tests.erasure.remembered import deleted_before, proposed_and_asked, require_verified_at
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, VALUE, World
 from tests.table.foreign import table_of
 
@@ -293,34 +294,14 @@ def test_a_file_that_a_killed_run_left_before_the_request_is_waited_for_though_t
 @pytest.mark.parametrize("policy", ["compact", "delete"])
 def test_a_log_without_records_may_remember_a_deleted_key_and_says_until_when(world: World, policy: str) -> None:
     """It said that nothing was in the way, and the verification found the key among the watermarks for a week."""
-    settings = {"compaction.strategy": "timestamp", "keptlog.watermark.retention.ms": str(7 * DAY_MS)}
-    world.create(settings=settings | {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0"})
-    world.append((KEY, VALUE), (KEY, None))
-    for _ in range(3):
-        world.later(2 * HOUR_MS)
-        world.clean()
-        world.purge(grace_ms=GRACE_MS)
-    (log,) = world.store.logs("users")
-    assert (log.segments, log.watermarks_path is None) == ((), False)
+    deleted_before(world)
     world.store.alter_topic("users", {"cleanup.policy": policy})
-    request = ErasureRequest(
-        "r1", ("users",), key_hashes=(world.eraser.hash_of(KEY),), deadline_ms=world.now_ms + DAY_MS
-    )
-    found = world.eraser.propose(request, now_ms=world.now_ms)
-    world.eraser.request(found, now_ms=world.now_ms)
-    proposed = found.topics["users"]
+    proposed = proposed_and_asked(world, by_ms=DAY_MS)
     (told,) = proposed.hindrances
     assert (proposed.earliest_ms, proposed.latest_ms) == (world.now_ms, world.now_ms + 7 * DAY_MS + GRACE_MS)
     assert told.what.startswith("watermarks of users-0 have the key if it was deleted lately; ")
     assert (told.until_ms, "keptlog.watermark.retention.ms" in told.what) == (proposed.latest_ms, True)
-    world.later(DAY_MS)
-    world.purge(grace_ms=GRACE_MS)
-    assert (world.row().erasure.state, world.verified().erasure.state) == ("deleted", "deleted")
-    world.now_ms = proposed.latest_ms
-    for _ in range(2):
-        world.purge(grace_ms=GRACE_MS)
-    assert world.row().erasure.state == "deleted"
-    assert world.verified().erasure.state == "verified"
+    require_verified_at(world, proposed.latest_ms, by_ms=DAY_MS)
 
 
 def test_a_key_that_an_ingested_topic_has_no_more_waits_for_no_tombstone(world: World) -> None:
