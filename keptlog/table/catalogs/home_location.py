@@ -160,10 +160,10 @@ def elsewheres(home: Path) -> list[Elsewhere]:
     Raises:
         sqlite3.Error: its catalog can't be read.
     """
-    origin = _origin(home / DATABASE)
-    made_at = _made_at(origin, home) if origin else None
-    if origin is None or made_at is None:
+    known = _known_of(home)
+    if known is None:
         return []
+    origin, made_at = known
     found = []
     if not _is_same(made_at, home):
         found.append(Elsewhere(home, made_at, _is_copy(home, origin, made_at), os.path.lexists(made_at)))
@@ -199,22 +199,23 @@ def which_home(home: Path) -> str | None:
         StorageUnavailable: another process holds its catalog for longer than a commit takes.
         sqlite3.Error: its catalog can't be read.
     """
-    origin = _origin(home / DATABASE)
-    if origin is None:
+    known = _known_of(home)
+    if known is None:
         return None
-    home_id, made_at = origin.home_id or origin.id_to_be, _made_at(origin, home)
-    if home_id is None or made_at is None:
-        return None
-    return home_id if _is_same(made_at, home) else f"{home_id} {home}"
+    origin, made_at = known
+    home_id = origin.home_id or origin.id_to_be
+    return home_id if home_id is None or _is_same(made_at, home) else f"{home_id} {home}"
 
 
 def is_of_home(database: Path) -> bool:
     """Whether a database of SQLite is the own catalog of a home; one that can't be read is told by whoever opens it."""
+    if not os.path.isfile(database):  # noqa: PTH113  # as below
+        return False
     try:
-        origin = _origin(database)
+        with looking_into(database, "rw") as connection:
+            return HOME_ID in (_stored_in(connection) or ())
     except (sqlite3.Error, StorageUnavailable):
         return False
-    return origin is not None and origin.home_id is not None
 
 
 def named_at(home: Path) -> Path:
@@ -224,8 +225,11 @@ def named_at(home: Path) -> Path:
         StorageUnavailable: another process holds its catalog for longer than a commit takes.
         sqlite3.Error: its catalog can't be read.
     """
-    origin = _origin(home / DATABASE)
-    made_at = _made_at(origin, home) if origin else None
+    known = _known_of(home)
+    return _named_at(home, known[1] if known else None)
+
+
+def _named_at(home: Path, made_at: Path | None) -> Path:
     return made_at if made_at and _is_same(made_at, home) else home
 
 
@@ -236,9 +240,17 @@ def warehouse_named(home: Path) -> str:
 
 def remembered(home: Path) -> tuple[str | None, ...]:
     """What goes into ``REMEMBER``: an older home was made where its tables say; raises what ``named_at`` does."""
+    known = _known_of(home)
+    id_to_be, made_at = (known[0].id_to_be, known[1]) if known else (None, None)
+    location = str(_named_at(home, made_at))
+    return CATALOG_NAME, NAMESPACE, HOME_ID, id_to_be, CATALOG_NAME, NAMESPACE, HOME_LOCATION, location
+
+
+def _known_of(home: Path) -> tuple[_Origin, Path] | None:
+    """What the catalog of a home says of it, and where it was made; null if that is not known."""
     origin = _origin(home / DATABASE)
-    id_to_be = origin.id_to_be if origin else None
-    return CATALOG_NAME, NAMESPACE, HOME_ID, id_to_be, CATALOG_NAME, NAMESPACE, HOME_LOCATION, str(named_at(home))
+    made_at = _made_at(origin, home) if origin else None
+    return (origin, made_at) if origin and made_at else None
 
 
 def _made_at(origin: _Origin, home: Path) -> Path | None:
@@ -255,18 +267,24 @@ def _origin(database: Path, mode: str = "rw") -> _Origin | None:
         return None
     # Not "ro": who was killed in a commit has left a journal, and only a connection that may write can take it back.
     with looking_into(database, mode) as connection:
-        if not connection.execute("select 1 from sqlite_master where name = 'iceberg_namespace_properties'").fetchall():
+        stored = _stored_in(connection)
+        if stored is None:
             return None
-        query = (
-            "select property_key, property_value from iceberg_namespace_properties "
-            "where catalog_name = ? and namespace = ?"
-        )
-        stored = dict(connection.execute(query, (CATALOG_NAME, NAMESPACE)).fetchall())
         if HOME_ID in stored and HOME_LOCATION in stored:
             made_at = Path(stored[HOME_LOCATION])
             return _Origin(stored[HOME_ID], made_at, tuple(_tables(connection, besides=f"{warehouse_of(made_at)}/")))
         tables = tuple(_tables(connection))
         return _Origin(None, None, tables, _id_to_be(tables))
+
+
+def _stored_in(connection: sqlite3.Connection) -> dict[str, str] | None:
+    """The properties of the namespace; null if there is no catalog."""
+    if not connection.execute("select 1 from sqlite_master where name = 'iceberg_namespace_properties'").fetchall():
+        return None
+    query = (
+        "select property_key, property_value from iceberg_namespace_properties where catalog_name = ? and namespace = ?"
+    )
+    return dict(connection.execute(query, (CATALOG_NAME, NAMESPACE)).fetchall())
 
 
 def _id_to_be(tables: tuple[_Lying, ...]) -> str | None:
