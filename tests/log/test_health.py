@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from keptlog.log.assessment import Assessment, assess
 from keptlog.log.told.health import late_ms, totals_of, worst_of
+from keptlog.log.told.standing import standing_of
 from keptlog.log.uncleanable import Uncleanable
 from keptlog.log.words.units import LONG_MAX
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
@@ -47,6 +48,7 @@ def test_a_log_that_no_clean_comes_to_is_worse_than_none_that_one_comes_to() -> 
     kept = assess(replace(judged(HOUR_MS).log, config=config(cleanup_policy="delete", segment_ms=1)), NOW_MS)
     assert kept.sections.cleanable_ratio > waiting.cleanable_ratio
     assert worst_of([kept, waiting], NOW_MS, 1) == [waiting]
+    assert standing_of(kept, None).rank(NOW_MS) > standing_of(waiting, None).rank(NOW_MS)
 
 
 def test_totals_are_over_all_sections() -> None:

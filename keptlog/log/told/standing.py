@@ -58,7 +58,9 @@ class LogStanding(NamedTuple):
     def rank(self, now_ms: int) -> Rank:
         """Sort key: the smallest is the worst."""
         is_failed, is_due = self.uncleanable is not None, self.trigger is not None
-        return rank_of(self.deadline_ms, self.cleanable_ratio, self.topic_partition, now_ms, (is_failed, is_due))
+        # As in ``worst_of``: the tally has no ratio of a log that no clean comes to.
+        ratio = self.cleanable_ratio if self.tally.uncleanable else self.tally.largest_ratio
+        return rank_of(self.deadline_ms, ratio, self.topic_partition, now_ms, (is_failed, is_due))
 
 
 @dataclass(frozen=True, slots=True)
