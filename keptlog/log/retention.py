@@ -130,7 +130,12 @@ def oldest_goes_ms(log: Log) -> int | None:
     """When the oldest segment of a log is too old by ``retention.ms``; null if it never goes by its age."""
     if not _is_by_age(log) or not log.segments or log.segments[0].largest_timestamp_ms < 0:
         return None
-    return log.segments[0].largest_timestamp_ms + log.config.retention_ms + 1
+    return too_old_ms(log.segments[0].largest_timestamp_ms, log.config.retention_ms)
+
+
+def too_old_ms(largest_timestamp_ms: int, retention_ms: int) -> int:
+    """When a segment with this largest timestamp goes by its age: what is as old as ``retention.ms`` stays."""
+    return largest_timestamp_ms + retention_ms + 1
 
 
 def _is_by_age(log: Log) -> bool:

@@ -157,7 +157,9 @@ def test_what_also_goes_by_its_age_can_be_further_when_retention_takes_it_and_no
     below = [each for each in mixed.segments if each.base_offset < bound.end_offset]
     cleaned_ms = max(NOW_MS - 9 * HOUR_MS, CleanTimes.of(mixed, NOW_MS).passes_ms(bound.end_offset))
     if not below or not bound.has_tombstones:
-        assert not times.is_by_age(asked)
+        nothing = times.of(asked)
+        assert nothing is not None
+        assert not nothing.is_by_age
         return
 
     def is_taken(at_ms: int) -> bool:
@@ -166,12 +168,12 @@ def test_what_also_goes_by_its_age_can_be_further_when_retention_takes_it_and_no
     until = times.of(asked)
     assert until is not None
     next_ms = until.at_ms
-    assert times.is_by_age(asked) == (next_ms < cleaned_ms)
+    assert until.is_by_age == (next_ms < cleaned_ms)
     assert next_ms <= cleaned_ms
     if next_ms > NOW_MS:
         assert not is_taken(next_ms - 1)
         assert next_ms == cleaned_ms or is_taken(next_ms)
-        assert (until.setting == "retention.ms") == times.is_by_age(asked)
+        assert (until.setting == "retention.ms") == until.is_by_age
     else:
         assert cleaned_ms <= NOW_MS or is_taken(NOW_MS)
 

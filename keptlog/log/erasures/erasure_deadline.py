@@ -27,7 +27,7 @@ from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.erasures.remembered import forgotten_ms, swept_ms, watermarks_ms
 from keptlog.log.holder import PURGE_INTERVAL_MS
 from keptlog.log.plan import why_off
-from keptlog.log.retention import TIME_SETTINGS, goes_by_age, how_to_settle, never_old
+from keptlog.log.retention import TIME_SETTINGS, goes_by_age, how_to_settle, never_old, too_old_ms
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import some_of
 from keptlog.log.words.iso_time import has_date, iso_time, next_time
@@ -99,7 +99,8 @@ def _aged_ms(log: Log, now_ms: int) -> int | None:
     """When retention takes a tombstone that is appended now, and all before it; null if it does not by age."""
     if not goes_by_age(log):
         return None
-    return max([now_ms, *(each.largest_timestamp_ms for each in log.segments)]) + log.config.retention_ms + 1
+    largest_ms = max([now_ms, *(each.largest_timestamp_ms for each in log.segments)])
+    return too_old_ms(largest_ms, log.config.retention_ms)
 
 
 def _done_ms(log: Log, way: ErasureWay, now_ms: int) -> int:
@@ -117,9 +118,10 @@ def _done_ms(log: Log, way: ErasureWay, now_ms: int) -> int:
         case ErasureWay.TOMBSTONE | ErasureWay.SOURCE:
             done_ms = cleaned_ms(log, now_ms) + config.delete_retention_ms
             aged_ms = _aged_ms(log, now_ms)
-            # What goes by its age leaves no watermark, unless a clean has taken it before.
-            is_by_age = aged_ms is not None and aged_ms <= done_ms
-            done_ms = aged_ms if is_by_age and aged_ms else done_ms + watermarks_ms(config)
+            if aged_ms is not None and aged_ms <= done_ms:
+                done_ms = aged_ms  # it leaves no watermark, unless a clean has taken it before
+            else:
+                done_ms += watermarks_ms(config)
     return done_ms + config.file_delete_delay_ms
 
 
@@ -262,15 +264,14 @@ def _remembered(found: KeyLogs, way: ErasureWay, now_ms: int, deadline_ms: int |
 
 def _unread(found: KeyLogs) -> list[Hindrance]:
     """That a log may remember deleted keys for longer than its topic's settings of now say."""
-    why = {log.topic_partition: found.unread.get(log.topic_partition.partition) for log in found.remembering}
     return [
         Hindrance(
-            f"how long {name} remembers deleted keys is not known",
+            f"how long {log.topic_partition} remembers deleted keys is not known",
             None,
-            f"mend what the look at its watermarks failed of: {each}",
+            f"mend what the look at its watermarks failed of: {why}",
         )
-        for name, each in why.items()
-        if each
+        for log in found.remembering
+        if (why := found.unread.get(log.topic_partition.partition))
     ]
 
 

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ErasureWay
-from keptlog.log.retention import goes_by_age, retention_of
+from keptlog.log.retention import goes_by_age, retention_of, too_old_ms
 from keptlog.log.roll import closing_ms
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log, Segment
@@ -30,6 +30,8 @@ class Until(NamedTuple):
     at_ms: int
     setting: str | None = None
     """By which it is so late; null if by none."""
+    is_by_age: bool = False
+    """Whether retention takes what is waited for a clean to pass or to take, before one can."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,6 @@ class NextTimes:
     """By partition."""
     now_ms: int
     _cleans: dict[int, CleanTimes] = field(default_factory=dict, init=False, repr=False)
-    _ages: dict[int, _Youngest] = field(default_factory=dict, init=False, repr=False)
     _retentions: dict[int, _RetentionTimes] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, erasure: Erasure) -> Until | None:
@@ -54,11 +55,9 @@ class NextTimes:
             case ErasureState.REQUESTED:
                 return None if erasure.waiting or not erasure.bounds else Until(at_ms)
             case ErasureState.TOMBSTONED:
-                waits = [self._or_retained(*each) for each in self._passed(erasure)]
-                return max([Until(at_ms), *waits], key=_at_ms)
+                return self._last(erasure, at_ms, self._passed(erasure))
             case ErasureState.COMPACTED if erasure.gone is None:
-                waits = [self._or_retained(*each) for each in self._horizons(erasure, at_ms)]
-                return max([Until(at_ms), *waits], key=_at_ms)
+                return self._last(erasure, at_ms, self._horizons(erasure, at_ms))
             case ErasureState.COMPACTED:
                 deleted_ms = erasure.gone.at_ms + self._delay_ms if erasure.gone else at_ms
                 return max(Until(at_ms), Until(deleted_ms, "file.delete.delay.ms"), key=_at_ms)
@@ -67,20 +66,11 @@ class NextTimes:
             case ErasureState.VERIFIED:
                 return None
 
-    def is_by_age(self, erasure: Erasure) -> bool:
-        """Whether retention takes what it waits for a clean to pass or to take, before one can."""
-        if erasure.way == ErasureWay.RETENTION or erasure.gone or not erasure.reached:
-            return False
-        at_ms = erasure.reached[-1].at_ms
-        match erasure.state:
-            case ErasureState.TOMBSTONED:
-                waits = self._passed(erasure)
-            case ErasureState.COMPACTED:
-                waits = self._horizons(erasure, at_ms)
-            case _:
-                return False
-        until = self.of(erasure)
-        return until is not None and until.at_ms < max((each.at_ms for _, each in waits), default=at_ms)
+    def _last(self, erasure: Erasure, at_ms: int, waits: list[tuple[ErasureBound, Until]]) -> Until:
+        """When the last bound is passed, or its tombstones are gone, by a clean or by retention."""
+        until = max([Until(at_ms), *(self._or_retained(*each) for each in waits)], key=_at_ms)
+        is_sooner = until.at_ms < max((each.at_ms for _, each in waits), default=at_ms)
+        return until._replace(is_by_age=is_sooner and erasure.way != ErasureWay.RETENTION)
 
     @cached_property
     def _delay_ms(self) -> int:
@@ -89,7 +79,9 @@ class NextTimes:
     def _passed(self, erasure: Erasure) -> list[tuple[ErasureBound, Until]]:
         """Each bound that has to be passed, and when what the request waits for can pass it."""
         if erasure.way == ErasureWay.RETENTION:
-            ends = ((each, self._youngest(each.partition).below(each.end_offset)) for each in erasure.bounds)
+            ends = (
+                (each, self._retention_times(each.partition).ages.below(each.end_offset)) for each in erasure.bounds
+            )
             return [
                 (each, Until(youngest_ms + max(self.logs[each.partition].config.retention_ms, 0), "retention.ms"))
                 for each, youngest_ms in ends
@@ -115,10 +107,7 @@ class NextTimes:
 
     def _or_retained(self, bound: ErasureBound, other: Until) -> Until:
         """When what lies below a bound goes: by then, or with retention, which needs no closed segment."""
-        number = bound.partition
-        if number not in self._retentions:
-            self._retentions[number] = _RetentionTimes.of(self.logs[number], self.now_ms)
-        taken = self._retentions[number].takes(bound.end_offset)
+        taken = self._retention_times(bound.partition).takes(bound.end_offset)
         return other if taken is None else min(other, taken, key=_at_ms)
 
     def _clean_times(self, partition: int) -> CleanTimes:
@@ -126,10 +115,10 @@ class NextTimes:
             self._cleans[partition] = CleanTimes.of(self.logs[partition], self.now_ms)
         return self._cleans[partition]
 
-    def _youngest(self, partition: int) -> _Youngest:
-        if partition not in self._ages:
-            self._ages[partition] = _Youngest.of(self.logs[partition].segments)
-        return self._ages[partition]
+    def _retention_times(self, partition: int) -> _RetentionTimes:
+        if partition not in self._retentions:
+            self._retentions[partition] = _RetentionTimes.of(self.logs[partition], self.now_ms)
+        return self._retentions[partition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +178,7 @@ class _RetentionTimes:
         youngest_ms = self.ages.below(end_offset)
         if self.retention_ms is None or youngest_ms is None:
             return None
-        return Until(youngest_ms + self.retention_ms + 1, "retention.ms")
+        return Until(too_old_ms(youngest_ms, self.retention_ms), "retention.ms")
 
 
 @dataclass(frozen=True, slots=True)

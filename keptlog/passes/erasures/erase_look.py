@@ -87,8 +87,8 @@ class TopicLook:
         times, waits = NextTimes(logs, self.now_ms), _Waits(logs, self.store.broker_settings)
         rows = []
         for each in found:
-            next_ms, setting = times.of(each) or (None, None)
-            blocked, is_by_age = tuple(_blocked(each, waits, kept)), times.is_by_age(each)
+            next_ms, setting, is_by_age = times.of(each) or (None, None, False)
+            blocked = tuple(_blocked(each, waits, kept))
             rows.append(ErasureRow(self.topic, each, next_ms, blocked, next_setting=setting, is_by_age=is_by_age))
         return rows
 
