@@ -136,7 +136,7 @@ class TopicErasure:
         ends = {log.topic_partition.partition: self._watermarks_end_ms(log) for log in remembering}
         return replace(
             found,
-            retired_until_ms=self._retired_until_ms(),
+            retired_until_ms=0 if any(log.segments for log in logs) else self._retired_until_ms(),
             stored_ms={number: end for number, end in ends.items() if isinstance(end, int)},
             unread={number: first_line(why) for number, why in ends.items() if isinstance(why, KeptlogError)},
         )
@@ -163,7 +163,7 @@ class TopicErasure:
         return end
 
     def _retired_until_ms(self) -> int:
-        """Until when files are kept that a topic without segments had; 0 if it has segments, or no such files."""
+        """Until when files are kept that a topic had, which has no segments by now; 0 if there are none."""
         table = self.store.load_table(self.topic.name)
         gone = without_segments_since(table)
         if gone is None or SnapshotAges.of(table).oldest >= gone.sequence_number:
