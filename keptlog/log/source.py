@@ -104,7 +104,7 @@ class SourceLog:
     as_of_ms: int | None = None
     """When it was like this, if that was not just now: the time of a copy."""
     high_watermark: int | None = None
-    """Up to where offsets wait for an open transaction to end to end; null if none do."""
+    """Up to where offsets wait for an open transaction to end; null if none do."""
 
     def __post_init__(self) -> None:
         # A broker deletes records up to the high watermark, so also in the middle of an open transaction, and then says

@@ -205,7 +205,7 @@ def _topics(patient: Patient) -> Iterator[Problem]:
         # The storage of all topics is gone: one problem, and not one for each.
         yield unreadable_problem("all topics", outages[0])
         return
-    told_of_home = {name for each in patient.elsewheres if not each.is_copy for name in each.tables}
+    told_of_home = {name for each in patient.moved for name in each.tables}
     for topic, error in errors.items():
         if topic in told_of_home:
             continue

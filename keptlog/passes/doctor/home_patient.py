@@ -152,6 +152,11 @@ class Patient:
         return [each for each in self.exams.values() if isinstance(each, TopicExam)]
 
     @property
+    def moved(self) -> Sequence[Elsewhere]:
+        """Where the files of this home, or of a part, are named and do not lie any more."""
+        return [each for each in self.elsewheres if not each.is_copy]
+
+    @property
     def unread(self) -> list[str]:
         """The topics that can't."""
         return [topic for topic, each in self.exams.items() if isinstance(each, KeptlogError)]
@@ -171,8 +176,7 @@ class Patient:
 
     def require_files(self, part: str = "") -> None:
         """Where none of them is there, or none of a part (``Elsewhere.tables``), that is told once, of the home."""
-        moved = [each for each in self.elsewheres if not each.is_copy]
-        if not self.has_warehouse or any(not each.tables or part in each.tables for each in moved):
+        if not self.has_warehouse or any(not each.tables or part in each.tables for each in self.moved):
             raise NotLookedAt(NO_FILES)
 
     def _history(self, topic: str) -> PutBack | KeptlogError | None:
