@@ -351,6 +351,17 @@ def test_a_purge_deletes_nothing_while_what_is_one_ahead_is_damaged_for_it_may_h
     assert values(store_at(home)) == [(0, 0, b"1"), (0, 1, b"2")]
 
 
+def test_of_damage_for_two_the_first_is_told(other: LogStore, tmp_path: Path) -> None:
+    copied, catalog = old_manifest(tmp_path / "original", other), tmp_path / "other" / "catalog.db"
+    shutil.copy(catalog, tmp_path / "backup.db")
+    append_each(other, [("b", "3")])
+    newest_of(tmp_path / "other", "manifest").unlink()
+    copied.unlink()
+    shutil.copy(tmp_path / "backup.db", catalog)
+    with pytest.raises(LogCorrupt, match=rf"nothing was deleted: manifest file://{copied} is gone, and another home"):
+        store_at(tmp_path / "other").purge(TOPIC, clock_ms() + LATER_MS)
+
+
 def newest_of(home: Path, kind: str) -> Path:
     """The manifest that the last commit has added, or its list of manifests."""
     table = table_of(home)

@@ -144,10 +144,10 @@ def _take(
     found, unread = references_in_reach(shown, manifests)
     needed.add(found)
     nameless = [keeper.path, *(each.manifest_list for each in shown)]
-    if unread:
-        spared.unread, spared.cause = _why_unread(keeper, unread[0]), unread[0].error.__cause__
-    else:
+    if not unread:
         nameless += (path for each in shown for path in _without_keys(each, manifests))
+    elif not spared.unread:
+        spared.unread, spared.cause = _why_unread(keeper, unread[0]), unread[0].error.__cause__
     spared.take(keeper, needed, nameless)
 
 
