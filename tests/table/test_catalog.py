@@ -15,7 +15,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable, UnknownTopic
-from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.catalog import files_of, open_catalog
 from tests.table.rest_server import rest_server
 from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, create, store_at, store_over, values
 
@@ -77,6 +77,16 @@ def test_a_catalog_that_pyiceberg_is_configured_with_replaces_the_embedded_one(
     assert values(store_at(tmp_path / "elsewhere")) == [(0, 0, b"v")]
     assert (tmp_path / "lake" / "keptlog" / TOPIC).is_dir()
     assert not (tmp_path / "home").exists()
+
+
+def test_that_it_stands_for_a_home_changes_none_of_its_settings_nor_what_tasks_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"URI": f"sqlite:///{tmp_path}/db", "WAREHOUSE": f"file://{tmp_path}", "HOME": "theirs"}.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__KEPTLOG__{name}", value)
+    catalog = open_catalog(tmp_path / "home")
+    assert catalog.properties["home"] == "theirs"
+    assert files_of(catalog).task_modules == ()
 
 
 @pytest.mark.parametrize("has_type", [True, False])

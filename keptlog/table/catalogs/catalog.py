@@ -53,8 +53,11 @@ _OWN = {
 }
 """Types of PyIceberg's for which keptlog has a class of its own."""
 _BY_LIBPQ = ("postgresql://", "postgresql+psycopg2://", "postgresql+psycopg://")
-HOME = "home"
-"""Of a configured catalog's properties: the home that is opened with it."""
+HOME = "keptlog-home"
+"""Of a configured catalog's properties: the home that is opened with it.
+
+A dot in it would make it a property of the storage (``storage_properties``), which goes along to tasks.
+"""
 _PRE_PING = "pool_pre_ping"
 """Whether a connection is tried before it is used: after a restart of the database the first call finds a new one."""
 

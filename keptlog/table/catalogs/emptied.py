@@ -29,31 +29,8 @@ _SHOWN = 3
 
 
 def why_emptied(catalog: Catalog) -> str | None:
-    """What is said of a catalog without a topic, if topics, or files of topics, are there all the same; null if not.
-
-    Nothing is asked of an embedded one, which looks by itself. Behind a server that chooses where tables lie, no files
-    are looked for.
-    """
-    if isinstance(catalog, EmbeddedCatalog):
-        return None
-    own = _own_topics(catalog)
-    if own and not catalog.namespace_exists((NAMESPACE,)):
-        return f"{CONFIGURED} has no topic and no namespace {NAMESPACE}, but {own}"
-    if not isinstance(catalog, MetastoreCatalog):
-        return None
-    warehouse = catalog.properties.get(WAREHOUSE_LOCATION)
-    if not warehouse or catalog.namespace_exists((NAMESPACE,)):
-        return None
-    parent = f"{warehouse.rstrip('/')}/{NAMESPACE}"
-    metadata = (each.path for each in files_of(catalog).list(parent) if each.path.endswith(METADATA_ENDINGS))
-    # The list may be that of another catalog's whole lake: a few names are enough.
-    folders = {path.removeprefix(f"{parent}/").partition("/")[0] for path in islice(metadata, 50)}
-    if not folders:
-        return None
-    return (
-        f"{CONFIGURED} has no topic and no namespace {NAMESPACE}, but files of topics lie in {parent} "
-        f"({some_of(sorted(folders), _SHOWN)})"
-    )
+    """What is said of a catalog without a topic, if topics, or files of topics, are there all the same; null if not."""
+    return _own_instead(catalog) or _files_there(catalog)
 
 
 def require_not_emptied(catalog: Catalog) -> None:
@@ -69,18 +46,17 @@ def require_not_emptied(catalog: Catalog) -> None:
 
 def emptied(catalog: Catalog) -> StorageUnavailable | None:
     """The error for whoever asks such a catalog for anything; null if nothing is there that it does not name."""
-    why = why_emptied(catalog)
-    if why and _own_topics(catalog):
+    if own := _own_instead(catalog):
         error = StorageUnavailable(
-            f"{why}. Nobody can tell which of the two is meant, so nothing is said of any topic, and nothing was "
+            f"{own}. Nobody can tell which of the two is meant, so nothing is said of any topic, and nothing was "
             "changed. If the home's own is, take the configuration out (.pyiceberg.yaml, PYICEBERG_…). If not, make "
             "the other's first topic with keptlog topic create: nobody looks at those of the home's own then"
         )
         error.action = Action.FIX_CONFIG  # nothing is damaged
         return error
-    if why:
+    if files := _files_there(catalog):
         return StorageUnavailable(
-            f"{why}. Nobody can tell whether they are its own, so nothing is said of any topic, and nothing was "
+            f"{files}. Nobody can tell whether they are its own, so nothing is said of any topic, and nothing was "
             "changed. If its uri names another database than you mean, set it right; if this one was emptied, put it "
             "back from a backup. If it is new and these are another catalog's, give it a warehouse of its own, or make "
             "its first topic with keptlog topic create"
@@ -88,7 +64,32 @@ def emptied(catalog: Catalog) -> StorageUnavailable | None:
     return None
 
 
-def _own_topics(catalog: Catalog) -> str | None:
-    """What is said of the topics of the home's own catalog, in the place of which a configured one is used."""
-    home = catalog.properties.get(HOME)
-    return own_topics_told(Path(home)) if home else None
+def _own_instead(catalog: Catalog) -> str | None:
+    """What is said if the home's own catalog has topics, in the place of which a configured one is used."""
+    home = catalog.properties.get(HOME)  # an embedded one has none, and looks by itself whether it was emptied
+    own = own_topics_told(Path(home)) if home else None
+    if not own or catalog.namespace_exists((NAMESPACE,)):
+        return None
+    return f"{CONFIGURED} has no topic and no namespace {NAMESPACE}, but {own}"
+
+
+def _files_there(catalog: Catalog) -> str | None:
+    """What is said if files of topics are there.
+
+    None are looked for behind a server that chooses where tables lie, and an embedded catalog looks by itself.
+    """
+    if isinstance(catalog, EmbeddedCatalog) or not isinstance(catalog, MetastoreCatalog):
+        return None
+    warehouse = catalog.properties.get(WAREHOUSE_LOCATION)
+    if not warehouse or catalog.namespace_exists((NAMESPACE,)):
+        return None
+    parent = f"{warehouse.rstrip('/')}/{NAMESPACE}"
+    metadata = (each.path for each in files_of(catalog).list(parent) if each.path.endswith(METADATA_ENDINGS))
+    # The list may be that of another catalog's whole lake: a few names are enough.
+    folders = {path.removeprefix(f"{parent}/").partition("/")[0] for path in islice(metadata, 50)}
+    if not folders:
+        return None
+    return (
+        f"{CONFIGURED} has no topic and no namespace {NAMESPACE}, but files of topics lie in {parent} "
+        f"({some_of(sorted(folders), _SHOWN)})"
+    )
