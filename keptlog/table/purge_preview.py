@@ -97,7 +97,7 @@ def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int
         UnknownTopic, StorageUnavailable: as from a purge.
     """
     delay_ms = store.describe_topic(topic).config.file_delete_delay_ms
-    store.clock_guard.require_plausible(topic, now_ms, store.load_table(topic))
+    store.clock_guard.require_plausible(now_ms, store.load_table(topic))
     storage: Storage
 
     def load_listed() -> Table:

@@ -265,7 +265,7 @@ class LogStore:
             CommitStateUnknown: the catalog did not say whether it landed; the same call again finds out.
             InvariantViolated: the commit would break an invariant; nothing landed.
         """
-        guarded = self.clock_guard.over(self.committer, topic, (outcome.step.now_ms for outcome in rewritten))
+        guarded = self.clock_guard.over(self.committer, (outcome.step.now_ms for outcome in rewritten))
         swap = Swap(topic, rewritten, run_id, last_passes or {})
         swap.commit(guarded, self.files, self._memory.live_files, self.broker_settings)
 
@@ -275,7 +275,7 @@ class LogStore:
         Raises:
             StalePlan, CommitStateUnknown: as for ``swap``; a plan is stale too if retention was set otherwise since.
         """
-        guarded = self.clock_guard.over(self.committer, topic, (step.now_ms for step in steps))
+        guarded = self.clock_guard.over(self.committer, (step.now_ms for step in steps))
         with reaching(f"topic {topic} can't be read"):
             SegmentRemoval(topic, steps, run_id).commit(guarded, self._memory.live_files, self.broker_settings)
 
@@ -308,7 +308,7 @@ class LogStore:
         Raises:
             StalePlan: others kept committing first; nothing is marked.
         """
-        guarded = self.clock_guard.over(self.committer, topic, [now_ms])  # it would wait for a time that never comes
+        guarded = self.clock_guard.over(self.committer, [now_ms])  # it would wait for a time that never comes
         return mark_uncleanable(guarded, topic, failures, now_ms, backoff)
 
     def plan_repair(self, topic: str, *, is_adoption: bool) -> RepairPlan | None:
@@ -387,7 +387,7 @@ class LogStore:
         """
         described = topic_of(table := self.load_table(topic), self.broker_settings)
         self.require_writable()
-        self.clock_guard.require_plausible(topic, now_ms, table)
+        self.clock_guard.require_plausible(now_ms, table)
         times = PurgeTimes.of(self.clock_guard, now_ms, described.config.file_delete_delay_ms, orphan_grace_ms)
         with reaching(f"topic {topic} can't be purged"):
             old = WatermarkExpiry(topic, self.committer, self.files, self._new_id, self.broker_settings, now_ms)

@@ -214,7 +214,7 @@ def test_a_clock_is_not_believed_after_an_outage_in_which_nobody_could_tell(tmp_
     before, table = values(store), store.load_table(TOPIC)
     (home / "warehouse").rename(away)
     with pytest.raises(KeptlogError, match="nothing was deleted"):
-        store.clock_guard.require_plausible(TOPIC, FAR_AHEAD_MS, table)
+        store.clock_guard.require_plausible(FAR_AHEAD_MS, table)
     come_back(home, away)
     for act in (retain, FOR_EVER["purge"]):
         with pytest.raises(InvalidConfig, match="the newest commit of all topics is of"):

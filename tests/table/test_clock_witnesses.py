@@ -53,7 +53,7 @@ def reads_of(store: LogStore) -> list[str]:
 
 
 def judge(store: LogStore, topic: str = IDLE[0]) -> None:
-    store.clock_guard.require_plausible(topic, FAR_AHEAD_MS, store.load_table(topic))
+    store.clock_guard.require_plausible(FAR_AHEAD_MS, store.load_table(topic))
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
@@ -141,14 +141,14 @@ def test_a_store_that_is_away_is_waited_for_once_and_not_for_each_topic_of_a_pas
     s3.forget()
     for requests in (2 * 4, 0, 0):  # a read would go on to ask
         with pytest.raises(StorageUnavailable, match=r"topics that can be read is of .*: nothing was deleted"):
-            store.clock_guard.require_plausible(IDLE[0], FAR_AHEAD_MS, table)
+            store.clock_guard.require_plausible(FAR_AHEAD_MS, table)
         assert len(s3.requests) == requests
         s3.forget()
 
     s3.refuse = lambda _: None
     clock.now_ms += TRIED_AGAIN_MS
     with pytest.raises(InvalidConfig, match="the newest commit of all topics is of"):
-        store.clock_guard.require_plausible(IDLE[0], FAR_AHEAD_MS, table)
+        store.clock_guard.require_plausible(FAR_AHEAD_MS, table)
 
 
 def test_a_topic_that_can_be_read_confirms_the_clock_though_most_others_are_refused(
@@ -164,12 +164,12 @@ def test_a_topic_that_can_be_read_confirms_the_clock_though_most_others_are_refu
     for second in range(4):
         guard = ClockGuard(broker, store.load_table, store.metadata_locations, store)
         guard.clock_ms = partial(int, confirmed_ms + second * 1_000)
-        guard.require_plausible(IDLE[0], confirmed_ms, table)
+        guard.require_plausible(confirmed_ms, table)
 
     s3.refuse = always(REFUSED)
     guard = ClockGuard(broker, store.load_table, store.metadata_locations, store, partial(int, confirmed_ms))
     with pytest.raises(StorageUnavailable, match=r"topic idle-01 \(and 19 more\) may have a newer one") as refused:
-        guard.require_plausible(IDLE[0], confirmed_ms, table)
+        guard.require_plausible(confirmed_ms, table)
     assert refused.value.is_refused
 
 
@@ -201,5 +201,5 @@ def test_a_topic_that_was_waited_for_in_vain_is_left_alone_for_a_while_until_the
     clock.now_ms -= DAY_MS  # a machine that had no network has found the time
     reads.clear()
     with pytest.raises((StorageUnavailable, InvalidConfig)):
-        store.clock_guard.require_plausible(IDLE[0], clock.now_ms, store.load_table(IDLE[0]))
+        store.clock_guard.require_plausible(clock.now_ms, store.load_table(IDLE[0]))
     assert len(reads) == 1

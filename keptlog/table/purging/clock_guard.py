@@ -96,7 +96,7 @@ class ClockGuard:
         """When what is done by now was done, for its receipt: a pass may take hours, or judge as of a given time."""
         return self.clock_ms() if self.clock_ms else as_of_ms
 
-    def require_plausible(self, topic: str, now_ms: int, table: Table) -> None:
+    def require_plausible(self, now_ms: int, table: Table) -> None:
         """Refuse to delete anything of a topic at a time that is too far after the newest commit.
 
         ``table`` is the topic's, loaded just now: so it was in reach, and is a witness.
@@ -107,13 +107,13 @@ class ClockGuard:
         """
         doubt = self._doubt(now_ms, table)
         if doubt:
-            raise doubt.error(topic)
+            raise doubt.error(table.name()[-1])
 
-    def over(self, committer: Committer, topic: str, times_ms: Iterable[int]) -> Committer:
+    def over(self, committer: Committer, times_ms: Iterable[int]) -> Committer:
         """The same committer, but that it asks that of the table that it builds on, for the latest of these times."""
         from keptlog.table.commits.guarded import GuardedCommitter  # noqa: PLC0415  # who only looks commits nothing
 
-        return GuardedCommitter.of(committer, partial(self.require_plausible, topic, max(times_ms, default=0)))
+        return GuardedCommitter.of(committer, partial(self.require_plausible, max(times_ms, default=0)))
 
     def purge_refusal(self, now_ms: int, table: Table) -> str:
         """Why a purge of a topic would be refused now, and what to do; empty if it would not, for its clock."""
@@ -129,7 +129,7 @@ class ClockGuard:
         if now_ms - newest_ms <= max_jump_ms:
             return None
         own = _Read(table.metadata_location, newest_ms)
-        of_others_ms, unread = self._newest_of_all(now_ms - max_jump_ms, own)
+        of_others_ms, unread = self._newest_of_all(now_ms - max_jump_ms, table.name()[-1], own)
         newest_ms = max(newest_ms, of_others_ms)
         if now_ms - newest_ms <= max_jump_ms:
             return None
@@ -147,20 +147,21 @@ class ClockGuard:
             )
         return _Doubt(what, todo, tuple(each for each in unread.values() if isinstance(each, StorageUnavailable)))
 
-    def _newest_of_all(self, enough_ms: int, own: _Read) -> tuple[int, dict[str, KeptlogError]]:
+    def _newest_of_all(self, enough_ms: int, topic: str, own: _Read) -> tuple[int, dict[str, KeptlogError]]:
         """When the newest commit was of all that can be read, 0 if there is none; and why the others can't be.
 
-        ``own`` is the topic that is to be purged: it was read just now, and may not be in reach a moment later.
+        ``own`` is of the topic that is to be purged: it was read just now, and may not be in reach a moment later.
         One that is as new as ``enough_ms`` ends it, and nobody is asked again who has said when his was. What lacks
         witnesses is never remembered: the next one asks those again that did not answer.
         """
         with self._asking:
             locations = self.locations()
-            self._read |= {topic: own for topic, at in locations.items() if own.is_of(at)}
-            self._read = {topic: read for topic, read in self._read.items() if read.is_of(locations.get(topic))}
+            if own.is_of(locations.get(topic)):
+                self._read[topic] = own
+            self._read = {name: read for name, read in self._read.items() if read.is_of(locations.get(name))}
             unread = {}
             if self._newest_ms() < enough_ms:
-                unread = self._ask({topic: at for topic, at in locations.items() if topic not in self._read}, enough_ms)
+                unread = self._ask({name: at for name, at in locations.items() if name not in self._read}, enough_ms)
             return self._newest_ms(), unread
 
     def _ask(self, locations: Mapping[str, str], enough_ms: int) -> dict[str, KeptlogError]:
