@@ -193,11 +193,11 @@ def references_of(snapshots: Iterable[Snapshot], manifests: Manifests) -> Refere
 
 
 class UnreadFile(NamedTuple):
-    """A manifest list or manifest that is gone or damaged."""
+    """A manifest list or manifest that is gone or damaged, or out of reach."""
 
     kind: str
     path: str
-    error: LogCorrupt
+    error: Exception
 
     @property
     def is_gone(self) -> bool:
@@ -206,31 +206,44 @@ class UnreadFile(NamedTuple):
     @property
     def why(self) -> str:
         """What is wrong with it, to follow its name."""
-        return "is gone" if self.is_gone else f"can't be read ({one_line(self.error.__cause__ or self.error)})"
+        return "is gone" if self.is_gone else f"can't be read ({self.met})"
+
+    @property
+    def met(self) -> str:
+        """What its reading has met."""
+        return one_line(self.error.__cause__ or self.error)
 
 
-def references_in_reach(snapshots: Iterable[Snapshot], manifests: Manifests) -> tuple[References, list[UnreadFile]]:
-    """The files of some snapshots as far as they can be read, and what can't be.
+def references_in_reach(
+    snapshots: Iterable[Snapshot], manifests: Manifests, *, with_outages: bool = False
+) -> tuple[References, list[UnreadFile]]:
+    """The files of some snapshots as far as they can be read, and what can't be; outages are raised, or told too.
 
     Each is read once: one that could be read the second time would be missing in the files, and in what can't be read.
     """
     found, unread = References(), list[UnreadFile]()
     for snapshot in snapshots:
         found.metadata_bytes[snapshot.manifest_list] = 0
-        try:
+        shown: list[ManifestFile] = []
+        with _told("manifest list", snapshot.manifest_list, unread, with_outages=with_outages):
             shown = manifests.of(snapshot)
-        except LogCorrupt as error:
-            unread.append(UnreadFile("manifest list", snapshot.manifest_list, error))
-            continue
         for manifest in shown:
             if manifest.manifest_path in found.metadata_bytes:
                 continue
             found.metadata_bytes[manifest.manifest_path] = manifest.manifest_length
-            try:
+            with _told("manifest", manifest.manifest_path, unread, with_outages=with_outages):
                 found.add(manifests.files_in(manifest))
-            except LogCorrupt as error:
-                unread.append(UnreadFile("manifest", manifest.manifest_path, error))
     return found, unread
+
+
+@contextmanager
+def _told(kind: str, path: str, unread: list[UnreadFile], *, with_outages: bool) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if not (isinstance(error, LogCorrupt) or (with_outages and is_out_of_reach(error))):
+            raise
+        unread.append(UnreadFile(kind, path, error))
 
 
 def live_references(table: Table, manifests: Manifests) -> References:
@@ -267,29 +280,14 @@ def all_references(table: Table, manifests: Manifests | None = None) -> Referenc
 
 def readable_references(table: Table) -> tuple[References, tuple[str, ...]]:
     """The same as far as it can be read, and a line for each file that can't be: it costs only what it alone names."""
-    manifests = Manifests(table.name()[-1], table.io)
     found = named_references(table)
     found.metadata_bytes |= dict.fromkeys([*watermarks_paths(table.properties), table.metadata_location], 0)
-    named: dict[str, ManifestFile] = {}
-    unread: list[str] = []
-    for snapshot in table.metadata.snapshots:
-        with _told(f"manifest list {snapshot.manifest_list}", unread):
-            named |= {each.manifest_path: each for each in manifests.of(snapshot)}
-    for path, manifest in named.items():
-        found.metadata_bytes[path] = manifest.manifest_length
-        with _told(f"manifest {path}", unread):
-            found.add(manifests.files_in(manifest))
-    return found, tuple(unread)
-
-
-@contextmanager
-def _told(what: str, unread: list[str]) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        if not (isinstance(error, LogCorrupt) or is_out_of_reach(error)):
-            raise
-        unread.append(f"{what} can't be read ({one_line(error.__cause__ or error)})")
+    manifests = Manifests(table.name()[-1], table.io)
+    shown, unread = references_in_reach(table.metadata.snapshots, manifests, with_outages=True)
+    found.add(shown)
+    # Lists first: without one nobody knows which manifests there were.
+    unread.sort(key=lambda each: each.kind == "manifest")
+    return found, tuple(f"{each.kind} {each.path} can't be read ({each.met})" for each in unread)
 
 
 def comparable(path: str) -> str:
