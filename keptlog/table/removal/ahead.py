@@ -37,7 +37,7 @@ Neither does a copy that ``rewrite_table_path`` has made ready: ``own_folder`` t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import LogCorrupt, StalePlan, StorageUnavailable
@@ -59,6 +59,7 @@ from keptlog.table.removal.own_folder import staged_copy
 if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table.snapshots import Snapshot
 
     from keptlog.table.io.files import TableFiles
 
@@ -99,7 +100,7 @@ def require_newest(table: Table, stored: Iterable[str], load: Callable[[], Table
         table = now  # it landed here meanwhile, or another commit did
 
 
-def _whole_attempts(table: Table, attempts: Iterable[str], stored: Collection[str]) -> list[str]:
+def _whole_attempts(table: Table, attempts: Mapping[str, TableMetadata], stored: Collection[str]) -> list[str]:
     """The metadata files one ahead of the catalog that may have landed elsewhere, for all that they refer to is there.
 
     What it refers to outside of the folder nobody has listed. What can't be read tells nothing of the rest.
@@ -108,21 +109,22 @@ def _whole_attempts(table: Table, attempts: Iterable[str], stored: Collection[st
     manifests = Manifests(table.name()[-1], table.io)
     return sorted(
         path
-        for path in attempts
-        if (needed := _needed(table, path, manifests)) and all(each in there for each in filter(is_below, needed))
+        for path, metadata in attempts.items()
+        if all(each in there for each in filter(is_below, _needed(path, new_snapshots(table, metadata), manifests)))
     )
 
 
-def _needed(table: Table, attempt: str, manifests: Manifests) -> set[str]:
+def _needed(attempt: str, snapshots: Iterable[Snapshot], manifests: Manifests) -> set[str]:
     """What an attempt's new snapshots need, as far as they can be read, and itself, in comparable form."""
-    metadata = whole_metadata(table.io, attempt)
-    if metadata is None:
-        return set()
-    known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
-    new = [each for each in metadata.snapshots if each.snapshot_id not in known]
-    found, unread = references_in_reach(new, manifests)
+    found, unread = references_in_reach(snapshots, manifests)
     # What has landed may have lost one of these since, or it is damaged: that makes no attempt of it.
     return (found.keys() | {comparable(attempt)}) - set(comparable_forms(each.path for each in unread).values())
+
+
+def new_snapshots(table: Table, attempt: TableMetadata) -> list[Snapshot]:
+    """Those that a table has not, which an attempt to commit to it has added."""
+    known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
+    return [each for each in attempt.snapshots if each.snapshot_id not in known]
 
 
 class ToldApart(NamedTuple):

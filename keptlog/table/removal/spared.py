@@ -31,7 +31,7 @@ from keptlog.table.metadata.references import (
     references_in_reach,
 )
 from keptlog.table.metadata.state import watermarks_paths
-from keptlog.table.removal.ahead import ToldApart, told_apart, why_refused
+from keptlog.table.removal.ahead import ToldApart, new_snapshots, told_apart, why_refused
 from keptlog.table.removal.erasure_register import register_path
 
 if TYPE_CHECKING:
@@ -126,10 +126,9 @@ def spared_for(table: Table, found: ToldApart, manifests: Manifests) -> Spared:
         snapshots = [each for each in metadata.snapshots if each.snapshot_id in shown]
         keeper = Keeper(HolderKind.COPIED_STATE, path, followed_ms)
         _take(spared, keeper, metadata, snapshots, manifests)
-    known = {snapshot.snapshot_id for snapshot in table.metadata.snapshots}
     for path, metadata in found.one_ahead.items():
-        new = [each for each in metadata.snapshots if each.snapshot_id not in known]
-        _take(spared, Keeper(HolderKind.COMMIT_AHEAD, path, None), metadata, new, manifests)
+        keeper = Keeper(HolderKind.COMMIT_AHEAD, path, None)
+        _take(spared, keeper, metadata, new_snapshots(table, metadata), manifests)
     return spared
 
 
