@@ -24,7 +24,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.regular_file import read_file
 from keptlog.table.purging.purge_receipt import PurgeReceipt
-from keptlog.table.reading.cache import ENTRY, FOLDER, STANDING
+from keptlog.table.reading.cache import ENDINGS, ENTRY, FOLDER
 from keptlog.table.removal.held import HeldFile
 from keptlog.whole_file import make_home_folder, replace_file
 
@@ -70,14 +70,11 @@ class PurgeMemory:
 
     def forget_others(self, topics: Collection[str], now_ms: int) -> None:
         """Remove what this machine remembers of topics that are gone, and what writers have left that were killed."""
-        current = {f"{topic}{ending}" for topic in topics for ending in (ENTRY, STANDING)}
+        current = {f"{topic}{ending}" for topic in topics for ending in ENDINGS}
         for folder in (self.home / FOLDER, self.home / FOLDER / _PURGES):
             with contextlib.suppress(OSError):
                 for path in [each for each in folder.iterdir() if each.is_file() and each.name not in current]:
-                    if (
-                        path.suffix in {ENTRY, STANDING}
-                        or path.stat().st_mtime_ns // 1_000_000 < now_ms - _UNFINISHED_MS
-                    ):
+                    if path.suffix in ENDINGS or path.stat().st_mtime_ns // 1_000_000 < now_ms - _UNFINISHED_MS:
                         path.unlink(missing_ok=True)
 
     def begin(self, topic: str) -> None:

@@ -42,6 +42,7 @@ _logger = logging.getLogger(__name__)
 FOLDER = "cache"
 ENTRY, STANDING = ".json", ".standing"
 """How files of a topic end: what its table says, and how its logs stand by it (``keptlog.table.reading.standings``)."""
+ENDINGS = ENTRY, STANDING
 _COLUMNS = [field.name for field in fields(Segment)]
 _HELD_COLUMNS = ["kind", "since_ms", "files", "bytes", "name", "partition"]
 _KEPT_UNTIL = "kept_until_ms"
@@ -115,7 +116,7 @@ class TopicCache:
 
     def forget(self, topic: str) -> None:
         """Remove all of the topic."""
-        for ending in (ENTRY, STANDING):
+        for ending in ENDINGS:
             self._forget(topic, ending)
 
     def _forget(self, topic: str, ending: str) -> None:
@@ -125,7 +126,7 @@ class TopicCache:
     def outdated(self, locations: Mapping[str, str]) -> list[Held]:
         """Files of the folder that are not of a topic as it is now: ``locations`` says where each is."""
         topics = [topic for topic, location in locations.items() if self._known(topic, location)]
-        current = {self._path(topic, ending) for topic in topics for ending in (ENTRY, STANDING)}
+        current = {self._path(topic, ending) for topic in topics for ending in ENDINGS}
         held = []
         with contextlib.suppress(OSError):
             for path in sorted((self.home / FOLDER).iterdir()):
