@@ -38,7 +38,7 @@ from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError, first_line
 from keptlog.log.erasures.open_erasures import ErasureNeed, OpenErasures
 from keptlog.log.segment import Log
-from keptlog.log.told.erasure_step import kept_until, needed_instead
+from keptlog.log.told.erasure_step import next_by_now
 from keptlog.log.told.metrics import Tally, metrics_of
 from keptlog.log.words.counted import counted, first_lines
 from keptlog.log.words.iso_time import iso_time
@@ -359,7 +359,7 @@ def _topic_row(topic: str, each: OpenErasures, now_ms: int) -> tuple[str, ...]:
 
 
 def _needs_by_now(each: OpenErasures, now_ms: int, logs: Sequence[Log]) -> str:
-    return kept_until(each, now_ms, logs) or f"needs {needed_instead(each, now_ms, logs) or _needs(each)}"
+    return next_by_now(each, now_ms, logs) or f"needs {_needs(each)}"
 
 
 def _needs(each: OpenErasures) -> str:

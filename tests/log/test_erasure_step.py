@@ -12,7 +12,7 @@ from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.segment import Log, Segment
 from keptlog.log.told.conditions import Condition, Matter
-from keptlog.log.told.erasure_step import erasure_step, kept_until, needed_instead
+from keptlog.log.told.erasure_step import erasure_step, next_by_now
 from keptlog.log.told.examination import SeenBeside, condition_problems
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.units import LONG_MAX
@@ -60,7 +60,7 @@ def test_what_a_pass_brings_on_is_told_with_its_command(
     need: ErasureNeed, command: str | None, next_ms: int | None
 ) -> None:
     found = waiting(next_ms, (need, SOONER_MS))
-    assert (erasure_step("users", found, NOW_MS).command, kept_until(found, NOW_MS)) == (command, None)
+    assert (erasure_step("users", found, NOW_MS).command, next_by_now(found, NOW_MS)) == (command, None)
 
 
 def test_of_several_the_one_with_the_earliest_deadline_counts() -> None:
@@ -150,7 +150,10 @@ def test_nobody_is_sent_to_a_retention_that_takes_what_others_left(need: Erasure
     found = OpenErasures(1, SOONER_MS, LATER_MS, (needy,))
     segments = (replace(AGED, tombstone_count=1), replace(OF_NOW, tombstone_count=1))
     log = replace(log_of(*segments, **TAKES_THE_OLD), is_ingested=is_ingested)
-    assert (erasure_step("users", found, NOW_MS, [log]).command, needed_instead(found, NOW_MS, [log])) == (None, None)
+    assert erasure_step("users", found, NOW_MS, [log]).command is None
+    assert (next_by_now(found, NOW_MS, [log]) or "").startswith(
+        "nothing brings it on before 2027-01-15T09:00:00.000Z: "
+    )
     all_of_it = replace(log, config=replace(log.config, retention_ms=0))
     later_ms = NOW_MS + 1
     assert erasure_step("users", found, later_ms, [all_of_it]).command == "keptlog retain users"
@@ -177,7 +180,7 @@ def test_what_was_waited_for_in_a_log_that_is_empty_by_now_needs_a_look(need: Er
     for next_ms in (LATER_MS, SOONER_MS):
         step = erasure_step("users", replace(found, next_ms=next_ms), NOW_MS, [empty], is_cleaner_off=True)
         assert step.command == "keptlog erasure list"
-    assert (kept_until(found, NOW_MS, [empty]), needed_instead(found, NOW_MS, [empty])) == (None, "a look")
+    assert next_by_now(found, NOW_MS, [empty]) == "needs a look"
 
 
 def test_where_nothing_is_left_that_came_since_or_no_tombstone_a_look_is_next() -> None:
@@ -212,14 +215,16 @@ def test_what_retention_takes_now_is_kept_by_no_open_segment_and_no_horizon(need
     found = since(need, ASKED_MS)
     log = log_of(replace(OF_THEN, tombstone_count=1), policy="compact,delete", retention_ms=1000, segment_ms=7 * DAY_MS)
     assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog retain users"
-    assert (kept_until(found, NOW_MS, [log]), needed_instead(found, NOW_MS, [log])) == (None, "retention")
+    assert next_by_now(found, NOW_MS, [log]) == "needs retention"
     assert erasure_step("users", found, NOW_MS, [log], is_cleaner_off=True).command is None
     slow = replace(log, config=replace(log.config, retention_ms=2 * DAY_MS))
     assert erasure_step("users", found, NOW_MS, [slow]).command is None
-    assert needed_instead(found, NOW_MS, [slow]) is None
+    assert (next_by_now(found, NOW_MS, [slow]) or "").startswith(
+        "nothing brings it on before 2027-01-15T09:00:00.000Z: "
+    )
     told = "and the records are not old enough (retention.ms)"
     compacted = replace(slow, config=replace(slow.config, cleanup_policy=("compact",)))
-    assert [told in (kept_until(found, NOW_MS, [each]) or "") for each in (slow, compacted)] == [True, False]
+    assert [told in (next_by_now(found, NOW_MS, [each]) or "") for each in (slow, compacted)] == [True, False]
 
 
 def test_nobody_is_sent_to_a_verification_that_finds_what_is_remembered_of_deleted_keys() -> None:
@@ -246,7 +251,7 @@ def test_a_drop_here_is_sent_to_its_verification_whatever_is_remembered_of_other
     found = since(ErasureNeed.VERIFICATION, ASKED_MS)
     dropped = replace(found, needs=tuple(replace(each, is_any_dropped=True) for each in found.needs))
     assert erasure_step("users", dropped, NOW_MS, [log]).command == "keptlog erasure verify"
-    assert (kept_until(dropped, NOW_MS, [log]), erasure_step("users", found, NOW_MS, [log]).command) == (None, None)
+    assert (next_by_now(dropped, NOW_MS, [log]), erasure_step("users", found, NOW_MS, [log]).command) == (None, None)
 
 
 def test_nobody_is_sent_to_a_verification_where_deleted_keys_are_remembered_for_ever() -> None:

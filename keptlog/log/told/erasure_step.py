@@ -4,7 +4,7 @@
     next step at 14:00    now 15:00    the pass that is needed, with its command
 
 Where they need different things, the one counts whose deadline is the earliest. What that waits for, and until when,
-says ``prospect``: here are the words. Nor is it stored whether a pass has come, and what it met, so no step says that
+says ``prospect``: here are the words. It is not stored whether a pass has come, or what it met, so no step says that
 none has.
 """
 
@@ -92,18 +92,14 @@ def erasure_step(
     return ErasureStep(cause, todo, next_command(command, subject))
 
 
-def kept_until(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> str | None:
-    """Until when nothing can bring them on, and why; null if something can, or nobody knows."""
+def next_by_now(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> str | None:
+    """What is told in place of what is stored, as their logs are by now; null if that still holds, or nobody knows."""
     prospect = prospect_of(found, now_ms, logs)
-    return _kept(prospect) if prospect and prospect.brought_on_by is None else None
-
-
-def needed_instead(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> str | None:
-    """What brings them on in place of what is stored, as their logs are by now; null if that is what does."""
-    prospect = prospect_of(found, now_ms, logs)
-    if prospect is None or prospect.brought_on_by in {None, prospect.needy.need}:
+    if prospect is None or prospect.brought_on_by == prospect.needy.need:
         return None
-    return "a look" if prospect.brought_on_by == LOOK else prospect.brought_on_by
+    if prospect.brought_on_by is None:
+        return _kept(prospect)
+    return f"needs {'a look' if prospect.brought_on_by == LOOK else prospect.brought_on_by}"
 
 
 def _kept(prospect: Prospect) -> str:
