@@ -109,22 +109,24 @@ class KafkaBrokers:
         failed: dict[str, KeptlogError] = {}
         left_out: list[str] = []
         unasked: dict[str, KeptlogError] = {}
-        no_answer: KeptlogError | None = None
-        elsewhere = {here for here, known in stored.items() if self._may_be_elsewhere(known)}
+        # Some are only with ``bootstrap``, so of one cluster: if that is silent, each of them is unasked, else none.
+        elsewhere = {
+            here: known.source
+            for here, known in stored.items()
+            if known and known.source and self._may_be_elsewhere(known.source)
+        }
         for bootstrap, names in self._by_cluster(stored).items():
             new = {here for here in names if stored[here] is None}
             try:
                 found, settings, unseen = self._ask(self.settings.at(bootstrap), names, new)
             except KeptlogError as error:
                 _logger.info("%s can't be surveyed: %s", ", ".join(names), error)
-                if elsewhere.issuperset(names):
-                    no_answer = error  # or nothing would say it
-                unasked |= dict.fromkeys(elsewhere & names.keys(), error)
-                failed |= dict.fromkeys(names.keys() - elsewhere, error)
+                unasked |= dict.fromkeys(names.keys() & elsewhere.keys(), error)
+                failed |= dict.fromkeys(names.keys() - elsewhere.keys(), error)
                 continue
             for here, name in names.items():
                 why = found.missing.get(name) or (unseen.get(name) if here in new else None)
-                if here in elsewhere and _may_be_anothers(stored[here], found.topics.get(name), why):
+                if here in elsewhere and _may_be_anothers(elsewhere[here], found.topics.get(name), why):
                     left_out.append(here)
                     continue
                 why = why or _why_unknown(stored[here], found.topics[name].source)
@@ -135,12 +137,12 @@ class KafkaBrokers:
                 failed |= {str(TopicPartition(here, number)): error for number, error in partitions.items()}
                 made = settings.get(name, TopicSettings(dict(DEFAULT_CONFIG), {}))
                 topics.append(TopicSurvey(here, found.topics[name], {**made.config, **self.config}, made.left_out))
-        warnings = self._told_as_left_out({here: stored[here] for here in sorted([*left_out, *unasked])}, unasked)
-        refusal = no_answer
-        if no_answer:
-            warnings = (str(no_answer), *warnings)
-        elif warnings and not (topics or failed):
-            refusal = InvalidConfig("; ".join(warnings))
+        warnings = self._told_as_left_out({here: elsewhere[here] for here in left_out or unasked}, is_asked=not unasked)
+        refusal: KeptlogError | None = None
+        if warnings and not (topics or failed):
+            refusal = next(iter(unasked.values()), None) or InvalidConfig("; ".join(warnings))
+            if unasked:
+                warnings = (str(refusal), *warnings)  # or nothing would say it
         return Survey(tuple(topics), failed, warnings, refusal, unasked)
 
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[BrokerPart, ...]]:
@@ -193,19 +195,18 @@ class KafkaBrokers:
             clusters[self.bootstrap or remembered][here] = self.topics[here]
         return clusters
 
-    def _may_be_elsewhere(self, known: StoredSource | None) -> bool:
+    def _may_be_elsewhere(self, known: SourceIdentity) -> bool:
         """Whether a topic was last at other brokers than are asked, and nobody has said that it is theirs."""
-        return not self.are_named and bool(known and known.source and known.source.was_elsewhere(self.bootstrap))
+        return not self.are_named and known.was_elsewhere(self.bootstrap)
 
-    def _told_as_left_out(self, topics: Mapping[str, StoredSource | None], unasked: Collection[str]) -> tuple[str, ...]:
+    def _told_as_left_out(self, topics: Mapping[str, SourceIdentity], *, is_asked: bool) -> tuple[str, ...]:
         """A line for each address that they were at."""
-        by_address: dict[tuple[str, bool], list[str]] = defaultdict(list)
-        for here, known in topics.items():
-            if known and known.source and known.source.bootstrap:
-                by_address[known.source.bootstrap, here not in unasked].append(here)
+        by_address: dict[str, list[str]] = defaultdict(list)
+        for here, known in sorted(topics.items()):
+            by_address[known.bootstrap or ""].append(here)
         return tuple(
             why_not_shown(names, address, self.bootstrap or "", is_asked=is_asked)
-            for (address, is_asked), names in by_address.items()
+            for address, names in by_address.items()
         )
 
     def _with_address(self, error: KeptlogError, known: StoredSource | None) -> KeptlogError:
@@ -251,16 +252,16 @@ class KafkaBrokers:
         return self.settings.at(plan.source.bootstrap)
 
 
-def _may_be_anothers(stored: StoredSource | None, there: SourceTopic | None, why: KeptlogError | None) -> bool:
+def _may_be_anothers(known: SourceIdentity, there: SourceTopic | None, why: KeptlogError | None) -> bool:
     """Whether a topic that was elsewhere may be another one than is there, or is not there.
 
     That it could not be looked at, or its id is not told now, says neither: its id may show it when it can.
     """
-    if not (stored and stored.source and stored.source.topic_id):
+    if not known.topic_id:
         return True
     if there is None:
         return isinstance(why, UnknownTopic)
-    return bool(there.source.topic_id) and not stored.source.is_surely(there.source)
+    return bool(there.source.topic_id) and not known.is_surely(there.source)
 
 
 def _why_unknown(stored: StoredSource | None, there: SourceIdentity) -> StorageUnavailable | None:

@@ -66,7 +66,7 @@ class SourceIdentity:
 
     def is_surely(self, other: SourceIdentity) -> bool:
         """Whether an id that both have says that they are one topic, wherever each of them was."""
-        return self.topic_id is not None and self.may_be(other) and self.topic_id == other.topic_id
+        return self.topic_id is not None and (self.topic, self.topic_id) == (other.topic, other.topic_id)
 
     def updated(self, found: SourceIdentity) -> SourceIdentity:
         """What is stored once ``found`` was read: an id that was not known is kept, the newest address counts."""
