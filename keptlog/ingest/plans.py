@@ -158,16 +158,12 @@ class IngestPlans:
 
 
 def _only_of(planned: PlannedTopic, names: Collection[TopicPartition]) -> PlannedTopic:
-    wanted = {name.partition for name in names if name.topic == planned.plan.topic}
-    waiting = {partition: offsets for partition, offsets in planned.waiting.items() if partition in wanted}
-    return replace(planned, plan=_only(planned.plan, names), waiting=waiting)
-
-
-def _only(plan: IngestPlan, names: Collection[TopicPartition]) -> IngestPlan:
+    plan = planned.plan
     wanted = {name.partition for name in names if name.topic == plan.topic}
     ranges = tuple(each for each in plan.ranges if each.partition in wanted)
     stopped = {partition: reason for partition, reason in plan.stopped.items() if partition in wanted}
-    return replace(plan, ranges=ranges, stopped=stopped)
+    waiting = {partition: offsets for partition, offsets in planned.waiting.items() if partition in wanted}
+    return replace(planned, plan=replace(plan, ranges=ranges, stopped=stopped), waiting=waiting)
 
 
 def require_covered(plan: IngestPlan, parts: Sequence[Part]) -> None:
