@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import difflib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -127,6 +128,16 @@ class _Answers:
         return results, errors
 
 
+@contextmanager
+def _asked(
+    settings: ClientSettings, doing: str, wait_seconds: float, silence: Silence | None = None
+) -> Iterator[_Answers]:
+    """What a client of its own is asked; ``doing`` is that of ``broker_errors``."""
+    with broker_errors(settings, doing) as trouble:
+        admin = AdminClient(settings.for_admin(error_cb=trouble))
+        yield _Answers(admin, trouble, settings, wait_seconds, silence or Silence())
+
+
 def look_at_ids(
     settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS, silence: Silence | None = None
 ) -> BrokerTopics:
@@ -136,9 +147,7 @@ def look_at_ids(
         InvalidConfig: a client setting, a password or a certificate is wrong.
         StorageUnavailable: no broker can be reached.
     """
-    with broker_errors(settings, f"{_shown(topics)} can't be looked at") as trouble:
-        admin = AdminClient(settings.for_admin(error_cb=trouble))
-        answers = _Answers(admin, trouble, settings, wait_seconds, silence or Silence())
+    with _asked(settings, f"{_shown(topics)} can't be looked at", wait_seconds, silence) as answers:
         metadata = answers.metadata()
         names = list(_partitions(answers, metadata, topics))
         ids = _topic_ids(answers, metadata, names)
@@ -158,9 +167,7 @@ def look_at_topics(
         InvalidConfig: a client setting, a password or a certificate is wrong.
         StorageUnavailable: no broker can be reached.
     """
-    with broker_errors(settings, f"{_shown(topics)} can't be looked at") as trouble:
-        admin = AdminClient(settings.for_admin(error_cb=trouble))
-        answers = _Answers(admin, trouble, settings, wait_seconds, silence or Silence())
+    with _asked(settings, f"{_shown(topics)} can't be looked at", wait_seconds, silence) as answers:
         metadata = answers.metadata()
         partitions = _partitions(answers, metadata, topics)
         ids = _topic_ids(answers, metadata, list(partitions))
@@ -232,12 +239,10 @@ def _all_settings(
     settings: ClientSettings, topics: Sequence[str], wait_seconds: float
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, KeptlogError]]:
     """All settings of topics, by their names, defaults too; and why those of others could not be had."""
-    with broker_errors(settings, f"the settings of {_shown(topics)} can't be looked at") as trouble:
-        admin = AdminClient(settings.for_admin(error_cb=trouble))
-        answers = _Answers(admin, trouble, settings, wait_seconds, Silence())
+    with _asked(settings, f"the settings of {_shown(topics)} can't be looked at", wait_seconds) as answers:
         answers.metadata()  # tells early, and why, if nobody is there
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
-        futures = admin.describe_configs(resources, request_timeout=wait_seconds)
+        futures = answers.admin.describe_configs(resources, request_timeout=wait_seconds)
         found, errors = answers.of(futures, lambda resource: str(resource.name), "its settings can't be looked at")
     return (
         {str(resource.name): entries for resource, entries in found.items()},
