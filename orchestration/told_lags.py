@@ -55,10 +55,11 @@ class ToldLags(ToldLast):
 
     def _forget_lost(self, tick: Tick) -> None:
         """Take for told to nobody what Dagster has lost."""
-        told = self.news.topics_told()
+        told = self.news.names_told()
         if told:
             stored = set(tick.context.instance.get_asset_keys(prefix=tick.keys.prefix or None))
-            self.news.forget({topic for topic in told if tick.keys.source(topic) not in stored})
+            left = {topic for topic in {name.topic for name in told} if tick.keys.source(topic) in stored}
+            self.news.mark_untold([name for name in told if name.topic not in left])
 
     def _ask(
         self, tick: Tick, scan: LagScan, unheard: dict[str, TopicPartition], turns: Sequence[str]

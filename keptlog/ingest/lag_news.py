@@ -88,7 +88,7 @@ class LagNews:
                 self._told[name] = told
 
     def mark_untold(self, names: Iterable[TopicPartition] | None) -> None:
-        """Forget what was told of these topic-partitions: it has reached nobody. Of all if null: the reader knows."""
+        """Forget what was told of these: it reached nobody, or is lost. Of all if null: the reader knows."""
         with self._lock:
             if names is None:
                 self._told.clear()
@@ -96,15 +96,10 @@ class LagNews:
             for name in names or ():
                 self._told.pop(name, None)
 
-    def topics_told(self) -> set[str]:
+    def names_told(self) -> list[TopicPartition]:
         """Those of which the reader was told something."""
         with self._lock:
-            return {name.topic for name in self._told}
-
-    def forget(self, topics: Container[str]) -> None:
-        """Take what was told of these topics for told to nobody: the reader shows nothing of them any more."""
-        with self._lock:
-            self._told = {name: told for name, told in self._told.items() if name.topic not in topics}
+            return [*self._told]
 
     def _is_news(self, name: TopicPartition, lag: ShownLag, now_ms: int) -> bool:
         if name not in self._told:
