@@ -8,10 +8,10 @@ somebody looks in between (``KnownCondition``):
     users-0       -     bad   bad   ok    ok
     message             it began          it is over
 
-Six things complicate this:
+Seven things complicate this:
 
 1. **Not looked at.** A topic that can't be read is neither fine nor broken. What was known of its logs stays as it was.
-   So a sighting says of each matter which topics it has judged, and only there may a condition clear.
+   So a sighting says by matter which topics it judged, and which subjects in them not; only what was judged may clear.
 2. **What may pass by itself** is told only if it lasts: a Spark server that is started again, a lost connection.
 3. **Flapping.** A condition is over when it was not seen for a while; one that came back lately, after a longer while.
    Until then nothing is told, neither the end nor a new beginning.
@@ -21,6 +21,8 @@ Six things complicate this:
    what it does not know yet; a condition that is over before a way works again is not told there at all.
 6. **A clock that was ahead.** What is remembered of a time that is still to come counts as of now. Else one look by
    such a clock would hold back messages for as long as it was ahead.
+7. **At another offset it is another one**, as of open transactions. The end of the first is told before the next
+   begins. Some way may still owe that end then, so what is over is stored with its offset: ``... at 5``.
 """
 
 from __future__ import annotations
@@ -283,14 +285,12 @@ def _once_over(name: str, offset: int | None) -> str:
 
 def _remembered(before: Mapping[str, KnownCondition], seen: Condition) -> KnownCondition | None:
     """What is seen, as it was: one that goes on, or one that was over and is back where it was."""
-    goes_on = before.get(seen.id)
-    if goes_on and not goes_on.is_another(seen):
-        return goes_on
-    return before.get(_once_over(seen.id, seen.offset))
+    found = (before.get(name) for name in (seen.id, _once_over(seen.id, seen.offset)))
+    return next((each for each in found if each and not each.is_another(seen)), None)
 
 
 def _present(before: KnownCondition | None, seen: Condition, now_ms: int, settle_ms: int) -> KnownCondition:
-    if before is None or before.is_another(seen):
+    if before is None:
         before = KnownCondition(seen.matter, seen.subject, seen.text, seen.topic, now_ms)
     elif before.ended_ms is not None:
         before = replace(before, since_ms=now_ms, announced=0, ended_ms=None, returns=before.returns + 1)
