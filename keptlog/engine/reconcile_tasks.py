@@ -3,7 +3,7 @@
     PresentTask       a part of the source  --read-->  the offsets at which records are there, packed
     PresentKeysTask   a part of the source, some keys  --read-->  which of them are there
     UnfitTombstonesTask  a part of the source  --read-->  the tombstones in it that no table can hold
-    InsertTask        staged segments, tombstones  --merge by offset-->  staged segments
+    InsertTask        a staged segment or none, tombstones  --merge by offset-->  staged segments
 
 Which records make way for which tombstones is decided between the two (``keptlog.ingest.reconcile``).
 """
@@ -237,12 +237,13 @@ def deleted_among(results: Iterable[dict[str, Any]]) -> dict[bytes, int]:
 
 @dataclass(frozen=True, slots=True)
 class InsertTask:
-    """Writes neighbouring segments of one log once more, with tombstones at offsets that no record has."""
+    """Writes one segment of a log once more, with tombstones at offsets that no record has."""
 
     topic_partition: TopicPartition
-    segments: tuple[Segment, ...]
+    segment: Segment | None
+    """Null for tombstones behind the last one."""
     tombstones: tuple[Record, ...]
-    """By offset, at least one; those around the segments go before and behind them."""
+    """By offset, at least one; those around the segment go before and behind it."""
     location: str
     segment_bytes: int
 
@@ -261,11 +262,10 @@ class InsertTask:
 
     def _merged(self, files: Files) -> Iterator[pa.Table]:
         waiting = to_arrow(self.topic_partition.partition, self.tombstones)
-        for segment in self.segments:
-            for table in read_row_groups(files, segment):
-                is_before = pc.less(waiting["offset"], table["offset"][-1])
-                inside, waiting = waiting.filter(is_before), waiting.filter(pc.invert(is_before))
-                yield pa.concat_tables([table.cast(waiting.schema), inside]).sort_by("offset") if inside else table
+        for table in read_row_groups(files, self.segment) if self.segment else ():
+            is_before = pc.less(waiting["offset"], table["offset"][-1])
+            inside, waiting = waiting.filter(is_before), waiting.filter(pc.invert(is_before))
+            yield pa.concat_tables([table.cast(waiting.schema), inside]).sort_by("offset") if inside else table
         if waiting.num_rows:
             yield waiting
 

@@ -58,7 +58,7 @@ class Insertion:
         for each in tombstones:
             into[bisect_left(ends, each.offset)].append(each)
         tasks = [self._task(intake, index, found) for index, found in into.items()]
-        weights = [sum(segment.size_bytes for segment in task.segments) for task in tasks]
+        weights = [task.segment.size_bytes if task.segment else 0 for task in tasks]
         doing = f"writing {counted(len(tombstones), 'tombstone')} for {intake.topic_partition}"
         outcomes = run_each(self.jobs, tasks, weights, doing)
         written = {
@@ -76,6 +76,6 @@ class Insertion:
 
     def _task(self, intake: Intake, index: int, tombstones: Sequence[Record]) -> InsertTask:
         """That of one segment, by its place; behind the last one there is none."""
-        segments, config = intake.segments[index : index + 1], self.topic.config
-        location = self.topic.data_location
-        return InsertTask(intake.topic_partition, segments, tuple(tombstones), location, config.segment_bytes)
+        segment = intake.segments[index] if index < len(intake.segments) else None
+        location, segment_bytes = self.topic.data_location, self.topic.config.segment_bytes
+        return InsertTask(intake.topic_partition, segment, tuple(tombstones), location, segment_bytes)
