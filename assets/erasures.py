@@ -29,7 +29,7 @@ from keptlog.dagster.assets.markdown import (
     without_folders,
     without_paths,
 )
-from keptlog.dagster.assets.mount import Mount, MountCall, Run, Tick
+from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import telling_outages
@@ -176,9 +176,10 @@ def tell_erasures(run: Run, news: ErasureNews, more: Metadata | None = None) -> 
 
 def _result_of_run(run: Run, news: ErasureNews) -> dg.AssetCheckResult:
     """What a run tells of the check: it has looked at some topics, and at the others nobody has since."""
-    shown = shown_deadline(run)
+    teller = Teller.of(run)
+    shown = shown_deadline(run, teller)
     still = shown.still_failed(news.seen, news.looked) if shown else {}
-    return deadline_result(run, replace(news, failed={**still, **news.failed}))
+    return deadline_result(run.keys, replace(news, failed={**still, **news.failed}), teller)
 
 
 def bring_erasures_on(run: Run, look: Callable[[], ErasureNews | None], more: Metadata | None = None) -> None:
@@ -224,19 +225,18 @@ def request_numbers(news: ErasureNews) -> Metadata:
     return {**urgent, "requests": dg.MetadataValue.md(table), **_numbers(news)}
 
 
-def deadline_result(call: Tick | Run, news: ErasureNews) -> dg.AssetCheckResult:
+def deadline_result(keys: AssetKeys, news: ErasureNews, teller: Teller) -> dg.AssetCheckResult:
     """Whether an erasure is overdue, as far as topics could be looked at."""
     overdue = overdue_lines(news)
     unseen = [f"{name}: {why}" for name, why in news.unseen.items()]
     if news.seen.behind:
         unseen.append(f"{counted(news.seen.behind, 'topic')} still to be read")
-    teller = Teller.of(call)
     told = [*first_lines(overdue, _TOLD), *first_lines([f"not looked at: {line}" for line in unseen], _TOLD)]
     deadlines = [
         each.earliest_deadline_ms for each in news.seen.open_erasures.values() if each.earliest_deadline_ms is not None
     ]
     return dg.AssetCheckResult(
-        asset_key=call.keys.erasures,
+        asset_key=keys.erasures,
         check_name=DEADLINE_CHECK,
         passed=not overdue and not unseen,
         severity=dg.AssetCheckSeverity.ERROR if overdue else dg.AssetCheckSeverity.WARN,

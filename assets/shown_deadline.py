@@ -11,9 +11,10 @@ what it finds: by the home, and not by the code location alone, which may get an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Self
 
 import dagster as dg
@@ -33,22 +34,28 @@ _READ_BACK = 20
 """Evaluations, where the last one is of another home: what this home has told before is among them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Teller:
     """Who tells of a home. Homes without a ``key_prefix`` that share a Dagster share the page of erasures too.
 
     A code location may get another name, and then goes on to look after the home that the old one has told of.
+    A tick, or a run, has one: while another process holds the home's catalog, each question which home it is waits.
     """
 
     names: Sequence[str]
     """What it calls itself: by its code location, or by the home's path, as a run in a terminal does."""
-    home: str | None
+    which: Callable[[], str | None]
     """``LogStoreResource.which``."""
 
     @classmethod
     def of(cls, call: Tick | Run) -> Self:
         path = str(call.log_store.path)
-        return cls([call.place_label, path] if call.place_label else [path], call.log_store.which())
+        return cls([call.place_label, path] if call.place_label else [path], call.log_store.which)
+
+    @cached_property
+    def home(self) -> str | None:
+        """Which home it is; a tick that has nothing to tell, and finds its own word, need not know."""
+        return self.which()
 
     def has_told(self, metadata: Mapping[str, object]) -> bool:
         """Whether an evaluation with this metadata is of the home.
@@ -119,12 +126,12 @@ _NOTHING = ToldDeadline(passed=False, is_error=False, numbers=())
 """What a run tells that has not evaluated the check: it waits, has failed, or was ended."""
 
 
-def shown_deadline(call: Tick | Run) -> ToldDeadline | None:
+def shown_deadline(call: Tick | Run, teller: Teller) -> ToldDeadline | None:
     """What Dagster shows of the check; null if it shows nothing at all.
 
     One query, and another one past the word of another home. Past a plan there are two more.
     """
-    instance, teller = call.context.instance, Teller.of(call)
+    instance = call.context.instance
     check = dg.AssetCheckKey(call.keys.erasures, DEADLINE_CHECK)
     for record in instance.event_log_storage.get_asset_check_execution_history(check, limit=1):
         # Dagster says that this is an evaluation; it is a plan where nobody has evaluated.

@@ -85,6 +85,7 @@ class _Tick:
     mounted: Tick
     memory: ErasureMemory
     seen: Overview
+    teller: Teller
     shown: ToldDeadline | None = None
     """What Dagster shows of the check of deadlines."""
     looked: set[str] = field(default_factory=set)
@@ -152,14 +153,14 @@ def erasure_sensor(automation: Automation) -> dg.SensorDefinition:
 def _evaluated(mounted: Tick) -> dg.SensorResult:
     context, log_store = mounted.context, mounted.log_store
     now_ms, memory = mounted.now_ms(), erasure_memory_of(log_store)
-    tick = _Tick(mounted, memory, log_store.observer.look(now_ms))
+    tick = _Tick(mounted, memory, log_store.observer.look(now_ms), Teller.of(mounted))
     if context.cursor and not tick.seen.locations:
         # Erasures were told of: of a home that is away it would be told that none is open, and none late.
         log_store.require_begun()
     quiet = memory.quiet
-    if quiet and quiet.still_holds(tick.seen, context.cursor) and _is_shown(quiet.told, mounted):
+    if quiet and quiet.still_holds(tick.seen, context.cursor) and _is_shown(quiet.told, tick):
         return dg.SensorResult(skip_reason=quiet.reason, cursor=quiet.cursor)
-    tick = replace(tick, shown=shown_deadline(mounted))
+    tick = replace(tick, shown=shown_deadline(mounted, tick.teller))
     slow = _forget_lost_looks(tick)
     looks = _looked(tick)
     if looks.is_any:
@@ -185,9 +186,9 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     )
 
 
-def _is_shown(told: ToldDeadline | None, tick: Tick) -> bool:
+def _is_shown(told: ToldDeadline | None, tick: _Tick) -> bool:
     """Whether Dagster shows what was told, or what another home has told since on the same page."""
-    return told is None or told.need_not_be_told(shown_deadline(tick))
+    return told is None or told.need_not_be_told(shown_deadline(tick.mounted, tick.teller))
 
 
 def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
@@ -372,8 +373,8 @@ def _telling(tick: _Tick, news: ErasureNews) -> _Telling:
     cursor, keys = tick.mounted.context.cursor or "", tick.mounted.keys
     if news.seen.behind:
         return _Telling(cursor)
-    evaluation = as_evaluation(deadline_result(tick.mounted, news))
-    deadline = ToldDeadline.by(evaluation, Teller.of(tick.mounted))
+    evaluation = as_evaluation(deadline_result(keys, news, tick.teller))
+    deadline = ToldDeadline.by(evaluation, tick.teller)
     is_shown = deadline.need_not_be_told(tick.shown)
     if not news.seen.open_erasures and not cursor and (is_shown or tick.shown is None):
         return _Telling(cursor)
