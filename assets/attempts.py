@@ -22,9 +22,9 @@ from dagster._core.events import AssetMaterializationPlannedData
 from keptlog.dagster.assets.last_results import TOPIC_ID
 from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import clean_version_tags
-from keptlog.log.segment import Log
+from keptlog.dagster.assets.outlook import identity_of
+from keptlog.log.assessment import Assessment
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.passes.judging import judged_apart
 
 _LOOKED_BACK = 50
 """So many attempts at a log are looked back at: many may have been ended one after the other."""
@@ -38,21 +38,20 @@ def begin_attempts(run: Run, topic_ids: Mapping[TopicPartition, str | None]) -> 
         _report_plan(context.instance, context.run, key, (str(name), topic_id), context.op.name)
 
 
-def end_attempts(run: Run, reasons: Mapping[TopicPartition, str], logs: Iterable[Log]) -> None:
+def end_attempts(run: Run, reasons: Mapping[TopicPartition, str], assessments: Iterable[Assessment]) -> None:
     """Say of logs that nothing was to be done to them, and why: a run that fails because of others is not theirs.
 
-    ``logs`` holds these as they are: what is told says of which topic it is, and as which version of the section. A log
-    that can't be had, or judged, is told without.
+    ``assessments`` holds these as they are: what is told says of which topic it is, and as which version of the
+    section. A log that can't be had, or judged, is told without.
     """
-    found, _ = judged_apart((log for log in logs if log.topic_partition in reasons), run.now_ms())
-    there = {each.log.topic_partition: each for each in found}
+    there = {each.log.topic_partition: each for each in assessments}
     for name, reason in reasons.items():
         each = there.get(name)
         told = dg.AssetMaterialization(
             run.keys.clean(name.topic),
             partition=str(name),
             description=reason,
-            metadata={TOPIC_ID: each.log.topic_id} if each and each.log.topic_id else {},
+            metadata=identity_of([each.log] if each else []),
             tags=clean_version_tags(each),
         )
         run.context.log_event(told)

@@ -28,6 +28,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted, first_lines
 from keptlog.log.words.named import named_lines
 from keptlog.passes.holders import GONE_IN_TIME, THIS_MACHINE, judged_here
+from keptlog.passes.judging import judged_apart
 from keptlog.passes.verify_pass import all_that_is_there
 
 _TOLD = 5
@@ -131,7 +132,9 @@ def _tell_attempts(run: Run, looked: TopicFindings, before: Mapping[str, str], l
     begin_attempts(run, {name: topic_ids.get(name) for name in sorted(broken, key=str)})
     same = {name for name, run_id in failed_attempts(run, looked.topic).items() if before.get(name) == run_id}
     whole = {TopicPartition(looked.topic, number) for number in looked.whole}
-    end_attempts(run, {name: "verify finds nothing broken in it" for name in whole if str(name) in same}, logs)
+    reasons = {name: "verify finds nothing broken in it" for name in whole if str(name) in same}
+    judged, _ = judged_apart([log for log in logs if log.topic_partition in reasons], run.now_ms())
+    end_attempts(run, reasons, judged)
 
 
 def _fail_if_any(lines_of: Mapping[str, Sequence[str]]) -> None:
