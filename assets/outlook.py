@@ -28,6 +28,7 @@ from keptlog.log.told.explain import due_if_off, verdict_under
 from keptlog.log.told.health import totals_of
 from keptlog.log.words.counted import first_lines, some_of
 from keptlog.log.words.iso_time import iso_time
+from keptlog.passes.judging import judged
 from keptlog.table.waiting.reaching import apart
 
 _REASONS = 5
@@ -52,9 +53,13 @@ def topic_outlook(call: Run | Tick, assessments: Sequence[Assessment], now_ms: i
     topic = next((each.log.topic_partition.topic for each in assessments), "")
     found = apart(topic, partial(_topic_outlook, assessments, call.log_store.broker, now_ms))
     if isinstance(found, KeptlogError):
-        call.context.log.warning("what %s waits for is not told: %s", topic, first_line(found))
-        return identity_of(each.log for each in assessments)
+        return _only_which(call, topic, [each.log for each in assessments], found)
     return found
+
+
+def _only_which(call: Run | Tick, topic: str, logs: Iterable[Log], why: KeptlogError) -> Metadata:
+    call.context.log.warning("what %s waits for is not told: %s", topic, first_line(why))
+    return identity_of(logs)
 
 
 def _topic_outlook(assessments: Sequence[Assessment], broker: BrokerConfig, now_ms: int) -> Metadata:
@@ -94,6 +99,12 @@ def cleaned_by(call: Run | Tick, assessments: Sequence[Assessment]) -> Metadata:
 def outlook_of(call: Run | Tick, assessments: Sequence[Assessment], now_ms: int) -> Metadata:
     """What every event of a clean section tells of its whole topic: what cleans it, and what it waits for."""
     return {**cleaned_by(call, assessments), **topic_outlook(call, assessments, now_ms)}
+
+
+def outlook_of_logs(call: Run | Tick, topic: str, logs: Sequence[Log], now_ms: int) -> Metadata:
+    """The same of logs that are still to be judged; where one can't be, only which topic it is."""
+    found = apart(topic, lambda: judged(logs, now_ms).assessments)
+    return _only_which(call, topic, logs, found) if isinstance(found, KeptlogError) else outlook_of(call, found, now_ms)
 
 
 def identity_of(logs: Iterable[Log]) -> Metadata:

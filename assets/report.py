@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -22,7 +21,7 @@ from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.numbers import Metadata, materializations
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tag_outage, tell_in_tags
-from keptlog.dagster.assets.outlook import identity_of, outlook_of
+from keptlog.dagster.assets.outlook import outlook_of_logs
 from keptlog.errors import (
     CommitStateUnknown,
     KeptlogError,
@@ -32,7 +31,6 @@ from keptlog.errors import (
     UnknownTopic,
     first_line,
 )
-from keptlog.log.assessment import Assessment
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.segment import Log
 from keptlog.log.told.metrics import metrics_by_log
@@ -40,7 +38,6 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.log.words.named import named_lines
 from keptlog.passes.holders import GONE_IN_TIME
-from keptlog.passes.judging import judged_apart
 from keptlog.passes.observer import Overview, observe
 
 if TYPE_CHECKING:
@@ -125,12 +122,7 @@ def told_of_topics(run: Run, after: Overview, now_ms: int) -> dict[str, Metadata
 
     Of a topic that can't be judged no more is told than which one it is: what has landed is told all the same.
     """
-    found, _ = judged_apart(chain.from_iterable(after.whole_topics.values()), now_ms)
-    of_topics: dict[str, list[Assessment]] = defaultdict(list)
-    for each in found:
-        of_topics[each.log.topic_partition.topic].append(each)
-    outlooks = {topic: outlook_of(run, theirs, now_ms) for topic, theirs in of_topics.items()}
-    return {topic: outlooks.get(topic) or identity_of(logs) for topic, logs in after.whole_topics.items()}
+    return {topic: outlook_of_logs(run, topic, logs, now_ms) for topic, logs in after.whole_topics.items()}
 
 
 def look_after(run: Run, cleaned: Pass, after: Overview) -> list[TopicFindings]:

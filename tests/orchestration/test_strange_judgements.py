@@ -75,6 +75,7 @@ def test_a_clean_that_has_landed_is_told_though_another_log_of_the_topic_cant_be
     assert (result.success, users.records("users")) == (True, [(1, b"a", b"2")])
     [told] = users.instance.fetch_materializations(CLEAN, limit=9).records
     assert (told.partition_key, "topic_id" in _metadata(told)) == ("users-0", True)
+    assert any("what users waits for is not told: " in text for level, text in users.told(result) if level == "WARNING")
 
 
 @pytest.mark.parametrize("name", ["users-0", "users-1"])
