@@ -29,7 +29,7 @@ from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.first_looks import ask_again, first_looks, forget_lost, told_sections
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, left_over, run_request, set_pool_size, spent
-from keptlog.dagster.orchestration.still_told import left_in_turn
+from keptlog.dagster.orchestration.still_told import left_in_turn, stored_keys
 from keptlog.dagster.orchestration.stored_ticks import TellingCursor
 from keptlog.dagster.orchestration.told_sections import ToldSections
 from keptlog.dagster.orchestration.untold_cleans import untold_cleans
@@ -196,7 +196,7 @@ def _events(tick: Tick, seen: Overview) -> tuple[Sequence[dg.AssetMaterializatio
     untold = sections.untold(tick.context.cursor)
     sections.forget(untold)
     # Of a topic that is gone nothing was told if its name comes back; what somebody has wiped was told to nobody.
-    stored = set(tick.context.instance.get_asset_keys(prefix=tick.keys.prefix or None))
+    stored = stored_keys(tick)
     shown = {topic for topic in seen.locations if tick.keys.dirty(topic) in stored}
     sections.forget_all_but(shown)
     ask_again(tick, set() if untold is None else stored)

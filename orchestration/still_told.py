@@ -33,6 +33,11 @@ class _Asked:
     at_ms: dict[dg.AssetKey, int] = field(default_factory=dict)
 
 
+def stored_keys(tick: Tick) -> set[dg.AssetKey]:
+    """The assets of the mount that Dagster has heard of; one that somebody has wiped is none."""
+    return set(tick.context.instance.get_asset_keys(prefix=tick.keys.prefix or None))
+
+
 def left_in_turn(
     tick: Tick, keys: Iterable[dg.AssetKey], unasked: AbstractSet[dg.AssetKey], now_ms: int
 ) -> dict[dg.AssetKey, set[str]]:

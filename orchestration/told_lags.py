@@ -18,6 +18,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import lag_told
 from keptlog.dagster.assets.mount import Tick
+from keptlog.dagster.orchestration.still_told import stored_keys
 from keptlog.dagster.orchestration.stored_ticks import ToldLast, behind
 from keptlog.ingest.lag_news import LagNews, ShownLag
 from keptlog.log.topic_partition import TopicPartition
@@ -57,7 +58,7 @@ class ToldLags(ToldLast):
         """Take for told to nobody what Dagster has lost."""
         told = self.news.names_told()
         if told:
-            stored = set(tick.context.instance.get_asset_keys(prefix=tick.keys.prefix or None))
+            stored = stored_keys(tick)
             left = {topic for topic in {name.topic for name in told} if tick.keys.source(topic) in stored}
             self.news.mark_untold([name for name in told if name.topic not in left])
 
