@@ -215,13 +215,13 @@ def request_numbers(news: ErasureNews) -> Metadata:
     left += [counted(news.unread, "more topic")] if news.unread else []
     unseen = news.unseen.keys() - {row.topic for row in rows}
     left += [f"{counted(len(unseen), 'topic')} not looked at"] if unseen else []
-    more = f"{' and '.join(left)}: see `keptlog erasure list`" if left else ""
+    more = f"and {' and '.join(left)}: see `keptlog erasure list`" if left else ""
     glance = _at_a_glance(news, rows)
     urgent: Metadata = {"most_urgent": dg.MetadataValue.md(glance)} if glance else {}
-    if not rows:
-        none = dg.MetadataValue.md(f"none\n\nand {more}" if more else "none")
-        return {**urgent, "requests": none, **_numbers(news)}
-    table = wide_table(_COLUMNS, [_request_row(row, now_ms) for row in rows[:ROWS]], f"and {more}" if more else "")
+    if rows:
+        table = wide_table(_COLUMNS, [_request_row(row, now_ms) for row in rows[:ROWS]], more)
+    else:
+        table = f"none\n\n{more}" if more else "none"
     return {**urgent, "requests": dg.MetadataValue.md(table), **_numbers(news)}
 
 

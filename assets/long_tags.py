@@ -39,7 +39,7 @@ def names_in_brief(names: Iterable[str]) -> list[str]:
     return brief
 
 
-def names_of(tags: Container[str], brief: Iterable[str]) -> Iterator[str]:
+def names_in_full(tags: Container[str], brief: Iterable[str]) -> Iterator[str]:
     """The same names again, of those that a run has; somebody may have typed anything."""
     for each in brief:
         name, _, most = each.partition("*")

@@ -48,22 +48,22 @@ def materializations(
 
     ``of_topics`` is what is told of whole topics.
     """
-    by_name = {str(each.log.topic_partition): each for each in after.assessments}
-    early = cleaned.early_ends
+    assessments = {each.log.topic_partition: each for each in after.assessments}
+    early_ends = cleaned.early_ends
     for outcome in cleaned.committed:
-        name = str(outcome.step.topic_partition)
-        key = keys.clean(outcome.step.topic_partition.topic)
+        name = outcome.step.topic_partition
+        assessment, early = assessments.get(name), early_ends.get(name)
         yield dg.AssetMaterialization(
-            key,
-            description=_sentence(outcome, early.get(outcome.step.topic_partition)),
-            partition=name,
-            metadata=of_topics.get(outcome.step.topic_partition.topic, {})
-            | _clean_numbers(outcome, by_name.get(name), cleaned.duration_ms)
-            | _offsets_left(early.get(outcome.step.topic_partition))
+            keys.clean(name.topic),
+            description=_sentence(outcome, early),
+            partition=str(name),
+            metadata=of_topics.get(name.topic, {})
+            | _clean_numbers(outcome, assessment, cleaned.duration_ms)
+            | _offsets_left(early)
             | _new_segments(outcome.added)
-            | kafka_metrics(metrics.get(outcome.step.topic_partition))
-            | _row_counts(by_name.get(name), after),
-            tags=clean_version_tags(by_name.get(name)),
+            | kafka_metrics(metrics.get(name))
+            | _row_counts(assessment, after),
+            tags=clean_version_tags(assessment),
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import dagster as dg
 
-from keptlog.dagster.assets.long_tags import names_in_brief, names_of
+from keptlog.dagster.assets.long_tags import names_in_brief, names_in_full
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
 from keptlog.passes.landing import NO_ANSWER
@@ -42,7 +42,7 @@ def tell_in_tags(instance: dg.DagsterInstance, run_id: str, tags: Mapping[str, s
 def told_of_itself(run: dg.DagsterRun) -> set[str]:
     """The names of the tags that tell of this run, and not of one that it executes again."""
     run_id, *names = run.tags.get(TOLD_BY_TAG, "").split() or [""]
-    return set(names_of(run.tags, names)) if run_id == run.run_id else set()
+    return set(names_in_full(run.tags, names)) if run_id == run.run_id else set()
 
 
 def tag_outage(context: Context, outage: KeptlogError, now_ms: int) -> None:

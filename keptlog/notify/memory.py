@@ -100,12 +100,16 @@ def _state(stored: Mapping[str, Any]) -> NotifyState:
 def _known(entry: Mapping[str, Any]) -> KnownCondition:
     told = {str(way): _count(level) for way, level in entry["told"].items()}
     texts = {name: str(entry[name]) for name in ("subject", "text", "topic")}
-    times = {name: None if entry[name] is None else _count(entry[name]) for name in ("calm_since_ms", "ended_ms")}
+    times = {name: _count_or_none(entry[name]) for name in ("calm_since_ms", "ended_ms")}
     numbers = {name: _count(entry[name]) for name in ("since_ms", "announced", "level", "returns")}
-    offset = None if entry.get("offset") is None else _count(entry["offset"])
+    offset = _count_or_none(entry.get("offset"))
     checks = tuple(str(check) for check in entry.get("checks", ()))
     rest: dict[str, Any] = {**texts, **times, **numbers, "offset": offset}
     return KnownCondition(matter=Matter(entry["matter"]), told=told, checks=checks, **rest)
+
+
+def _count_or_none(number: object) -> int | None:
+    return None if number is None else _count(number)
 
 
 def _count(number: object) -> int:
