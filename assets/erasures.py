@@ -45,7 +45,7 @@ from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.named import unnamed
 from keptlog.passes.erasures.erasure_request import ErasureList, ErasureRow
 from keptlog.passes.observer import Overview, observe
-from keptlog.table.waiting.reaching import apart
+from keptlog.table.waiting.reaching import apart, parted
 
 ROWS = 200
 TOPICS = 50
@@ -84,7 +84,7 @@ class ErasureNews:
     @property
     def unjudged(self) -> dict[str, KeptlogError]:
         """Topics with overdue erasures of which nobody can tell what these need, and why."""
-        return {name: needs for name, needs in self.overdue_needs.items() if isinstance(needs, KeptlogError)}
+        return parted(self.overdue_needs)[1]
 
     @cached_property
     def overdue_needs(self) -> dict[str, str | KeptlogError]:

@@ -29,7 +29,7 @@ from keptlog.log.sections import expirable
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import next_time
 from keptlog.passes.observer import Overview
-from keptlog.table.waiting.reaching import apart
+from keptlog.table.waiting.reaching import apart, parted
 
 _IN_WORDS = {
     ErasureNeed.SOURCE: "a deletion at the source",
@@ -126,17 +126,13 @@ class KnownNeeds:
         # What was found of a topic before it changed is not kept: nobody may be able to tell what it needs by now.
         now = {topic: each for topic, each in known.items() if topic in topics and each[0] == seen.locations[topic]}
         changed = topics - now.keys()
-        found = _found(seen, changed, lengths) if changed else {}
-        now |= {
-            topic: (seen.locations[topic], needs)
-            for topic, needs in found.items()
-            if not isinstance(needs, KeptlogError)
-        }
+        found, unfound = parted(_found(seen, changed, lengths) if changed else {})
+        now |= {topic: (seen.locations[topic], needs) for topic, needs in found.items()}
         self._lengths, self._by_topic = lengths, now
-        ripe = _ripe({topic: needs for topic, (_, needs) in self._by_topic.items()}, seen)
-        unjudged = {topic: why for topic, why in {**found, **ripe}.items() if isinstance(why, KeptlogError)}
+        ripe, unripe = parted(_ripe({topic: needs for topic, (_, needs) in self._by_topic.items()}, seen))
+        unjudged = {**unfound, **unripe}
         told = [need for topic, (_, needs) in self._by_topic.items() if topic not in unjudged for need in needs]
-        asked = [need for needs in ripe.values() if not isinstance(needs, KeptlogError) for need in needs]
+        asked = [need for needs in ripe.values() for need in needs]
         return NeedsNow(sorted(told, key=_soonest), sorted(asked, key=_soonest), unjudged)
 
 

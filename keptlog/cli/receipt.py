@@ -183,15 +183,15 @@ def _waiting() -> tuple[list[str], Mapping[str, KeptlogError]]:
     """The receipts that the home's topics have and that are not sealed; and the topics that can't tell."""
     from keptlog.cli.unopened import unopened_store  # noqa: PLC0415  # as above
     from keptlog.table.removal.drafts import waiting_drafts  # noqa: PLC0415
-    from keptlog.table.waiting.reaching import reaching  # noqa: PLC0415
+    from keptlog.table.waiting.reaching import parted, reaching  # noqa: PLC0415
     from keptlog.table.waiting.side_by_side import each_apart  # noqa: PLC0415
 
     store = unopened_store()
     tables = store.embedded_tables()
 
-    found = each_apart(lambda topic: store.load_table(topic).location(), () if tables else store.topics())
-    failed = {topic: error for topic, error in found.items() if isinstance(error, KeptlogError)}
-    folders = [*(tables.folders() if tables else ()), *(each for each in found.values() if isinstance(each, str))]
+    topics = () if tables else store.topics()
+    locations, failed = parted(each_apart(lambda topic: store.load_table(topic).location(), topics))
+    folders = [*(tables.folders() if tables else ()), *locations.values()]
     with reaching("receipts that are not sealed yet can't be listed"):
         drafts = waiting_drafts(store.files, folders)
         sealed = _receipts().sealed_among(drafts)

@@ -26,7 +26,7 @@ from keptlog.cli.output import (
 )
 from keptlog.cli.purged import deletion_numbers, print_deletion, tell_what_goes
 from keptlog.cli.unopened import unopened_store
-from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.errors import InvalidConfig, LogCorrupt, UnknownTopic
 from keptlog.home import open_home
 from keptlog.log.broker import BROKER_NOT_APPLICABLE, BrokerConfig
 from keptlog.log.config import NOT_APPLICABLE, TopicConfig, parse_setting, settled
@@ -39,6 +39,7 @@ from keptlog.log.words.units import in_words
 from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion
 from keptlog.table.metadata.logs import table_location
 from keptlog.table.metadata.state import read_source_identity
+from keptlog.table.waiting.reaching import parted
 from keptlog.table.waiting.side_by_side import each_apart
 
 if TYPE_CHECKING:
@@ -106,16 +107,14 @@ def list_topics(*, as_json: bool) -> None:
         partitions, config = store.describe_topic(name)
         return {"topic": name, "partitions": partitions, "cleanup_policy": list(config.cleanup_policy)}
 
-    found = each_apart(row_of, store.topics())
-    rows = [row for row in found.values() if not isinstance(row, KeptlogError)]
-    failed = {name: error for name, error in found.items() if isinstance(error, KeptlogError)}
+    rows, failed = parted(each_apart(row_of, store.topics()))
     # One that is unknown was deleted just now.
     unreadable = {name: error for name, error in failed.items() if not isinstance(error, UnknownTopic)}
     unreadable |= {name: unfinished_deletion(name) for name in store.being_deleted()}
     if as_json:
-        print_json({"topics": rows}, unreadable)
+        print_json({"topics": [*rows.values()]}, unreadable)
     else:
-        print_table([_list_row(row) for row in rows], empty=no_topics(unreadable))
+        print_table([_list_row(row) for row in rows.values()], empty=no_topics(unreadable))
     exit_if_failed(unreadable)
 
 

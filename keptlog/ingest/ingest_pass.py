@@ -56,7 +56,7 @@ from keptlog.storage.leftover import discard
 from keptlog.table.commits.staged import discarded_if_refused
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.state import read_source
-from keptlog.table.waiting.reaching import why_not_landed
+from keptlog.table.waiting.reaching import parted, why_not_landed
 from keptlog.table.waiting.side_by_side import each_apart
 
 if TYPE_CHECKING:
@@ -172,9 +172,7 @@ class Ingest:
             require_own(table)
             return read_source(topic, table.properties)
 
-        found = each_apart(read, topics)
-        failed = {topic: each for topic, each in found.items() if isinstance(each, KeptlogError)}
-        return {topic: each for topic, each in found.items() if not isinstance(each, KeptlogError)}, failed
+        return parted(each_apart(read, topics))
 
 
 @dataclass

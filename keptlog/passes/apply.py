@@ -35,7 +35,7 @@ from keptlog.table.commits.loading import id_to_delete
 from keptlog.table.metadata.lineage import require_own
 from keptlog.table.metadata.logs import config_of
 from keptlog.table.metadata.state import read_source
-from keptlog.table.waiting.reaching import apart, why_not_landed, why_unseen
+from keptlog.table.waiting.reaching import apart, parted, why_not_landed, why_unseen
 from keptlog.table.waiting.side_by_side import each_apart, side_by_side
 from keptlog.topics_file.reading import TopicEntry, TopicsFile
 
@@ -222,8 +222,8 @@ class Applier:
         found = each_apart(
             lambda name: declared_topic(self.store.load_table(name)), sorted(set(names)) or topics, self.at_once
         )
-        declared = [each for each in found.values() if isinstance(each, DeclaredTopic)]
-        return declared, {name: each for name, each in found.items() if isinstance(each, KeptlogError)}
+        declared, unreadable = parted(found)
+        return [*declared.values()], unreadable
 
     @property
     def _broker_settings(self) -> Mapping[str, str]:

@@ -44,7 +44,7 @@ from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
 from keptlog.log.given.given import whole_number
 from keptlog.log.offset_map import slot_bytes_for, slots_in
-from keptlog.log.plan import CleanPlan, Plan, decide, plan_of
+from keptlog.log.plan import CleanPlan, Decision, Plan, decide, plan_of
 from keptlog.log.result import RewriteResult
 from keptlog.log.run_id import valid_run_id
 from keptlog.log.segment import Log, total_bytes
@@ -62,7 +62,7 @@ from keptlog.passes.names import named_logs, require_all
 from keptlog.passes.rewrites import Rewrites, is_in_legs
 from keptlog.progress import Progress, silent
 from keptlog.storage.leftover import discard
-from keptlog.table.waiting.reaching import why_not_landed
+from keptlog.table.waiting.reaching import parted, why_not_landed
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
@@ -125,12 +125,12 @@ def clean_plan(logs: Iterable[Log], broker: BrokerConfig, now_ms: int, *, reques
     if not broker.log_cleaner_enable:
         return Plan(now_ms, (), {str(log.topic_partition): CLEANER_DISABLED for log in logs})
     tried = (replace(log, uncleanable=None) for log in logs) if requested else logs
-    found = topics_apart(
-        tried, lambda of_topic: [decide(assess(log, now_ms), broker, requested=requested) for log in of_topic]
-    )
-    planned = [seen for seen in found.values() if not isinstance(seen, KeptlogError)]
-    unplanned = {topic: seen for topic, seen in found.items() if isinstance(seen, KeptlogError)}
-    return plan_of(chain.from_iterable(planned), now_ms, unplanned)
+
+    def decided(of_topic: list[Log]) -> list[Decision]:
+        return [decide(assess(log, now_ms), broker, requested=requested) for log in of_topic]
+
+    planned, unplanned = parted(topics_apart(tried, decided))
+    return plan_of(chain.from_iterable(planned.values()), now_ms, unplanned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Assessment, ask_all, assess
 from keptlog.log.segment import Log
 from keptlog.passes.observable import Observable
-from keptlog.table.waiting.reaching import apart
+from keptlog.table.waiting.reaching import apart, parted
 
 if TYPE_CHECKING:
     from keptlog.table.metadata.logs import ObservedTopic
@@ -76,11 +76,8 @@ def topics_apart(logs: Iterable[Log], look: Callable[[list[Log]], Found]) -> dic
 def judged_apart(logs: Iterable[Log], now_ms: int) -> tuple[list[Assessment], dict[str, KeptlogError]]:
     """How logs of several topics stand, in their order; and why those of a topic can't be judged, by topic."""
     in_order = list(logs)
-    found = topics_apart(in_order, lambda of_topic: judged(of_topic, now_ms).assessments)
-    told = {
-        each.log.topic_partition: each for seen in found.values() if not isinstance(seen, KeptlogError) for each in seen
-    }
-    unjudged = {topic: seen for topic, seen in found.items() if isinstance(seen, KeptlogError)}
+    found, unjudged = parted(topics_apart(in_order, lambda of_topic: judged(of_topic, now_ms).assessments))
+    told = {each.log.topic_partition: each for of_topic in found.values() for each in of_topic}
     return [told[log.topic_partition] for log in in_order if log.topic_partition in told], unjudged
 
 

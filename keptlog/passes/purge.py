@@ -24,7 +24,7 @@ from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_all, require_topics, unknown_topics
 from keptlog.table.chosen import whole
 from keptlog.table.removal.removal import not_deleted_error
-from keptlog.table.waiting.reaching import why_not_purged
+from keptlog.table.waiting.reaching import parted, why_not_purged
 from keptlog.table.waiting.side_by_side import each_apart, side_by_side
 
 if TYPE_CHECKING:
@@ -175,12 +175,10 @@ class Purger:
         def look(topic: str) -> PurgePreview:
             return purge_preview.preview_purge(self.store, topic, now_ms, orphan_grace_ms)
 
-        found = each_apart(look, [name for name in named or known if name in known], self.at_once)
-        failed = {topic: each for topic, each in found.items() if isinstance(each, KeptlogError)}
+        found, failed = parted(each_apart(look, [name for name in named or known if name in known], self.at_once))
         if not named:
             failed = {topic: each for topic, each in failed.items() if not isinstance(each, UnknownTopic)}
-        previews = tuple(each for each in found.values() if isinstance(each, purge_preview.PurgePreview))
-        return PurgePreviews(previews, failed, tuple(name for name in named or leaving if name in leaving))
+        return PurgePreviews(tuple(found.values()), failed, tuple(name for name in named or leaving if name in leaving))
 
     def _there(self, known: set[str]) -> set[str]:
         """All topics there are, ``known`` among them, also those that are none of ours to purge."""

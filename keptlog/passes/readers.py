@@ -37,6 +37,7 @@ from keptlog.table.reading.readers import (
     TopicReaders,
     registration_in,
 )
+from keptlog.table.waiting.reaching import parted
 from keptlog.table.waiting.side_by_side import each_apart
 
 if TYPE_CHECKING:
@@ -329,12 +330,10 @@ def reader_standings(store: LogStore | UnopenedStore, names: Iterable[str], *, n
     names, topics = texts(names, "the topics of readers"), store.topics()
     require_topics(names, topics)
 
-    looks = each_apart(lambda topic: _standings(store, topic, now_ms), names or topics)
-    failed = {topic: each for topic, each in looks.items() if isinstance(each, KeptlogError)}
+    looks, failed = parted(each_apart(lambda topic: _standings(store, topic, now_ms), names or topics))
     # One that was deleted just now is simply not there, unless somebody named it.
     told = {topic: error for topic, error in failed.items() if names or not isinstance(error, UnknownTopic)}
-    standings = [each for look in looks.values() if not isinstance(look, KeptlogError) for each in look]
-    return ReaderStandings(standings, told)
+    return ReaderStandings([each for look in looks.values() for each in look], told)
 
 
 def _standings(store: LogStore | UnopenedStore, topic: str, now_ms: int) -> Sequence[ReaderStanding]:

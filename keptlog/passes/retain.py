@@ -24,7 +24,7 @@ from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
 from keptlog.passes.judging import topics_apart
 from keptlog.passes.landing import land_fresh
-from keptlog.table.waiting.reaching import why_not_landed
+from keptlog.table.waiting.reaching import parted, why_not_landed
 
 if TYPE_CHECKING:
     from keptlog.passes.names import NamedLogs
@@ -64,9 +64,8 @@ def retention_plan(
             left_alone[str(log.topic_partition)] = off
         else:
             retained.append(log)
-    found = topics_apart(retained, lambda of_topic: make_retention_plan(of_topic, now_ms))
-    plans = [found[topic] for topic in sorted(found)]
-    planned = [plan for plan in plans if not isinstance(plan, KeptlogError)]
+    found, unplanned = parted(topics_apart(retained, lambda of_topic: make_retention_plan(of_topic, now_ms)))
+    planned = [found[topic] for topic in sorted(found)]
     told = {name: why for plan in planned for name, why in plan.left_alone.items()}
     compacted = {log.topic_partition: log for log in retained if log.config.is_compacted}
     steps: list[Retain] = []
@@ -76,12 +75,7 @@ def retention_plan(
             left_alone[str(step.topic_partition)] = BEING_CLEANED
         else:
             steps.append(step)
-    return Plan(
-        now_ms,
-        tuple(steps),
-        told | left_alone,
-        {topic: plan for topic, plan in found.items() if isinstance(plan, KeptlogError)},
-    )
+    return Plan(now_ms, tuple(steps), told | left_alone, unplanned)
 
 
 @dataclass(frozen=True, slots=True)

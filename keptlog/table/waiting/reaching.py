@@ -6,13 +6,14 @@ Whoever reads files of a disk needs neither as long as nothing fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
 from keptlog.errors import KeptlogError
 
 Seen = TypeVar("Seen")
+What = TypeVar("What")
 
 HELD = "another process holds its database: wait until it is done, or end it (fuser names it), then try again"
 """What is said of a catalog that somebody else keeps locked."""
@@ -73,6 +74,12 @@ def apart(topic: str, look: Callable[[], Seen]) -> Seen | KeptlogError:
         return look()
     except Exception as error:  # noqa: BLE001  # see above
         return why_unseen(topic, error)
+
+
+def parted(found: Mapping[What, Seen | KeptlogError]) -> tuple[dict[What, Seen], dict[What, KeptlogError]]:
+    """What looks that were made apart have given, and why the others gave nothing; both in their order."""
+    seen = {what: each for what, each in found.items() if not isinstance(each, KeptlogError)}
+    return seen, {what: each for what, each in found.items() if isinstance(each, KeptlogError)}
 
 
 def why_unseen(topic: str, error: Exception) -> KeptlogError:
