@@ -166,7 +166,7 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     if looks.is_any:
         tick = replace(tick, seen=log_store.observer.look(now_ms))
     needs = memory.needs.of(tick.seen, tick.workable, _lengths(tick)) if tick.workable else NeedsNow()
-    tick = replace(tick, seen=replace(tick.seen, unreadable={**tick.seen.unreadable, **needs.unjudged}))
+    tick = replace(tick, seen=tick.seen.but_for(needs.unjudged))
     seen, news = tick.seen, ErasureNews(tick.seen, failed=tick.failed)
     for line in first_lines([*overdue_lines(news), *_failure_lines(news)], _TOLD):
         context.log.error("%s", line)

@@ -18,7 +18,7 @@ a log for what is wrong with it: what these left waits until the hour is over.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import dagster as dg
 
@@ -112,7 +112,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
     retainer = tick.log_store.retainer
     logs = seen.logs
     planned = retainer.plan(logs, seen.now_ms)
-    seen, old = replace(seen, unreadable={**seen.unreadable, **planned.unplanned}), planned.steps
+    seen, old = seen.but_for(planned.unplanned), planned.steps
     if not old:
         none = f"{counted(len(logs), 'log')}, none has a segment to remove now"
         none += "" if seen.locations else tick.log_store.perhaps_away()

@@ -122,6 +122,10 @@ class Overview:
         outages = [error for error in self.unreadable.values() if isinstance(error, StorageUnavailable)]
         return outages[0] if outages and len(outages) == len({*self.locations, *self.unreadable}) else None
 
+    def but_for(self, unseen: Mapping[str, KeptlogError]) -> Overview:
+        """The same once it has turned out that these can't be had either; itself where there are none."""
+        return replace(self, unreadable={**self.unreadable, **unseen}) if unseen else self
+
     def behind_lines(self) -> list[str]:
         """What was not looked at yet, or a while ago, for people."""
         to_read = [f"{counted(self.behind, 'topic')} still to be read, in the next ticks"] if self.behind else []
