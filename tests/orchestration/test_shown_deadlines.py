@@ -5,6 +5,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
+from unittest.mock import Mock
 
 import dagster as dg
 import pytest
@@ -15,6 +16,7 @@ from keptlog.dagster.assets.mount import Mount, MountCall
 from keptlog.dagster.orchestration import erasure_sensor as module
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.own_runs import VERIFY_ERASURES_JOB_NAME
+from keptlog.dagster.resources import log_store
 from keptlog.errors import StorageUnavailable
 from keptlog.passes.erasures.erase import Eraser
 from keptlog.passes.erasures.erasure_request import ErasureList
@@ -118,6 +120,19 @@ def test_an_overdue_erasure_is_shown_at_the_next_tick_though_a_run_by_hand_has_n
     assert ticks(overdue, 3) == 1
 
     assert shown(overdue) == "FAILED"
+
+
+def test_which_home_tells_is_asked_once_by_a_tick_that_tells_something_and_by_no_other(
+    in_time: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another process holds the catalog, each question waits."""
+    asked = Mock(wraps=log_store._which_home)
+    monkeypatch.setattr(log_store, "_which_home", asked)
+    assert (ticks(in_time, 2), asked.call_count) == (0, 0)
+
+    in_time.now_ms += 91 * DAY_MS
+
+    assert (ticks(in_time, 1), asked.call_count) == (1, 1)
 
 
 def test_an_overdue_erasure_is_shown_at_the_next_tick_after_the_asset_was_wiped(overdue: World) -> None:
