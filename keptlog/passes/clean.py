@@ -62,7 +62,7 @@ from keptlog.passes.names import named_logs, require_all
 from keptlog.passes.rewrites import Rewrites, is_in_legs
 from keptlog.progress import Progress, silent
 from keptlog.storage.leftover import discard
-from keptlog.table.waiting.reaching import parted, why_not_landed
+from keptlog.table.waiting.reaching import why_not_landed
 
 if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
@@ -129,7 +129,7 @@ def clean_plan(logs: Iterable[Log], broker: BrokerConfig, now_ms: int, *, reques
     def decided(of_topic: list[Log]) -> list[Decision]:
         return [decide(assess(log, now_ms), broker, requested=requested) for log in of_topic]
 
-    planned, unplanned = parted(topics_apart(tried, decided))
+    planned, unplanned = topics_apart(tried, decided)
     return plan_of(chain.from_iterable(planned.values()), now_ms, unplanned)
 
 

@@ -65,18 +65,20 @@ def seen_and_judged(
     return apart(topic, look)
 
 
-def topics_apart(logs: Iterable[Log], look: Callable[[list[Log]], Found]) -> dict[str, Found | KeptlogError]:
-    """What a look at the logs of each topic gives, or why it gives nothing, by topic; logs stay in their order."""
+def topics_apart(
+    logs: Iterable[Log], look: Callable[[list[Log]], Found]
+) -> tuple[dict[str, Found], dict[str, KeptlogError]]:
+    """What a look at the logs of each topic gives, and why others give nothing, by topic; logs stay in their order."""
     of_topics: dict[str, list[Log]] = {}
     for log in logs:
         of_topics.setdefault(log.topic_partition.topic, []).append(log)
-    return {topic: apart(topic, partial(look, of_topic)) for topic, of_topic in of_topics.items()}
+    return parted({topic: apart(topic, partial(look, of_topic)) for topic, of_topic in of_topics.items()})
 
 
 def judged_apart(logs: Iterable[Log], now_ms: int) -> tuple[list[Assessment], dict[str, KeptlogError]]:
     """How logs of several topics stand, in their order; and why those of a topic can't be judged, by topic."""
     in_order = list(logs)
-    found, unjudged = parted(topics_apart(in_order, lambda of_topic: judged(of_topic, now_ms).assessments))
+    found, unjudged = topics_apart(in_order, lambda of_topic: [_judged(log, now_ms) for log in of_topic])
     told = {each.log.topic_partition: each for of_topic in found.values() for each in of_topic}
     return [told[log.topic_partition] for log in in_order if log.topic_partition in told], unjudged
 

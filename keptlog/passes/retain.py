@@ -24,7 +24,7 @@ from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
 from keptlog.passes.judging import topics_apart
 from keptlog.passes.landing import land_fresh
-from keptlog.table.waiting.reaching import parted, why_not_landed
+from keptlog.table.waiting.reaching import why_not_landed
 
 if TYPE_CHECKING:
     from keptlog.passes.names import NamedLogs
@@ -64,7 +64,7 @@ def retention_plan(
             left_alone[str(log.topic_partition)] = off
         else:
             retained.append(log)
-    found, unplanned = parted(topics_apart(retained, lambda of_topic: make_retention_plan(of_topic, now_ms)))
+    found, unplanned = topics_apart(retained, lambda of_topic: make_retention_plan(of_topic, now_ms))
     planned = [found[topic] for topic in sorted(found)]
     told = {name: why for plan in planned for name, why in plan.left_alone.items()}
     compacted = {log.topic_partition: log for log in retained if log.config.is_compacted}
