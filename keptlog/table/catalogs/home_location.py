@@ -23,11 +23,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shlex
 import sqlite3
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,6 +36,7 @@ from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.words.counted import some_of
 from keptlog.regular_file import read_file
 from keptlog.table.catalogs.embedded import DATABASE, looking_into, warehouse_of
+from keptlog.table.metadata.metadata_json import metadata_json
 from keptlog.table.namespaces import CATALOG_NAME, DELETING, NAMESPACE, RECEIPTS
 
 HOME_ID, HOME_LOCATION = "keptlog.home-id", "keptlog.home-location"
@@ -352,14 +351,8 @@ def _share_a_table(home: Path, place: Path) -> bool:
 
 def _table_id(metadata: Path) -> object:
     """Null if it can't be read."""
-    with contextlib.suppress(OSError, KeptlogError, ValueError, EOFError, zlib.error):
-        content = read_file(metadata)
-        if metadata.name.endswith(".gz.metadata.json"):
-            import gzip  # noqa: PLC0415  # keptlog writes none
-
-            content = gzip.decompress(content)
-        stored = json.loads(content)
-        return stored.get("table-uuid") if isinstance(stored, dict) else None
+    with contextlib.suppress(OSError, KeptlogError, ValueError):
+        return metadata_json(read_file(metadata)).get("table-uuid")
     return None
 
 

@@ -10,11 +10,6 @@ So metadata that names its id, where it lay, tells that it may. What is not know
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
-from typing import Any
-
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
@@ -23,11 +18,12 @@ from keptlog.table.commits.loading import load_topic_table
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.loaded import loaded_if_there
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.metadata.metadata_json import metadata_json
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.waiting.reach import OUT_OF_REACH
 
 _DATA = "/data/"
-_NOT_KNOWN = (KeptlogError, ValueError, LookupError, TypeError, EOFError, gzip.BadGzipFile, zlib.error)
+_NOT_KNOWN = (KeptlogError, ValueError, LookupError, TypeError)
 _NO_ANSWER: tuple[type[Exception], ...] = (*OUT_OF_REACH, *_NOT_KNOWN)
 
 
@@ -80,6 +76,4 @@ def _has_metadata(files: TableFiles, folder: str, topic_id: str | None) -> bool:
 
 
 def _id_in(files: TableFiles, path: str) -> str:
-    content = files.read_bytes(path)
-    metadata: dict[str, Any] = json.loads(gzip.decompress(content) if path.endswith(".gz") else content)
-    return str(metadata["table-uuid"])
+    return str(metadata_json(files.read_bytes(path))["table-uuid"])

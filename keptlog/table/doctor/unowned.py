@@ -23,10 +23,7 @@ server can tell what else is there. Of a home that is a copy nothing is said: it
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
-import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -38,6 +35,7 @@ from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.units import size
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.metadata.metadata_json import metadata_json
 from keptlog.table.metadata.references import below, comparable
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.topic_storage import left_behind, tells_alone
@@ -52,8 +50,6 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 _NAMED = 3
-_GZIP = b"\x1f\x8b"
-"""So it begins, whatever it is called: ``.gz.metadata.json`` with most engines."""
 _KEEP = (
     "keep a copy of its metadata/gc and metadata/receipts: they may be all that tells which files were deleted, or "
     "which keys were to be erased; then "
@@ -300,9 +296,8 @@ class _MetadataLook:
         Where nothing can be read now, that is said of no file: the next would be waited for in vain as well.
         """
         try:
-            content = self.files.read_bytes(path)
-            told = json.loads(gzip.decompress(content) if content.startswith(_GZIP) else content)
-        except (FileNotFoundError, ValueError, EOFError, gzip.BadGzipFile, zlib.error):
+            return "view-uuid" in metadata_json(self.files.read_bytes(path))
+        except (FileNotFoundError, ValueError):
             return False  # gone by now, or damaged: whoever registers it is told
         except StorageUnavailable:
             raise
@@ -312,7 +307,6 @@ class _MetadataLook:
                 raise outage from error
             self.unread.append(f"{path} can't be read ({first_line(error)})")
             return False
-        return isinstance(told, dict) and "view-uuid" in told
 
 
 def _outage(path: str, error: Exception) -> StorageUnavailable | None:

@@ -1,7 +1,7 @@
 """What a topic's table says, and how it is written: Iceberg's metadata, and what of ours stands in it.
 
 the table             ``schema``, ``columns``, ``references``, ``metadata_files``, ``metadata_reading``,
-``loaded``, ``plain_location``
+``metadata_json``, ``loaded``, ``plain_location``
 what it remembers     ``state``, ``partitions``, ``prefixes``, ``format``, ``runs``, ``history``,
 ``adoption_doubt``; as JSON: ``stored_json``
 its segments          ``segment_metrics``, ``live_segments``, ``logs``; for those who commit: ``file_metrics``,
