@@ -28,7 +28,7 @@ from keptlog.log.told.explain import due_if_off, verdict_under
 from keptlog.log.told.health import totals_of
 from keptlog.log.words.counted import first_lines, some_of
 from keptlog.log.words.iso_time import iso_time
-from keptlog.passes.judging import judged
+from keptlog.passes.judging import judged_apart
 from keptlog.table.waiting.reaching import apart
 
 _REASONS = 5
@@ -103,8 +103,10 @@ def outlook_of(call: Run | Tick, assessments: Sequence[Assessment], now_ms: int)
 
 def outlook_of_logs(call: Run | Tick, topic: str, logs: Sequence[Log], now_ms: int) -> Metadata:
     """The same of logs that are still to be judged; where one can't be, only which topic it is."""
-    found = apart(topic, lambda: judged(logs, now_ms).assessments)
-    return _only_which(call, topic, logs, found) if isinstance(found, KeptlogError) else outlook_of(call, found, now_ms)
+    assessments, unjudged = judged_apart(logs, now_ms)
+    if topic in unjudged:
+        return _only_which(call, topic, logs, unjudged[topic])
+    return outlook_of(call, assessments, now_ms)
 
 
 def identity_of(logs: Iterable[Log]) -> Metadata:

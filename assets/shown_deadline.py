@@ -39,7 +39,7 @@ class Teller:
     """Who tells of a home. Homes without a ``key_prefix`` that share a Dagster share the page of erasures too.
 
     A code location may get another name, and then goes on to look after the home that the old one has told of.
-    A tick, or a run, has one: while another process holds the home's catalog, each question which home it is waits.
+    A tick, or a run, has one, as each question which home it is opens the home's catalog.
     """
 
     names: Sequence[str]
@@ -54,7 +54,7 @@ class Teller:
 
     @cached_property
     def home(self) -> str | None:
-        """Which home it is; a tick that has nothing to tell, and finds its own word, need not know."""
+        """Which home it is; a quiet tick, and one of a home without erasures, need not know."""
         return self.which()
 
     def has_told(self, metadata: Mapping[str, object]) -> bool:

@@ -371,12 +371,13 @@ def _telling(tick: _Tick, news: ErasureNews) -> _Telling:
     The cursor after it is a digest of what was told.
     """
     cursor, keys = tick.mounted.context.cursor or "", tick.mounted.keys
-    if news.seen.behind:
+    has_no_news = not news.seen.open_erasures and not cursor
+    if news.seen.behind or (has_no_news and tick.shown is None):
         return _Telling(cursor)
     evaluation = as_evaluation(deadline_result(keys, news, tick.teller))
     deadline = ToldDeadline.by(evaluation, tick.teller)
     is_shown = deadline.need_not_be_told(tick.shown)
-    if not news.seen.open_erasures and not cursor and (is_shown or tick.shown is None):
+    if has_no_news and is_shown:
         return _Telling(cursor)
     digest = _digest(news, tick.memory)
     is_told = digest == cursor and is_shown

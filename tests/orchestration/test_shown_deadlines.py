@@ -122,10 +122,10 @@ def test_an_overdue_erasure_is_shown_at_the_next_tick_though_a_run_by_hand_has_n
     assert shown(overdue) == "FAILED"
 
 
-def test_which_home_tells_is_asked_once_by_a_tick_that_tells_something_and_by_no_other(
+def test_which_home_tells_is_asked_once_by_a_loud_tick_and_not_by_a_quiet_one(
     in_time: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While another process holds the catalog, each question waits."""
+    """Each question opens the home's catalog."""
     asked = Mock(wraps=log_store._which_home)
     monkeypatch.setattr(log_store, "_which_home", asked)
     assert (ticks(in_time, 2), asked.call_count) == (0, 0)
@@ -133,6 +133,17 @@ def test_which_home_tells_is_asked_once_by_a_tick_that_tells_something_and_by_no
     in_time.now_ms += 91 * DAY_MS
 
     assert (ticks(in_time, 1), asked.call_count) == (1, 1)
+
+
+def test_a_home_without_erasures_is_not_asked_which_it_is(users: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Mock(wraps=log_store._which_home)
+    monkeypatch.setattr(log_store, "_which_home", asked)
+
+    for value in "ab":
+        users.append("users", ("other", value), age_ms=0)
+        assert ticks(users, 1) == 0
+
+    assert asked.call_count == 0
 
 
 def test_an_overdue_erasure_is_shown_at_the_next_tick_after_the_asset_was_wiped(overdue: World) -> None:
