@@ -14,7 +14,11 @@ from functools import cache
 from pathlib import Path
 
 import confluent_kafka
+import pytest
 from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+from keptlog.sources.kafka_broker import topics as looks
 
 PARTITIONS = 4
 BROKER_ID = 1
@@ -68,6 +72,24 @@ def delay_answers(owner: Producer, broker_id: int, milliseconds: int) -> None:
     assert not refused, f"there is no broker {broker_id}"
 
 
+def forbid_to_describe(monkeypatch: pytest.MonkeyPatch, owner: Producer, topic: str) -> None:
+    """Let looks find a topic of a mock cluster as a broker shows it to a user without DESCRIBE.
+
+    By its name it has an error; among all it is left out without a word, where a mock would list it with the error.
+    """
+    code = KafkaError.TOPIC_AUTHORIZATION_FAILED
+    _librdkafka().rd_kafka_mock_topic_set_error(_cluster(owner), topic.encode(), code)
+
+    class OfThatUser(AdminClient):
+        def list_topics(self, *names: str, timeout: float) -> ClusterMetadata:  # type: ignore[override]
+            told = super().list_topics(*names, timeout=timeout)
+            if not names:
+                told.topics.pop(topic, None)
+            return told
+
+    monkeypatch.setattr(looks, "AdminClient", OfThatUser)
+
+
 def _cluster(owner: Producer) -> int:
     """The mock cluster that lives in a client, for librdkafka's own interface.
 
@@ -93,6 +115,7 @@ def _librdkafka() -> ctypes.CDLL:
         ctypes.c_int32,
     ]
     library.rd_kafka_mock_broker_set_rtt.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int]
+    library.rd_kafka_mock_topic_set_error.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
     library.rd_kafka_mock_push_request_errors_array.argtypes = [
         ctypes.c_void_p,
         ctypes.c_int16,

@@ -21,7 +21,7 @@ from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_topics
 from keptlog.table.store import LogStore
 from tests.ingest.test_topics_of_several_clusters import OLD, comes_from, ingest_of, ingested_from
-from tests.mock_broker import PARTITIONS, MockBroker, mock_broker
+from tests.mock_broker import PARTITIONS, MockBroker, forbid_to_describe, mock_broker
 
 ELSEWHERE = "old:9092"
 
@@ -84,6 +84,16 @@ def test_where_it_is_the_only_one_that_is_no_wrong_setting(store: LogStore, monk
         lose_leaders(broker, "t")
         result = ingested_from(store, broker.bootstrap)
     assert (kinds(result.failed), result.warnings) == ({"t": StorageUnavailable}, ())
+
+
+def test_one_that_may_not_be_described_there_fails(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_ids(monkeypatch, "id")
+    with mock_broker() as broker:
+        moved(store, broker, "t", "u")
+        forbid_to_describe(monkeypatch, broker.producer, "t")
+        result = ingested_from(store, broker.bootstrap)
+    assert (kinds(result.failed), result.warnings) == ({"t": InvalidConfig}, ())
+    assert {each.topic_partition.topic for each in result.committed} == {"u"}
 
 
 def test_one_whose_id_is_not_told_now_fails(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,8 @@
 All topics are looked at with one connection and a handful of requests, however many they are:
 
     metadata         which topics and partitions there are; asking for all never creates one
-    describe topics  the ids that tell a topic from a later one of the same name
+    describe topics  the ids that tell a topic from a later one of the same name; and why one that was asked for is not
+                     among all: that list leaves out, without a word, what the user may not describe
     list offsets     earliest: the log start offsets
     list offsets     latest: the high watermarks
     list offsets     latest, read committed: the last stable offsets, later than those, or each commit in between would
@@ -26,7 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import (
     AdminClient,
@@ -37,7 +38,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
-from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.kafka_client.errors import (
     AFTER_SILENCE_SECONDS,
     WAIT_SECONDS,
@@ -85,6 +86,20 @@ class TopicSettings:
     """Settings that mean nothing here, with the reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of a topic."""
+
+    unanswered: str
+    permission: str
+    """Of Kafka's operations, the one that a user needs for an answer."""
+
+
+_ITSELF = _Question("it can't be described", "DESCRIBE")
+_ITS_OFFSETS = _Question("its offsets can't be looked at", "DESCRIBE")
+_ITS_SETTINGS = _Question("its settings can't be looked at", "DESCRIBE_CONFIGS")
+
+
 @dataclass
 class _Answers:
     """What is asked of one client, and what could not be had: by topic, and by partition of one that is there."""
@@ -98,7 +113,16 @@ class _Answers:
     failed: dict[tuple[str, int], KeptlogError] = field(default_factory=dict)
 
     def metadata(self) -> ClusterMetadata:
+        """All topics, but for those that the user may not describe: a broker leaves them out without a word."""
         return ask(self.admin, self.trouble, lambda seconds: self.admin.list_topics(timeout=seconds), self.wait_seconds)
+
+    def metadata_of(self, topic: str) -> ClusterMetadata:
+        """One topic, with an error if it is not there or the user may not describe it."""
+
+        def named(seconds: float) -> ClusterMetadata:
+            return self.admin.list_topics(topic, timeout=seconds)
+
+        return ask(self.admin, self.trouble, named, self.wait_seconds)
 
     def wait_of(self, broker: int) -> float:
         """How long a broker is waited for."""
@@ -108,7 +132,7 @@ class _Answers:
         self,
         futures: Mapping[Name, Future[Value]],
         topic_of: Callable[[Name], str],
-        doing: str,
+        question: _Question,
         told: Callable[[Future[Value]], Value] = Future.result,
         asked: int | None = None,
     ) -> tuple[dict[Name, Value], dict[Name, KeptlogError]]:
@@ -119,13 +143,19 @@ class _Answers:
             try:
                 results[name] = told(future)
             except KafkaException as error:
-                where = f"topic {topic_of(name)}: {doing}"
-                errors[name] = translated(error.args[0], self.settings, where, self.trouble)
+                errors[name] = self.error(error.args[0], topic_of(name), question)
                 if asked is not None and is_no_answer(error.args[0]):
                     self.silence.given_up(asked)
         if asked is not None and results:
             self.silence.answers(asked)
         return results, errors
+
+    def error(self, error: KafkaError, topic: str, question: _Question) -> KeptlogError:
+        """One of a client as keptlog's; where a permission is missing, it says which."""
+        doing = f"topic {topic}: {question.unanswered}"
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            doing += f", which takes {question.permission}"
+        return translated(error, self.settings, doing, self.trouble)
 
 
 @contextmanager
@@ -149,8 +179,8 @@ def look_at_ids(
     """
     with _asked(settings, f"{_shown(topics)} can't be looked at", wait_seconds, silence) as answers:
         metadata = answers.metadata()
+        ids = _topic_ids(answers, metadata, topics)
         names = list(_partitions(answers, metadata, topics))
-        ids = _topic_ids(answers, metadata, names)
     there = {name: SourceIdentity(name, ids.get(name), settings.bootstrap) for name in names}
     found = {name: SourceTopic(each, (), is_whole=False) for name, each in there.items() if name not in answers.errors}
     return BrokerTopics(found, answers.errors)
@@ -169,8 +199,8 @@ def look_at_topics(
     """
     with _asked(settings, f"{_shown(topics)} can't be looked at", wait_seconds, silence) as answers:
         metadata = answers.metadata()
+        ids = _topic_ids(answers, metadata, topics)
         partitions = _partitions(answers, metadata, topics)
-        ids = _topic_ids(answers, metadata, list(partitions))
         leaders = {
             Position(name, number): metadata.topics[name].partitions[number].leader
             for name, numbers in partitions.items()
@@ -243,7 +273,7 @@ def _all_settings(
         answers.metadata()  # tells early, and why, if nobody is there
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
         futures = answers.admin.describe_configs(resources, request_timeout=wait_seconds)
-        found, errors = answers.of(futures, lambda resource: str(resource.name), "its settings can't be looked at")
+        found, errors = answers.of(futures, lambda resource: str(resource.name), _ITS_SETTINGS)
     return (
         {str(resource.name): entries for resource, entries in found.items()},
         {str(resource.name): error for resource, error in errors.items()},
@@ -266,18 +296,12 @@ def _had(entries: Iterable[Any]) -> TopicSettings:
 
 
 def _partitions(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, list[int]]:
-    """The numbers of the partitions of each topic that is there."""
+    """The numbers of the partitions of each topic that is there; all were asked for by their names before."""
     found: dict[str, list[int]] = {}
     for name in topics:
         topic = metadata.topics.get(name)
         if topic is None:
-            near = difflib.get_close_matches(name, metadata.topics, n=3)
-            hint = (
-                f"did you mean {' or '.join(near)}?" if near else f"it shows {counted(len(metadata.topics), 'topic')}"
-            )
-            where = answers.settings.bootstrap
-            unknown = UnknownTopic(f"{where} has no topic {name!r}, or does not show it: {hint}")
-            answers.errors[name] = unknown.at_a_source()
+            answers.errors[name] = _why_unlisted(answers, metadata, name)
         elif topic.error is not None:
             answers.errors[name] = translated(topic.error, answers.settings, f"topic {name} can't be looked at")
         else:
@@ -285,13 +309,35 @@ def _partitions(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[s
     return found
 
 
+def _why_unlisted(answers: _Answers, metadata: ClusterMetadata, name: str) -> KeptlogError:
+    """Why a topic is not among all: what was said of its name tells one that is gone from one that is not shown."""
+    why, where = answers.errors.get(name), answers.settings.bootstrap
+    if why is None:
+        return StorageUnavailable(f"{where} does not show topic {name!r} among all yet: it was just created, try again")
+    if not isinstance(why, UnknownTopic):
+        return why
+    near = difflib.get_close_matches(name, metadata.topics, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"it shows {counted(len(metadata.topics), 'topic')}"
+    return UnknownTopic(f"{where} has no topic {name!r}: {hint}").at_a_source()
+
+
 def _topic_ids(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, str]:
-    """The ids of topics, in base64 as Kafka prints them, where they are known."""
+    """The ids of topics, in base64 as Kafka prints them, where they are known; of the others their errors are noted.
+
+    Asking for all of them by name, in one call, creates none.
+    """
     controller = metadata.controller_id
-    if not topics or controller not in metadata.brokers:
-        return {}  # only the controller knows, and this cluster has none: librdkafka's mock
+    if not topics:
+        return {}
+    if controller not in metadata.brokers:
+        # Only the controller knows ids, and this cluster has none: librdkafka's mock, or others for a moment.
+        for name in [each for each in topics if each not in metadata.topics]:
+            error = answers.metadata_of(name).topics[name].error
+            if error is not None:
+                answers.errors[name] = answers.error(error, name, _ITSELF)
+        return {}
     futures = answers.admin.describe_topics(TopicCollection(list(topics)), request_timeout=answers.wait_of(controller))
-    described, errors = answers.of(futures, str, "it can't be described", asked=controller)
+    described, errors = answers.of(futures, str, _ITSELF, asked=controller)
     answers.errors |= errors
     ids = {name: topic_id_of(description.topic_id) for name, description in described.items()}
     return {name: topic_id for name, topic_id in ids.items() if topic_id != _NO_ID}
@@ -321,9 +367,7 @@ def _offsets(
     }
     offsets: dict[tuple[str, int], ListOffsetsResultInfo] = {}
     for leader, futures in asked.items():
-        found, errors = answers.of(
-            futures, lambda each: str(each.topic), "its offsets can't be looked at", told_offset, leader
-        )
+        found, errors = answers.of(futures, lambda each: str(each.topic), _ITS_OFFSETS, told_offset, leader)
         answers.failed |= {(each.topic, each.partition): error for each, error in errors.items()}
         offsets |= {(each.topic, each.partition): result for each, result in found.items()}
     return offsets

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
-from confluent_kafka import Producer
+from collections.abc import Callable, Sequence
 
-from keptlog.errors import StorageUnavailable, UnknownTopic
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
+from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import Record
 from keptlog.log.source import SourceIdentity, SourceLog
-from keptlog.sources.kafka_broker.topics import look_at_topics
-from tests.mock_broker import set_leader
+from keptlog.sources.kafka_broker import topics as looks
+from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_ids, look_at_topics
+from tests.mock_broker import forbid_to_describe, mock_broker, set_leader
 from tests.sources.kafka_broker.conftest import Mock
 
 NOBODY = -1
@@ -55,6 +60,40 @@ def test_a_topic_none_of_whose_partitions_has_a_leader_is_missing(mock: Mock) ->
     found = look_at_topics(mock.settings, ["unled"])
     assert (found.topics, found.failed) == ({}, {})
     assert "No leaders found" in str(found.missing["unled"])
+
+
+@pytest.mark.parametrize("look", [look_at_topics, look_at_ids])
+def test_a_topic_that_all_topics_lack_for_want_of_describe_is_not_told_as_gone(
+    monkeypatch: pytest.MonkeyPatch, look: Callable[[ClientSettings, Sequence[str]], BrokerTopics]
+) -> None:
+    with mock_broker() as broker:
+        for topic in ("hidden", "shown"):
+            broker.produce(topic, ("k", "v"))
+        forbid_to_describe(monkeypatch, broker.producer, "hidden")
+        found = look(ClientSettings.load({"bootstrap.servers": broker.bootstrap}, {}), ["gone", "hidden", "shown"])
+    assert found.topics.keys() == {"shown"}
+    assert {name: type(error) for name, error in found.missing.items()} == {
+        "gone": UnknownTopic,
+        "hidden": InvalidConfig,
+    }
+    assert str(found.missing["hidden"]) == (
+        "topic hidden: it can't be described, which takes DESCRIBE: the user has no permission at "
+        f"{broker.bootstrap}: Broker: Topic authorization failed; have it granted"
+    )
+
+
+def test_brokers_that_fall_silent_before_they_are_asked_by_name_are_told_as_that(
+    mock: Mock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class FallsSilent(AdminClient):
+        def list_topics(self, *names: str, timeout: float) -> ClusterMetadata:  # type: ignore[override]
+            if names:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            return super().list_topics(timeout=timeout)
+
+    monkeypatch.setattr(looks, "AdminClient", FallsSilent)
+    with pytest.raises(StorageUnavailable, match=r"topic gone can't be looked at: no broker at 127.0.0.1:\d+ answers"):
+        look_at_topics(mock.settings, ["gone"], wait_seconds=1)
 
 
 def test_looking_creates_no_topic(mock: Mock) -> None:
