@@ -59,6 +59,8 @@ _GLANCE_BLOCKED = 200
 _COLUMNS = ("topic", "state", "deadline (UTC)", "next state (UTC)", "blocked by", "keys", "request")
 """The request is the widest, and is whole: `verify_erasures` takes it as it stands."""
 _TOPIC_COLUMNS = ("topic", "open", "overdue", "deadline (UTC)", "needs")
+_NEEDS = "needs "
+"""So it begins what they need, but below the head that says so."""
 
 
 @dataclass(frozen=True)
@@ -87,20 +89,30 @@ class ErasureNews:
         return parted(self.overdue_needs)[1]
 
     @cached_property
-    def overdue_needs(self) -> dict[str, str | KeptlogError]:
-        """Topic to what its overdue erasures need, as its logs are by now; or why nobody can tell.
+    def overdue_needs(self) -> dict[str, str | KeptlogError | None]:
+        """Topic to what its overdue erasures need, as its logs are by now; null if what is stored; or why nobody knows.
 
         It stands beside the alarm, so one that can't be told must not keep any alarm from being given.
         """
-        now_ms = self.seen.now_ms
-        overdue = {topic: each for topic, each in self.seen.open_erasures.items() if each.is_overdue(now_ms)}
+        still_open, now_ms = self.seen.open_erasures.items(), self.seen.now_ms
+        return {topic: self._by_now(topic) for topic, each in still_open if each.is_overdue(now_ms)}
+
+    def told_needs(self, topic: str) -> str:
+        """What a topic's open erasures need, overdue or not: told by the check and all tables alike."""
+        by_now = self.overdue_needs[topic] if topic in self.overdue_needs else self._by_now(topic)
+        stored = ", ".join(needy.need for needy in self.seen.open_erasures[topic].needs) or "a look"
+        return by_now if isinstance(by_now, str) else f"{_NEEDS}{stored}"
+
+    def _by_now(self, topic: str) -> str | KeptlogError | None:
+        found, logs = self.seen.open_erasures[topic], self._logs.get(topic, ())
+        return apart(topic, partial(next_by_now, found, self.seen.now_ms, logs))
+
+    @cached_property
+    def _logs(self) -> Mapping[str, Sequence[Log]]:
         logs: dict[str, list[Log]] = defaultdict(list)
-        for log in self.seen.logs if overdue else ():
+        for log in self.seen.logs if self.seen.open_erasures else ():
             logs[log.topic_partition.topic].append(log)
-        return {
-            topic: apart(topic, partial(_needs_by_now, each, now_ms, logs.get(topic, ())))
-            for topic, each in overdue.items()
-        }
+        return logs
 
     @property
     def unlooked(self) -> dict[str, str]:
@@ -201,7 +213,7 @@ def bring_erasures_on(run: Run, look: Callable[[], ErasureNews | None], more: Me
 def erasures_observation(keys: AssetKeys, news: ErasureNews) -> dg.AssetObservation:
     """The asset as far as it is known without reading a file."""
     still_open = sorted(news.seen.open_erasures.items(), key=lambda each: _urgency(*each))
-    rows = [_topic_row(topic, each, news.seen.now_ms) for topic, each in still_open[:ROWS]]
+    rows = [_topic_row(news, topic, each) for topic, each in still_open[:ROWS]]
     more = len(still_open) - len(rows)
     table = _markdown(_TOPIC_COLUMNS, rows, f"{counted(more, 'more topic')}" if more else "")
     return dg.AssetObservation(keys.erasures, metadata={"topics": table, **_numbers(news)})
@@ -271,9 +283,7 @@ def overdue_lines(news: ErasureNews) -> list[str]:
             blocked = [f"it can't be read: {unnamed(topic, news.seen.unreadable[topic])}"]
         why = f"; {blocked[0]}" if blocked else ""
         count = counted(each.overdue_count(now_ms), "erasure")
-        by_now = news.overdue_needs[topic]
-        needs = f"needs {_needs(each)}" if isinstance(by_now, KeptlogError) else by_now
-        lines.append(f"{topic}: {count} overdue, the first since {deadline} ({needs}){why}")
+        lines.append(f"{topic}: {count} overdue, the first since {deadline} ({news.told_needs(topic)}){why}")
     return lines
 
 
@@ -329,7 +339,7 @@ def _topic_glance(news: ErasureNews, topic: str, each: OpenErasures) -> str:
     if overdue:
         told[1] = f"{overdue if overdue < each.count else ''} **overdue**, {told[1]}".strip()
     why = news.unseen.get(topic)
-    told.append(f"not looked at: {_shortened(why)}" if why else f"needs {as_markdown(_needs(each))}")
+    told.append(f"not looked at: {_shortened(why)}" if why else as_markdown(news.told_needs(topic)))
     return f"* {as_markdown(name_cell(topic))}: {', '.join(told)}"
 
 
@@ -353,17 +363,10 @@ def _glance(row: ErasureRow, now_ms: int) -> str:
     return f"* {as_markdown(name_cell(row.topic))}: {', '.join(told)}"
 
 
-def _topic_row(topic: str, each: OpenErasures, now_ms: int) -> tuple[str, ...]:
-    deadline = time_cell(each.earliest_deadline_ms, "none")
-    return as_markdown(topic), str(each.count), str(each.overdue_count(now_ms)), deadline, _needs(each)
-
-
-def _needs_by_now(each: OpenErasures, now_ms: int, logs: Sequence[Log]) -> str:
-    return next_by_now(each, now_ms, logs) or f"needs {_needs(each)}"
-
-
-def _needs(each: OpenErasures) -> str:
-    return ", ".join(needy.need for needy in each.needs) or "a look"
+def _topic_row(news: ErasureNews, topic: str, each: OpenErasures) -> tuple[str, ...]:
+    overdue, deadline = each.overdue_count(news.seen.now_ms), time_cell(each.earliest_deadline_ms, "none")
+    needs = as_markdown(news.told_needs(topic).removeprefix(_NEEDS))
+    return as_markdown(topic), str(each.count), str(overdue), deadline, needs
 
 
 def _urgency(topic: str, each: OpenErasures) -> tuple[int, str]:

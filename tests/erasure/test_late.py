@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from keptlog.dagster.assets.erasures import ErasureNews, overdue_lines
+import pytest
+
+from keptlog.dagster.assets.erasures import ErasureNews, erasures_observation, overdue_lines, request_numbers
+from keptlog.dagster.assets.names import AssetKeys
 from keptlog.log.told.erasure_step import ErasureStep, erasure_step
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.names import named_logs
@@ -24,6 +27,15 @@ def step(world: World) -> ErasureStep:
 def told(world: World) -> str:
     [line] = overdue_lines(ErasureNews(observe(world.store, now_ms=world.now_ms)))
     return line
+
+
+def shown(world: World) -> list[str]:
+    """The line of the topic in the tables of the asset: at a glance, and of topics."""
+    news = ErasureNews(observe(world.store, now_ms=world.now_ms))
+    told = {**request_numbers(news), **erasures_observation(AssetKeys(), news).metadata}
+    glance, table = (str(getattr(told[name], "value", "")) for name in ("most_urgent", "topics"))
+    [row] = [line for line in table.splitlines() if line.startswith("| users |")]
+    return [glance, row]
 
 
 def late(world: World, settings: dict[str, str], **how: Any) -> None:
@@ -109,3 +121,19 @@ def test_a_drop_here_is_verified_at_once_though_another_key_is_remembered(world:
     assert step(world).command == "keptlog erasure verify"
     assert "(needs verification)" in told(world)
     assert world.verified().erasure.state == "verified"
+
+
+@pytest.mark.parametrize("after_ms", [0, 2 * HOUR_MS], ids=["in time", "overdue"])
+def test_the_tables_of_topics_say_as_the_check_does_what_is_needed_by_now(world: World, after_ms: int) -> None:
+    """They said what the last look had stored: a clean of a log that was emptied since."""
+    world.create(settings=SLOW)
+    world.append((KEY, VALUE))
+    world.ask(deadline_ms=world.now_ms + HOUR_MS)
+    world.later(after_ms)
+    glance, row = shown(world)
+    assert ", nothing brings it on before " in glance
+    assert "| nothing brings it on before " in row
+    world.store.delete_records(TopicPartition("users", 0), -1, new_id())
+    glance, row = shown(world)
+    assert glance.endswith(", needs a look")
+    assert row.endswith("| a look |")
