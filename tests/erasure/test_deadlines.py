@@ -11,6 +11,7 @@ import pytest
 from keptlog.log.erasures.erasure import ErasureWay
 from keptlog.log.given.partitioner import partition_for_key
 from keptlog.log.record import NewRecord
+from keptlog.log.retention import retention_of
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal
 from keptlog.passes.names import named_logs
@@ -339,6 +340,14 @@ def test_what_retention_takes_before_a_clean_can_is_done_when_the_proposal_says(
     assert len(retained.committed) == 1
     world.purge()
     assert world.erasure().state == "deleted"
+
+
+def test_what_goes_by_its_age_alone_is_done_no_sooner_than_retention_takes_it(world: World) -> None:
+    world.create(settings={"cleanup.policy": "delete", "retention.ms": str(DAY_MS)})
+    world.append((KEY, VALUE))
+    [log] = world.store.logs("users")
+    done_ms = proposed(world).earliest_ms
+    assert [len(retention_of(log, at_ms).old) for at_ms in (done_ms - 1, done_ms)] == [0, 1]
 
 
 def test_an_empty_log_has_nothing_that_waits_for_retention(world: World) -> None:

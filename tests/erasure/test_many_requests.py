@@ -137,7 +137,7 @@ def test_when_each_of_them_can_be_further_is_what_its_own_segments_say(drawn: Lo
 
         below = [each.largest_timestamp_ms for each in drawn.segments if each.base_offset < bound.end_offset]
         of_age = at(times.of(in_state(ErasureState.TOMBSTONED, bound, "retention")))
-        assert of_age == max([at_ms, *(each + 3 * HOUR_MS for each in below)])
+        assert of_age == max([at_ms, *(each + 3 * HOUR_MS + 1 for each in below)])
 
         near = [each for each in drawn.segments if each.tombstone_count]
         near = [each for each in near if each.base_offset < bound.end_offset and each.last_offset >= bound.base_offset]
@@ -176,6 +176,27 @@ def test_what_also_goes_by_its_age_can_be_further_when_retention_takes_it_and_no
         assert (until.setting == "retention.ms") == until.is_by_age
     else:
         assert cleaned_ms <= NOW_MS or is_taken(NOW_MS)
+
+
+@given(logs(), BOUNDS)
+def test_what_goes_by_its_age_alone_can_be_further_when_retention_takes_it_and_not_before(
+    drawn: Log, bound: ErasureBound
+) -> None:
+    """People were sent to retain a topic a millisecond before anything of it was too old."""
+    by_age = replace(drawn, config=replace(drawn.config, cleanup_policy=("delete",)))
+    below = [each for each in by_age.segments if each.base_offset < bound.end_offset]
+    until = NextTimes({0: by_age}, NOW_MS).of(in_state(ErasureState.TOMBSTONED, bound, "retention"))
+    assert until is not None
+
+    def is_taken(at_ms: int) -> bool:
+        return len(retention_of(by_age, at_ms).old) >= len(below)
+
+    if until.at_ms > NOW_MS:
+        assert not is_taken(until.at_ms - 1)
+        assert is_taken(until.at_ms)
+        assert until.setting == "retention.ms"
+    else:
+        assert is_taken(NOW_MS)
 
 
 @given(st.frozensets(st.integers(0, 14)), st.lists(BOUNDS, max_size=6))

@@ -138,6 +138,14 @@ def test_what_came_after_the_request_keeps_no_older_record_from_retention() -> N
     assert erasure_step("users", found, NOW_MS, [slow]).command is None
 
 
+def test_what_is_as_old_as_retention_ms_is_not_sent_to_a_retention_before_that_takes_it() -> None:
+    found = replace(since(ErasureNeed.RETENTION, ASKED_MS), next_ms=LATER_MS)
+    log = log_of(OF_THEN, policy="delete", retention_ms=DAY_MS)
+    old_ms = OF_THEN.largest_timestamp_ms + DAY_MS
+    assert erasure_step("users", found, old_ms, [log]).command is None
+    assert erasure_step("users", found, old_ms + 1, [log]).command == "keptlog retain users"
+
+
 AGED = replace(OF_THEN, first_timestamp_ms=NOW_MS - 6 * DAY_MS, largest_timestamp_ms=NOW_MS - 6 * DAY_MS)
 TAKES_THE_OLD = {"policy": "compact,delete", "retention_ms": 5 * DAY_MS, "segment_ms": 7 * DAY_MS}
 

@@ -114,7 +114,7 @@ def _done_ms(log: Log, way: ErasureWay, now_ms: int) -> int:
             done_ms = LONG_MAX
         case ErasureWay.RETENTION:
             largest_ms = max(each.largest_timestamp_ms for each in log.segments)
-            done_ms = max(now_ms, largest_ms + max(config.retention_ms, 0))
+            done_ms = max(now_ms, too_old_ms(largest_ms, max(config.retention_ms, 0)))
         case ErasureWay.TOMBSTONE | ErasureWay.SOURCE:
             done_ms = cleaned_ms(log, now_ms) + config.delete_retention_ms
             aged_ms = _aged_ms(log, now_ms)

@@ -82,11 +82,12 @@ class NextTimes:
             ends = (
                 (each, self._retention_times(each.partition).ages.below(each.end_offset)) for each in erasure.bounds
             )
-            return [
-                (each, Until(youngest_ms + max(self.logs[each.partition].config.retention_ms, 0), "retention.ms"))
+            old = (
+                (each, too_old_ms(youngest_ms, max(self.logs[each.partition].config.retention_ms, 0)))
                 for each, youngest_ms in ends
                 if youngest_ms is not None
-            ]
+            )
+            return [(each, Until(old_ms, "retention.ms")) for each, old_ms in old]
         to_be_cleaned = [each for each in erasure.to_be_cleaned if each.partition in self.logs]
         return [(each, self._clean_times(each.partition).passes(each.end_offset)) for each in to_be_cleaned]
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.erasures.open_erasures import IN_LOG, ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.erasures.remembered import watermarks_end_ms
-from keptlog.log.retention import goes_by_age, retention_of
+from keptlog.log.retention import goes_by_age, retention_of, too_old_ms
 from keptlog.log.segment import Log, Segment
 from keptlog.log.strategy import StrategyKind
 
@@ -134,7 +134,7 @@ def _may_be_kept(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> bool
             return any(needy.since_ms + log.config.file_delete_delay_ms > now_ms for log in logs)
         case ErasureNeed.RETENTION if logs:
             there = [(each, max(log.config.retention_ms, 0)) for log in logs for each in _were_there(needy, log)]
-            return any(each.largest_timestamp_ms + retention_ms > now_ms for each, retention_ms in there)
+            return any(too_old_ms(each.largest_timestamp_ms, retention_ms) > now_ms for each, retention_ms in there)
         case _:
             return True
 
