@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table import Table
 
 from keptlog.errors import CommitStateUnknown, InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.log.erasures.erasure import GoneSince
 from keptlog.log.record import NewRecord
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.erasures.erasure_request import ErasureRequest
+from keptlog.table.removal.erasure_look import without_segments_since
 from keptlog.table.store import LogStore
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, VALUE, World, new_id
 from tests.in_process import in_process_engine
@@ -37,6 +41,27 @@ def test_the_same_id_asks_for_nothing_twice(world: World) -> None:
     assert (first.repeated, again.repeated) == (frozenset(), frozenset({"users"}))
     assert tombstones(world) == [KEY]
     assert world.erasure() == again.erasures["users"]
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_since_when_a_topic_has_no_segment_is_looked_for_once_and_only_where_it_has_none(
+    world: World, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads the list of manifests of one snapshot after the other."""
+    world.create(settings={"cleanup.policy": policy})
+    world.append((KEY, VALUE))
+    looked: list[str] = []
+
+    def counted(table: Table) -> GoneSince | None:
+        looked.append(table.name()[-1])
+        return without_segments_since(table)
+
+    monkeypatch.setattr("keptlog.passes.erasures.erase_topic.without_segments_since", counted)
+    world.ask()
+    assert looked == []
+    world.store.delete_records(TopicPartition("users", 0), -1, None)
+    world.ask(OTHER, id="r2")
+    assert looked == ["users"]
 
 
 def test_the_same_id_is_known_after_a_purge_and_long_after(world: World) -> None:
