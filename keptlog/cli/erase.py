@@ -45,6 +45,11 @@ from keptlog.passes.erasures.erasure_request import (
     refuse_unknown_ids,
 )
 
+_WAITS_FOR = "waits for"
+_GO_FIRST = ("since", "keys", _WAITS_FOR, "deadline")
+"""The columns that a narrow terminal does without; what each waits for is told below then, for people are sent here
+to read that."""
+
 
 @click.command(short_help="Ask that all records of some keys be gone by a time.")
 @some_topics_argument
@@ -264,17 +269,17 @@ def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:
                 "keys": len(row.erasure.key_hashes),
                 "state": row.erasure.state.value,
                 "since": iso_time(row.erasure.reached[-1].at_ms),
-                "waits for": _waits_for(row, now_ms),
+                _WAITS_FOR: _waits_for(row, now_ms),
                 "deadline": _time(row.erasure.deadline_ms),
                 "overdue": Wrong("OVERDUE") if row.erasure.is_overdue(now_ms) else None,
             }
             for row in found.rows
         ]
-        print_table(
-            rows, empty="not all topics can be read" if found.failed else "no erasures", expendable=("since", "keys")
-        )
+        empty = "not all topics can be read" if found.failed else "no erasures"
+        left_out = print_table(rows, empty=empty, expendable=_GO_FIRST)
         for row in found.rows:
-            for text in row.blocked:
+            waits_for = _waits_for(row, now_ms) if _WAITS_FOR in left_out else None
+            for text in ([f"waits for {waits_for}"] if waits_for else []) + list(row.blocked):
                 click.echo(f"{row.id} in {row.topic}: {text}")
     exit_if_failed(found.failed)
     if found.overdue(now_ms):

@@ -137,14 +137,15 @@ def error_row(kind: str, message: str, action: Action, subject: str | None = Non
     return {"kind": kind, "subject": subject, "message": " ".join(message.split()), "action": action.value}
 
 
-def print_table(rows: Sequence[Mapping[str, object]], *, empty: str, expendable: Sequence[str] = ()) -> None:
+def print_table(rows: Sequence[Mapping[str, object]], *, empty: str, expendable: Sequence[str] = ()) -> Sequence[str]:
     """Rows under their column names, columns as wide as they need; ``empty`` if there are none.
 
-    A terminal that is too narrow for them gets the ``expendable`` columns, the first one first, only on request.
+    A terminal that is too narrow for them gets the ``expendable`` columns, the first one first, only on request: those
+    that it did not get are returned.
     """
     if not rows:
         click.echo(empty)
-        return
+        return ()
     columns = list(rows[0])
     cells = [columns, *[[_cell(row[column]) for column in columns] for row in rows]]
     width, note = room(), None
@@ -165,6 +166,7 @@ def print_table(rows: Sequence[Mapping[str, object]], *, empty: str, expendable:
         click.echo(GAP.join(shown).rstrip())
     if note:
         click.echo(note)
+    return [head for head in rows[0] if head not in columns]
 
 
 def _padded(line: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> list[str]:

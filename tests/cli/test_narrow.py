@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Callable
 from pathlib import Path
 
 from keptlog.cli.narrow import fitted
@@ -56,6 +57,23 @@ def test_a_narrow_terminal_has_no_line_of_status_in_two_and_is_told_what_is_miss
     assert shown[2].startswith("users-0 ")
     told = "log start, segments, clean, log end, oldest uncompacted: --json and a pipe show all"
     assert " ".join(shown[3:5]).endswith(told), shown
+
+
+def test_a_narrow_terminal_tells_below_the_table_what_each_erasure_waits_for(
+    keptlog: Run, home: Path, lines: Callable[..., str]
+) -> None:
+    """The rows took two lines each: a terminal broke them in the middle of a column."""
+    keptlog("topic", "create", "users", "--config", "cleanup.policy=compact")
+    keptlog("append", "users", "--file", lines({"key": "a", "value": "x"}))
+    ids = ("3f2b8c7e9a1d4e6fb0c5d2a1e8f7c6b4", "ticket-4711")
+    for each in ids:
+        keptlog("erase", "users", "--key", "a", "--yes", "--run-id", each, "--by", "1h")
+    table, below = on_a_terminal(80, "erasure", "list").split("this window is too narrow for ")
+    assert [line for line in table.splitlines() if len(line) > 80] == []
+    assert table.split("\n")[0].split() == ["id", "topic", "state", "overdue"]
+    told = [line for line in below.splitlines() if " in users: " in line]
+    assert [line.split(" waits for segment.ms, until ")[0] for line in told] == [f"{each} in users:" for each in ids]
+    assert " waits for " not in on_a_terminal(200, "erasure", "list").split("\n", 1)[1]
 
 
 def test_a_wide_terminal_and_a_pipe_have_all_of_it(keptlog: Run, home: Path) -> None:
