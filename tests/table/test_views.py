@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import shutil
@@ -19,7 +20,11 @@ from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
-from tests.table.stores import COMPACTED, TOPIC, append_each, create
+from tests.table.counted_s3 import Answer, CountedS3
+from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, create, new_id, new_records
+from tests.table.test_requests import bucket, s3, server, store
+
+__all__ = ["bucket", "s3", "server", "store"]
 
 VIEW = "latest_users"
 
@@ -31,6 +36,29 @@ def never() -> LogStore:
 def on_database(home: Path, statement: str, *values: str | None) -> None:
     with closing(sqlite3.connect(home / "catalog.db")) as connection, connection:
         connection.execute(statement, values)
+
+
+def folder_without_table(home: Path) -> Path:
+    """That of a topic with two metadata files, whose table was dropped."""
+    store = create(home)
+    append_each(store, [("a", "1")])
+    [own] = store.metadata_locations().values()
+    on_database(home, "delete from iceberg_tables")
+    return Path(own.removeprefix("file://")).parent.parent
+
+
+def reads_that_fail(monkeypatch: pytest.MonkeyPatch, error: Exception, where: str = "/") -> list[str]:
+    """The files that are asked for in vain, from now on."""
+    asked, really = list[str](), TableFiles.read_bytes
+
+    def read(files: TableFiles, path: str) -> bytes:
+        if where not in path:
+            return really(files, path)
+        asked.append(path)
+        raise error
+
+    monkeypatch.setattr(TableFiles, "read_bytes", read)
+    return asked
 
 
 @pytest.fixture
@@ -148,26 +176,60 @@ def test_a_metadata_file_that_cannot_be_read_costs_no_other_folder(
     assert "Permission denied" in todo
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.EIO, "Input/output error"),
+        TimeoutError(110, "no answer"),
+        StorageUnavailable("no credentials"),
+        StorageUnavailable("archived").for_good(),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["a-bad-one", "the-last"])
+def test_a_folder_whose_metadata_gives_nothing_costs_no_other_folder_and_one_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, name: str
+) -> None:
+    folder = folder_without_table(tmp_path)
+    shutil.copytree(folder, folder.parent / name)
+    shutil.copytree(folder, folder.parent / "mine")
+    asked = reads_that_fail(monkeypatch, error, f"/{name}/")
+    found = {each.name: each for each in unowned_folders(open_home(tmp_path).store)}
+    assert found.keys() == {TOPIC, "mine", name}
+    unread = found[name].unread_metadata or ""
+    assert unread.startswith(f"{found[name].last_metadata} can't be read (")
+    assert found[name].todo.startswith(f"see first that this is no view's: {unread}; then put the topic back")
+    assert not found[TOPIC].unread_metadata
+    is_said = isinstance(error, StorageUnavailable) and error.is_refused
+    assert unread.endswith("and no more of this folder was looked into") != is_said
+    assert len(asked) == (2 if is_said else 1)
+
+
+@pytest.mark.parametrize(
+    "answer", [("500 Internal Server Error", "InternalError"), ("400 Bad Request", "InvalidRequest")]
+)
+def test_one_object_that_a_store_does_not_give_costs_no_other_folder(
+    store: LogStore, s3: CountedS3, answer: Answer
+) -> None:
+    for topic in ("bad", "good"):
+        store.create_topic(topic, 1, COMPACTED)
+        store.append(topic, new_records(("a", "1")), new_id(), NOW_MS)
+        store.committer.catalog.drop_table(("keptlog", topic))
+    s3.refuse = lambda asked: answer if asked.method == "GET" and "/bad/metadata/" in asked.path else None
+    assert {each.name: bool(each.unread_metadata) for each in unowned_folders(store)} == {"bad": True, "good": False}
+
+
 @pytest.mark.parametrize("error", [TimeoutError(110, "no answer"), StorageUnavailable("no credentials")])
 def test_a_store_that_falls_silent_while_folders_are_looked_into_is_no_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    store = create(tmp_path)
-    append_each(store, [("a", "1")])
-    [own] = store.metadata_locations().values()
-    folder = Path(own.removeprefix("file://")).parent.parent
-    on_database(tmp_path, "delete from iceberg_tables")
-    shutil.copytree(folder, folder.parent / "other")
-    asked: list[str] = []
-
-    def read(_: TableFiles, path: str) -> bytes:
-        asked.append(path)
-        raise error
-
-    monkeypatch.setattr(TableFiles, "read_bytes", read)
+    folder = folder_without_table(tmp_path)
+    for number in range(3):
+        shutil.copytree(folder, folder.parent / f"other-{number}")
+    asked = reads_that_fail(monkeypatch, error)
     with pytest.raises(StorageUnavailable, match=str(error.args[-1])):
         unowned_folders(open_home(tmp_path).store)
-    assert len(asked) == 1
+    assert len(asked) == 2  # one may be the file's
 
 
 @pytest.mark.parametrize("name", [VIEW, VIEW.upper()])

@@ -25,11 +25,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
-from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic, first_line
+from keptlog.errors import Action, KeptlogError, StorageUnavailable, UnknownTopic, first_line
 from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.units import size
@@ -162,7 +162,7 @@ def unowned_folders(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
     """All that there are, by path; none where nobody can tell.
 
     Raises:
-        StorageUnavailable: the catalog can't be reached, or a folder can't be listed, or nothing in it can be read.
+        StorageUnavailable: the catalog can't be reached, or a folder can't be listed, or two in a row can't be read.
     """
     if store.read_only:
         return []
@@ -240,7 +240,8 @@ def _found(files: TableFiles, tables: _Tables) -> list[UnownedFolder]:
         return []
     # Listed before the catalog is asked, and that again in the end: topics come and go meanwhile.
     names = _without_table(parent, _folders_in(files, parent), tables)
-    looked = {name: _unowned(files, f"{parent}/{name}") for name in names}
+    silence = _Silence()
+    looked = {name: _unowned(f"{parent}/{name}", _MetadataLook(files, silence)) for name in names}
     found = {name: folder for name, folder in looked.items() if folder}
     return [found[name] for name in _without_table(parent, found, tables)]
 
@@ -261,14 +262,13 @@ def _folders_in(files: TableFiles, parent: str) -> Collection[str]:
         return []
 
 
-def _unowned(files: TableFiles, path: str) -> UnownedFolder | None:
+def _unowned(path: str, looked: _MetadataLook) -> UnownedFolder | None:
     """Null if nothing of a topic is left there."""
-    stored = list(files.list(path))
+    stored = list(looked.files.list(path))
     if not left_behind(path, (each.path for each in stored)):
         return None
     metadata = [each for each in stored if each.path.endswith(METADATA_ENDINGS)]
     newest_first = [each.path for each in sorted(metadata, key=_version, reverse=True)]
-    looked = _MetadataLook(files)
     views = list(takewhile(looked.is_of_a_view, newest_first))
     # A view counts its versions from 0, and may have fewer than the topic had: its first one tells of it.
     firsts = [each.path for each in metadata if _version(each)[0] <= 0]
@@ -278,44 +278,63 @@ def _unowned(files: TableFiles, path: str) -> UnownedFolder | None:
     last = next(iter(newest_first[len(views) :]), None)
     tells = any(map(tells_alone(path), (each.path for each in stored)))
     found = UnownedFolder(path, len(stored), total, last, last_written_ms=written_ms, tells=tells, has_view=has_view)
-    return replace(found, unread_metadata=next(iter(looked.unread), None))
+    return replace(found, unread_metadata=looked.unread)
 
 
-@dataclass(frozen=True)
+@dataclass
+class _Silence:
+    """Whether nothing was had of the folder that was looked into last: of one more that is the store's doing."""
+
+    is_suspected: bool = False
+
+
+@dataclass
 class _MetadataLook:
-    """Metadata files of one folder that were looked into."""
+    """Metadata files of one folder that were looked into.
+
+    One that can't be read counts as the topic's, and costs no other folder: its disk may be bad there, or it may have
+    been written with other rights. Where the store says no, it says it of the next one too, and at once. Where nobody
+    can say why it was waited for in vain, no other file of its folder is waited for; and once the next folder gives
+    nothing either, that is said of neither: the store is silent.
+    """
 
     files: TableFiles
-    unread: list[str] = field(default_factory=list)
-    """Those that could not be read, with the reasons."""
+    silence: _Silence
+    """From one folder to the next."""
+    unread: str | None = None
+    """One that could not be read, and why: the first, or that for which no more were looked into."""
+    is_given_up: bool = False
 
     def is_of_a_view(self, path: str) -> bool:
-        """Whether the file says so: a view's are named as a table's are, and another engine may put it there.
-
-        One that can't be read counts as the topic's, and costs no other: it may have been written with other rights.
-        Where nothing can be read now, that is said of no file: the next would be waited for in vain as well.
-        """
-        try:
-            return "view-uuid" in metadata_json(self.files.read_bytes(path))
-        except (FileNotFoundError, ValueError):
-            return False  # gone by now, or damaged: whoever registers it is told
-        except StorageUnavailable:
-            raise
-        except Exception as error:
-            outage = _outage(path, error)
-            if outage:
-                raise outage from error
-            self.unread.append(f"{path} can't be read ({first_line(error)})")
+        """Whether the file says so: a view's are named as a table's are, and another engine may put it there."""
+        if self.is_given_up:
             return False
+        try:
+            is_view = "view-uuid" in metadata_json(self.files.read_bytes(path))
+        except (FileNotFoundError, ValueError):
+            is_view = False  # gone by now, or damaged: whoever registers it is told
+        except Exception as error:
+            is_view = False
+            outage = _outage(path, error)
+            if outage and self.silence.is_suspected:
+                raise outage from error
+            self.is_given_up = outage is not None
+            if outage or not self.unread:
+                others = ", and no more of this folder was looked into" if outage else ""
+                self.unread = f"{path} can't be read ({first_line(error)}){others}"
+        self.silence.is_suspected = self.is_given_up
+        return is_view
 
 
 def _outage(path: str, error: Exception) -> StorageUnavailable | None:
-    """Why a file can't be read now, if that is no matter of this file; null if it is."""
-    if not is_out_of_reach(error):
-        return None
-    from keptlog.table.waiting.reach import FailureKind, failure_of, unavailable  # noqa: PLC0415  # as there
+    """Why a file can't be read now, if that may be no matter of this file; null if it surely is."""
+    if not isinstance(error, StorageUnavailable):
+        if not is_out_of_reach(error):
+            return None
+        from keptlog.table.waiting.reach import unavailable  # noqa: PLC0415  # as there
 
-    return None if failure_of(error) is FailureKind.REFUSED else unavailable(f"{path} can't be read", error)
+        error = unavailable(f"{path} can't be read", error)
+    return error if error.action is Action.RETRY else None
 
 
 def _version(metadata: StoredFile) -> tuple[int, int, str]:
