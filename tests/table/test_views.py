@@ -137,14 +137,21 @@ def test_a_view_with_fewer_versions_than_the_topic_had_is_told_too(tmp_path: Pat
     assert found.todo.startswith("drop the view that another engine has put into this folder, or make it elsewhere; ")
 
 
-def test_a_view_that_was_dropped_is_not_to_be_dropped_though_it_has_left_its_metadata(home: Path) -> None:
+@pytest.mark.parametrize(
+    "change",
+    ["delete from iceberg_tables", "update iceberg_tables set metadata_location = 'file:///views/v.metadata.json'"],
+    ids=["dropped", "made elsewhere"],
+)
+def test_a_view_that_is_not_here_any_more_is_not_to_be_dropped_though_it_has_left_its_metadata(
+    home: Path, change: str
+) -> None:
     (home / "warehouse" / "keptlog" / VIEW / "data").mkdir()
     (home / "warehouse" / "keptlog" / VIEW / "data" / "0.parquet").write_bytes(b"records")
-    on_database(home, "delete from iceberg_tables where table_name = ?", VIEW)
+    on_database(home, f"{change} where table_name = ?", VIEW)
     [found] = unowned_folders(open_home(home).store)
     assert found.todo == (
-        "see first that no other catalog has the view whose metadata is in this folder: this one has it no more; then "
-        "delete the folder, if nobody needs it"
+        "see first that no other catalog has the view whose metadata is in this folder: this one names none in it; "
+        "then delete the folder, if nobody needs it"
     )
 
 

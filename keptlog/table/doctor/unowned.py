@@ -78,7 +78,7 @@ class UnownedFolder:
     has_view: bool = False
     """Whether another engine has put a view there since: its files would go with the topic's."""
     is_view_named: bool = True
-    """Whether this catalog may still have that view: who drops one leaves its metadata, and it may be another's."""
+    """Whether this catalog may name one in it: who drops a view, or makes it elsewhere, leaves its metadata."""
     unread_metadata: str | None = None
     """A metadata file that can't be read, and why: nobody knows whether it is a view's."""
 
@@ -134,8 +134,8 @@ class UnownedFolder:
             unread = f"see first that this is no view's: {self.unread_metadata}; then "
         if self.has_view and not self.is_view_named:
             view = (
-                "see first that no other catalog has the view whose metadata is in this folder: this one has it no "
-                "more; then "
+                "see first that no other catalog has the view whose metadata is in this folder: this one names none "
+                "in it; then "
             )
         elif self.has_view:
             view = "drop the view that another engine has put into this folder, or make it elsewhere; then "
