@@ -173,6 +173,41 @@ def test_a_topic_that_can_be_read_confirms_the_clock_though_most_others_are_refu
     assert refused.value.is_refused
 
 
+def test_a_witness_is_read_also_where_one_topic_gives_no_answer_and_the_others_are_refused(
+    store: LogStore, s3: CountedS3
+) -> None:
+    """Also in the second in which the silent one is asked for first, and the witness is not among those beside it."""
+    for topic in (*IDLE, WITNESS):
+        store.create_topic(topic, 1, COMPACTED)
+    table = store.load_table(IDLE[0])
+    last_ms, confirmed_ms = (newest_change_ms(store.load_table(topic).metadata) for topic in (IDLE[-1], WITNESS))
+    broker = {"keptlog.clock.max.jump.ms": str((confirmed_ms - last_ms) // 2)}
+    s3.refuse = lambda request: (RESET if IDLE[6] in request.path else REFUSED) if "/idle-" in request.path else None
+    to_ask = [*IDLE[1:], WITNESS]
+    second = (to_ask.index(IDLE[6]) - confirmed_ms // 1_000) % len(to_ask)
+    clock_ms = partial(int, confirmed_ms + second * 1_000)
+    ClockGuard(broker, store.load_table, store.metadata_locations, store, clock_ms).require_plausible(
+        confirmed_ms, table
+    )
+
+
+@pytest.mark.parametrize("second", range(4))
+def test_a_topic_that_is_refused_has_no_other_read_from_a_store_that_was_waited_for(
+    store: LogStore, s3: CountedS3, second: int
+) -> None:
+    for topic in IDLE[:5]:
+        store.create_topic(topic, 1, COMPACTED)
+    clock = store.clock_guard.clock_ms = Waiting()
+    clock.now_ms += second * 1_000
+    table = store.load_table(IDLE[0])
+    s3.refuse = lambda request: REFUSED if IDLE[1] in request.path else RESET
+    reads = reads_of(store)
+    with pytest.raises(StorageUnavailable, match=r"topics that can be read is of .*: nothing was deleted") as refused:
+        store.clock_guard.require_plausible(FAR_AHEAD_MS, table)
+    assert not refused.value.is_refused
+    assert not {*reads} - {IDLE[1]}
+
+
 @pytest.mark.parametrize(
     ("error", "reads_then"),
     [(StorageUnavailable("no answer"), 0), (StorageUnavailable("denied").for_good(), 1), (LogCorrupt("no file"), 1)],

@@ -100,6 +100,16 @@ def test_what_is_refused_of_one_topic_is_no_outage_of_the_store(observer: Observ
     assert not observer.look(NOW_MS + turn * 1000).unreadable
 
 
+@pytest.mark.parametrize("turn", [0, 1])
+def test_a_store_that_says_nothing_is_to_be_tried_again_though_it_refuses_one_topic(
+    observer: Observer, s3: CountedS3, turn: int
+) -> None:
+    s3.refuse = lambda request: DENIED if "/users/" in request.path else RESET
+    with pytest.raises(StorageUnavailable) as away:
+        observer.look(NOW_MS + turn * 1000)
+    assert not away.value.is_refused
+
+
 @pytest.mark.parametrize("turn", range(4))
 def test_topics_that_are_refused_for_themselves_take_no_other_with_them(
     store: LogStore, s3: CountedS3, turn: int

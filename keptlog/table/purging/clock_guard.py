@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from keptlog.table.commits.commit import Committer
-    from keptlog.table.reading.away import AwayStore, HasFiles
+    from keptlog.table.reading.away import HasFiles
 
 _GIVEN_MS = 60_000
 """A time so far after the clock was given by somebody."""
@@ -174,7 +174,7 @@ class ClockGuard:
         }
         unread: dict[str, KeptlogError] = {topic: each.why for topic, each in silent.items()}
         to_ask = {topic: at for topic, at in locations.items() if topic not in unread}
-        away = {topic: each.why for each in self._silent_stores(to_ask, began_ms) for topic in each.topics}
+        away = self._away(to_ask, began_ms)
         self._leave_alone(away, locations, began_ms)
         unread |= away
         names = [topic for topic in to_ask if topic not in away]
@@ -194,14 +194,16 @@ class ClockGuard:
             unread |= failed
         return unread
 
-    def _silent_stores(self, locations: Mapping[str, str], now_ms: int) -> list[AwayStore]:
-        """The stores that don't answer: each topic in one would be waited for.
+    def _away(self, locations: Mapping[str, str], now_ms: int) -> dict[str, KeptlogError]:
+        """Topics that would be waited for, by stores that don't answer.
 
-        One that refuses some topics may give the others, and nobody waits for it: there each topic is read.
+        One that refuses some topics may give the others, and nobody waits for it: there each topic is read, but those
+        that were waited for just now.
         """
         from keptlog.table.reading.away import stores_away  # noqa: PLC0415  # mostly nobody is asked
 
-        return [each for each in stores_away(self.store, locations, now_ms // 1000) if not each.why.is_refused]
+        away = stores_away(self.store, locations, now_ms // 1000)
+        return {topic: why for each in away for topic, why in each.silent.items()}
 
     def _leave_alone(self, unread: Mapping[str, KeptlogError], locations: Mapping[str, str], began_ms: int) -> None:
         """Leave alone for a while what was waited for in vain since then: a purge of many topics comes by for each."""

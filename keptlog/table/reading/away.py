@@ -48,13 +48,29 @@ class HasFiles(Protocol):
 
 
 class AwayStore(NamedTuple):
-    """A store that does not give what it holds."""
+    """A store that gives none of what it was asked for."""
 
     name: str
     """As paths begin: ``s3://lake``."""
     topics: tuple[str, ...]
     """Whose metadata lies there."""
-    why: StorageUnavailable
+    asked: Mapping[str, StorageUnavailable]
+    """Those of them that were asked for, and why each was not had."""
+
+    @property
+    def why(self) -> StorageUnavailable:
+        """What holds for the store: a topic that is refused may be so for itself, one without an answer hardly is."""
+        return next(iter(self._waited_for.values()), next(iter(self.asked.values())))
+
+    @property
+    def silent(self) -> Mapping[str, StorageUnavailable]:
+        """Topics that would be waited for in vain: all, but where the store has refused one it is there for others."""
+        waited_for = self._waited_for
+        return dict.fromkeys(self.topics, self.why) if len(waited_for) == len(self.asked) else waited_for
+
+    @property
+    def _waited_for(self) -> dict[str, StorageUnavailable]:
+        return {topic: why for topic, why in self.asked.items() if not why.is_refused}
 
 
 def stores_away(store: HasFiles, locations: Mapping[str, str], turn: int) -> list[AwayStore]:
@@ -67,19 +83,21 @@ def stores_away(store: HasFiles, locations: Mapping[str, str], turn: int) -> lis
         if name := _store_of(location):
             by_store[name].append(topic)
 
-    def why_away(name: str) -> StorageUnavailable | None:
+    def asked(name: str) -> dict[str, StorageUnavailable]:
+        """Those asked for, and why they are not had; empty if one is."""
         topics = by_store[name]
         first = turn % len(topics)
         in_turn = [*topics[first:], *topics[:first]]
         found = _why_silent(store, name, in_turn[0], locations)
         if found is None:
-            return None
+            return {}
         others = in_turn[1 :: -(-len(topics) // _MOST_ASKED)]
         more = side_by_side(lambda topic: _why_silent(store, name, topic, locations), others)
-        return found if all(more.values()) else None
+        whys = {in_turn[0]: found} | {topic: why for topic, why in more.items() if why}
+        return whys if len(whys) == 1 + len(more) else {}
 
-    away = side_by_side(why_away, by_store)
-    return [AwayStore(name, tuple(by_store[name]), why) for name, why in away.items() if why]
+    looked = side_by_side(asked, by_store)
+    return [AwayStore(name, tuple(by_store[name]), whys) for name, whys in looked.items() if whys]
 
 
 def _why_silent(store: HasFiles, name: str, topic: str, locations: Mapping[str, str]) -> StorageUnavailable | None:
