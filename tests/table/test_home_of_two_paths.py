@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -217,16 +218,90 @@ def with_a_foreign_table(tmp_path: Path) -> Path:
 def test_nobody_waits_for_a_home_that_a_table_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = with_a_foreign_table(tmp_path)
     monkeypatch.setattr(embedded, "_LOOK_WAIT_SECONDS", 0)
-    with contextlib.closing(sqlite3.connect(tmp_path / "theirs" / "catalog.db", isolation_level=None)) as theirs:
-        theirs.execute("begin exclusive")
+    with held(tmp_path / "theirs"):
         append_to(store_at(home), TOPIC)
         assert store_at(home).read_only is None
+
+
+def with_a_foreign_table_in_an_own_folder(tmp_path: Path, *, is_deleted: bool) -> Path:
+    """A home with another's table under the name of a topic that it had itself; that one's folder is still there."""
+    home, theirs = create(tmp_path / "home"), create(tmp_path / "theirs")
+    home.create_topic(OTHER, 1, COMPACTED)
+    if is_deleted:
+        home.delete_topic(TOPIC, NOW_MS)
+        Purger(home).purge(now_ms=NOW_MS)
+    else:
+        open_catalog(tmp_path / "home").drop_table(("keptlog", TOPIC))  # as another engine does, that leaves the files
+    open_catalog(tmp_path / "home").register_table(("keptlog", TOPIC), theirs.metadata_locations()[TOPIC])
+    folder = tmp_path / "home" / "warehouse" / "keptlog" / TOPIC / "metadata"
+    assert folder.is_dir()
+    assert bool(list(folder.glob("*.metadata.json"))) is not is_deleted
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["its metadata is gone", "its metadata is left"])
+@pytest.mark.parametrize(
+    "without", [(), ("theirs",), ("home",), ("home", "theirs")], ids=["both have ids", "not theirs", "not it", "none"]
+)
+def test_a_table_that_was_taken_in_is_no_part_of_a_home_that_has_a_folder_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: tuple[str, ...], *, is_deleted: bool
+) -> None:
+    home = with_a_foreign_table_in_an_own_folder(tmp_path, is_deleted=is_deleted)
+    for each in without:
+        forget_id(tmp_path / each)
+    monkeypatch.setattr(embedded, "_LOOK_WAIT_SECONDS", 0)
+
+    with held(tmp_path / "theirs"):
+        assert why_elsewhere(home) is None
+    assert why_elsewhere(home) is None
+    append_to(store_at(home), OTHER)
+
+
+@pytest.mark.parametrize("has_id", [False, True], ids=["none has an id", "the original has one"])
+def test_a_copy_is_one_by_its_files_while_nobody_can_ask_the_original(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_id: bool
+) -> None:
+    original, copy = older_copy(tmp_path, monkeypatch, has_id=has_id)
+    monkeypatch.setattr(embedded, "_LOOK_WAIT_SECONDS", 0)
+
+    with held(original):
+        assert f"home {copy} is a copy of the home at {original}" in str(why_elsewhere(copy))
+
+
+def test_a_copy_is_one_also_where_its_catalog_names_what_was_committed_in_the_original_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, copy = older_copy(tmp_path, monkeypatch, has_id=True)
+    named = store_at(original).metadata_locations()[TOPIC]
+    with contextlib.closing(sqlite3.connect(copy / "catalog.db", isolation_level=None)) as catalog:
+        catalog.execute("update iceberg_tables set metadata_location = ? where table_name = ?", (named, TOPIC))
+
+    assert f"home {copy} is a copy of the home at {original}" in str(why_elsewhere(copy))
+
+
+@contextlib.contextmanager
+def held(home: Path) -> Iterator[None]:
+    """Another process has its catalog meanwhile."""
+    with contextlib.closing(sqlite3.connect(home / "catalog.db", isolation_level=None)) as catalog:
+        catalog.execute("begin exclusive")
+        yield
 
 
 @pytest.mark.parametrize("has_id", [False, True], ids=["none has an id", "the original has one"])
 def test_a_copy_of_an_older_home_is_one_whatever_was_made_in_it_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_id: bool
 ) -> None:
+    original, copy = older_copy(tmp_path, monkeypatch, has_id=has_id)
+    before = content(original)
+
+    with pytest.raises(InvalidConfig, match=f"is a copy of the home at {original}, and its catalog names the files of"):
+        append_to(store_at(copy), TOPIC)
+
+    assert content(original) == before
+
+
+def older_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_id: bool) -> tuple[Path, Path]:
+    """A home, and a copy without an id in which an earlier keptlog made a topic; ``has_id``: the home went on since."""
     original, copy = tmp_path / "home", tmp_path / "copy"
     append_each(create(original), [("k", "1")])
     forget_id(original)
@@ -238,9 +313,4 @@ def test_a_copy_of_an_older_home_is_one_whatever_was_made_in_it_since(
     forget_id(copy)
     if has_id:
         append_to(store_at(original), TOPIC)
-    before = content(original)
-
-    with pytest.raises(InvalidConfig, match=f"is a copy of the home at {original}, and its catalog names the files of"):
-        append_to(store_at(copy), TOPIC)
-
-    assert content(original) == before
+    return original, copy

@@ -36,6 +36,7 @@ from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.words.counted import some_of
 from keptlog.regular_file import read_file
 from keptlog.table.catalogs.embedded import DATABASE, looking_into, warehouse_of
+from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.metadata_json import metadata_json
 from keptlog.table.namespaces import CATALOG_NAME, DELETING, NAMESPACE, RECEIPTS
 
@@ -68,9 +69,16 @@ class _Lying(NamedTuple):
         """Its metadata file, if the table lay in that home."""
         return home / "warehouse" / self.below
 
-    def has_files_in(self, home: Path) -> bool:
-        """Whether a home has a folder as the table has it."""
-        return os.path.isdir(self.file_in(home).parent.parent)  # noqa: PTH112  # as below: a Path may raise
+    def was_brought_to(self, home: Path) -> bool:
+        """Whether metadata of this table lies in that home too: the file that is named, or another one by its id.
+
+        A folder of its name proves nothing: a topic of that name that was deleted leaves it, and another one's files.
+        """
+        if _is_file(self.file_in(home)):
+            return True
+        beside = _metadata_in(self.file_in(home).parent)
+        table_id = _table_id(self.file_in(self.home)) if beside else None
+        return table_id is not None and any(_table_id(each) == table_id for each in beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +188,7 @@ def _strays(home: Path, origin: _Origin, made_at: Path) -> Iterator[Elsewhere]:
     for place, tables in lying.items():
         if place == made_at or _is_same(place, home) or _is_same(place, made_at):
             continue
-        # Whoever copies a home brings the files of its tables along, and whoever registers a table does not.
-        is_ours = any(each.has_files_in(home) for each in tables)
-        is_copy = _is_copy(home, origin, place) if is_ours else _has_the_same_id(origin, place)
+        is_copy = _is_stray_copy(home, origin, place, tables)
         moved = [each for each in tables if not _is_file(each.file_in(place)) and _is_file(each.file_in(home))]
         if is_copy or moved:
             told = tuple(dict.fromkeys(_told(each.namespace, each.name) for each in (tables if is_copy else moved)))
@@ -321,16 +327,22 @@ def _is_copy(home: Path, origin: _Origin, place: Path) -> bool:
     return there is not None and _share_a_table(home, place)
 
 
-def _has_the_same_id(origin: _Origin, place: Path) -> bool:
-    """Whether that is so of a place at which tables are named of which nothing lies here. It may be anybody's.
+def _is_stray_copy(home: Path, origin: _Origin, place: Path, tables: list[_Lying]) -> bool:
+    """The same of the home at a place that some tables alone are named at. It may be anybody's.
 
-    So nobody waits for it.
+    So nobody waits for it, nor takes back what it left half done, unless files of these tables lie here: whoever copies
+    a home brings them along, and whoever registers a table does not.
     """
-    try:
+    with contextlib.suppress(sqlite3.Error, StorageUnavailable):
         there = _origin(place / DATABASE, _WITHOUT_LOCKS)
-    except (sqlite3.Error, StorageUnavailable):
-        return False
-    return there is not None and there.home_id is not None and there.home_id == origin.home_id
+        if there and there.home_id and origin.home_id:
+            return there.home_id == origin.home_id
+    brought = [each for each in tables if each.was_brought_to(home)]
+    try:
+        return bool(brought) and _is_copy(home, origin, place)
+    except StorageUnavailable:
+        # That it does not answer is no outage of this home; then the files alone tell.
+        return any(_is_file(each.file_in(place)) for each in brought)
 
 
 def _share_a_table(home: Path, place: Path) -> bool:
@@ -354,6 +366,13 @@ def _table_id(metadata: Path) -> object:
     with contextlib.suppress(OSError, KeptlogError, ValueError):
         return metadata_json(read_file(metadata)).get("table-uuid")
     return None
+
+
+def _metadata_in(folder: Path) -> list[Path]:
+    """None if it can't be looked into."""
+    with contextlib.suppress(OSError, ValueError):
+        return [each for each in folder.iterdir() if each.name.endswith(METADATA_ENDINGS)]
+    return []
 
 
 def _told(namespace: str, name: str) -> str:
