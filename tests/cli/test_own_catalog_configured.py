@@ -19,6 +19,7 @@ from tests.cli.conftest import Run
         "sqlite:///file:/{}?uri=true",
         "sqlite:///file:/%2e/{}?uri=true",
         "sqlite:///file://localhost/{}?uri=true",
+        "sqlite:///file:/{}#a fragment?uri=true",
     ],
 )
 def test_a_home_whose_own_catalog_is_configured_is_refused_in_one_line(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.table.catalogs.catalog import open_catalog
 
 BY_TYPE = ("TYPE", "sql")
@@ -58,6 +58,16 @@ def test_a_database_with_a_whole_path_is_taken(
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", uri.format(tmp_path))
     monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path}/lake")
     assert open_catalog(tmp_path).list_namespaces() == []
+
+
+@pytest.mark.parametrize("host", ["[x", "[::1]", "x"])
+def test_a_database_on_a_host_is_refused_as_sqlite_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///file://{host}{tmp_path}/c.db?uri=true")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{tmp_path}/lake")
+    with pytest.raises(StorageUnavailable, match=re.escape(f"invalid uri authority: {host}")):
+        open_catalog(tmp_path)
 
 
 def test_the_warehouse_of_a_catalog_that_is_named_by_its_class_is_to_be_whole_too(

@@ -41,6 +41,8 @@ _BUCKETS = ("warehouse", "glue.id", "s3tables.warehouse")
 _SQLITE = re.compile(r"sqlite(\+\w+)?:///([^?]*)(\?.*)?")
 _NAMES_A_URI = re.compile(r"[?&]uri=(true|yes|on|y|t|1)(&|$)", re.IGNORECASE)
 """Without it SQLAlchemy takes ``file:`` for the begin of a file's name."""
+_FILE_URI = re.compile(r"file:(?://[^/]*)?([^#]*)")
+"""As SQLite reads it, which refuses any host but ``localhost`` itself."""
 _WITHOUT_COMMITS = {"dynamodb": "DynamoDB", "bigquery": "BigQuery"}
 """What PyIceberg creates, lists and drops tables in, and has no commits for. To open one makes a table there."""
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -219,7 +221,8 @@ def _require_whole_database(properties: Mapping[str, Any]) -> None:
         return
     path, query = form[2], form[3] or ""
     is_uri = bool(_NAMES_A_URI.search(query))
-    named = urlsplit(path).path if is_uri and path.startswith("file:") else path
+    in_uri = _FILE_URI.match(path) if is_uri else None
+    named = in_uri[1] if in_uri else path
     _require_no_home(Path(unquote(named) if is_uri else named))
     if not named.startswith("/"):
         whole = f"sqlite:///{'file:' if named != path else ''}{Path.cwd() / named}"
