@@ -160,6 +160,24 @@ def test_it_knows_the_configured_catalog_but_no_secret_of_it(world: World, monke
     assert "planted" not in configured.whose
 
 
+@pytest.mark.parametrize("password", ["planted#1", "planted/1", "planted?1", "planted[1", "1[]#planted"])
+def test_it_has_no_part_of_a_password_whatever_is_in_that(
+    world: World, monkeypatch: pytest.MonkeyPatch, password: str
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"postgresql+psycopg2://lake:{password}@db:1/lake")
+
+    assert state_of(world).whose.endswith(" sql postgresql+psycopg2://db:1/lake")
+
+
+@pytest.mark.parametrize("uri", ["postgresql+psycopg2://lake:planted@[db/lake", "https://[catalog/"])
+def test_there_is_none_of_a_catalog_whose_address_can_not_be_read(
+    world: World, monkeypatch: pytest.MonkeyPatch, uri: str
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", uri)
+
+    assert StateFile.of(world.log_store) is None
+
+
 def test_an_unreachable_home_is_shown_as_it_was(kept: World, monkeypatch: pytest.MonkeyPatch) -> None:
     at(state_of(kept).path, NOW_MS - 10 * FRESH_MS)
     monkeypatch.setattr(LogStoreResource, "_open", broken)

@@ -28,6 +28,8 @@ _FILE = ".pyiceberg.yaml"
 _VARIABLES = "PYICEBERG_"
 _SECRET = re.compile(r"secret|token|credential|password|://[^/\s]*:[^/\s]*@", re.IGNORECASE)
 _USER_IN_ADDRESS = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
+_USER_OF_DATABASE = re.compile(r"\A([\w+.-]+://)[^:/]*(:[^@]*)?@")
+"""As SQLAlchemy reads it: a password ends at the @, and may have a / ? # or [ in it, at which other addresses end."""
 _NO_PORT = re.compile(r"[^/?@:\[\]]+:(?!\d*([/?]|$))[^/?@]*([/?][^@]*)?$")
 """An address without a user, and what it has in the place of a port; SQLAlchemy tells that."""
 _RELATIVE = re.compile(r"(file:(//)?)?(?!/|[A-Za-z][\w+.-]*:)")
@@ -117,12 +119,17 @@ def catalog_told() -> str:
     """Which catalog is configured, without what is secret of it; ``embedded`` if none is.
 
     Raises:
-        InvalidConfig: its configuration can't be read.
+        InvalidConfig: its configuration can't be read, or its address.
     """
     settings = catalog_settings()
     if not settings:
         return "embedded"
-    address = urlsplit(str(settings.get("uri", "")))
+    uri = str(settings.get("uri", ""))
+    try:
+        # That of a web address is refused, and an @ in one is part of its path.
+        address = urlsplit(uri if uri.lower().startswith(_WEB) else _USER_OF_DATABASE.sub(r"\1", uri))
+    except ValueError:
+        raise _refused("the host in its uri is not readable: what stands in [ ] is an address of IPv6") from None
     place = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
     return f"{kind_of(settings) or settings.get('py-catalog-impl')} {place} {settings.get('warehouse', '')}".strip()
 
