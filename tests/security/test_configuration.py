@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -115,7 +116,23 @@ def test_an_address_with_a_password_in_it_is_refused(tmp_path: Path, settings: d
 def test_an_address_that_tells_no_kind_of_catalog_is_refused_and_not_shown(tmp_path: Path, uri: str) -> None:
     message, chain = said_by(tmp_path, {"URI": uri})
 
-    assert "postgresql://" in message
+    assert "begins with postgresql+psycopg2://" in message
+    assert found_in(chain, SECRETS) == []
+
+
+@pytest.mark.parametrize(
+    ("begin", "told"),
+    [
+        ("postgresql", "needs psycopg, .* write postgresql\\+psycopg2://, for which keptlog\\[postgres\\] is enough$"),
+        ("mysql", "needs MySQLdb, and that is not installed: install it$"),
+        ("postgres", "no database that SQLAlchemy knows: that of PostgreSQL begins with postgresql\\+psycopg2://$"),
+    ],
+)
+def test_a_database_without_a_driver_is_told_as_that(tmp_path: Path, begin: str, told: str) -> None:
+    """SQLAlchemy takes a bare ``postgresql://`` for psycopg 3, which no extra of keptlog brings."""
+    message, chain = said_by(tmp_path, {"TYPE": "sql", "URI": f"{begin}://someone:{SECRET}@127.0.0.1:1/db"})
+
+    assert re.search(f"its uri begins with {begin}://, .*{told}", message), message
     assert found_in(chain, SECRETS) == []
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,13 +24,14 @@ from pyiceberg.exceptions import (
     NoSuchPropertyException,
     NotInstalledError,
 )
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, make_url, select
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
-from keptlog.table.catalogs.configuration import FILE_IO, OWN_FILE_IO, catalog_settings, kind_of
+from keptlog.table.catalogs.configuration import FILE_IO, OF_POSTGRES, OWN_FILE_IO, catalog_settings, kind_of
 from keptlog.table.catalogs.embedded import DATABASE
 from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.catalogs.home_folder import RESTORE, require_folder
@@ -52,7 +53,7 @@ _OWN = {
     "sql": "keptlog.table.catalogs.sql.PatientSqlCatalog",
 }
 """Types of PyIceberg's for which keptlog has a class of its own."""
-_BY_LIBPQ = ("postgresql://", "postgresql+psycopg2://", "postgresql+psycopg://")
+_BY_LIBPQ = ("postgresql://", OF_POSTGRES, "postgresql+psycopg://")
 HOME = "keptlog-home"
 """Of a configured catalog's properties: the home that is opened with it.
 
@@ -73,6 +74,7 @@ def open_catalog(home: Path, now_ms: Callable[[], int] | None = None) -> Catalog
     """
     configured = catalog_settings()
     if configured:
+        _require_driver(configured)
         catalog = _configured(configured, now_ms)
         catalog.properties[HOME] = str(home_folder(home))
         return catalog
@@ -117,6 +119,30 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
         # PyIceberg gives what is below it to whoever signs in, as it is.
         why = f"its auth can't be used ({one_line(error)}): give auth.type, and the settings below that name"
         raise InvalidConfig(f"{CONFIGURED}: {why}") from error
+
+
+def _require_driver(properties: Mapping[str, Any]) -> None:
+    """Refuse a database's address for which Python has no driver."""
+    if kind_of(properties) != "sql":
+        return
+    uri = str(properties.get("uri", ""))
+    begin = uri.partition("://")[0]
+    try:
+        make_url(uri).get_dialect().import_dbapi()
+    except NoSuchModuleError:
+        unknown = f"its uri begins with {begin}://, which is of no database that SQLAlchemy knows"
+        why = f"{unknown}: that of PostgreSQL begins with {OF_POSTGRES}"
+    except ModuleNotFoundError as error:
+        # SQLAlchemy takes a bare postgresql:// for another driver than that of the extra.
+        is_postgres = begin.startswith("postgresql")
+        todo = f"write {OF_POSTGRES}, for which keptlog[postgres] is enough" if is_postgres else "install it"
+        needs = f"its uri begins with {begin}://, which needs {error.name}, and that is not installed: {todo}"
+        why = missing_extra(error) or needs
+    except ArgumentError:
+        return  # whoever opens it says what is wrong
+    else:
+        return
+    raise InvalidConfig(f"{CONFIGURED} is not usable: {why}")
 
 
 def _in_time(properties: dict[str, Any]) -> dict[str, Any]:

@@ -50,6 +50,8 @@ _WITHOUT_COMMITS = {"dynamodb": "DynamoDB", "bigquery": "BigQuery"}
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _WEB = ("http://", "https://")
 _DATABASES = ("sqlite", "postgresql")
+OF_POSTGRES = "postgresql+psycopg2://"
+"""So begins the address of a database whose driver the extra ``postgres`` brings."""
 _KINDS = {"http": "rest"} | dict.fromkeys(_DATABASES, "sql")
 _CLASSES = {
     "pyiceberg.catalog.memory.InMemoryCatalog": "in-memory",
@@ -157,7 +159,7 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
     if uri and not is_named and not uri.startswith(_TELL_KIND):
         raise _refused(
             "its uri does not tell what kind of catalog it is (it is not shown, it may hold a password): that of a "
-            "database begins with postgresql:// or sqlite:///, that of a REST catalog with https://; or give its type"
+            f"database begins with {OF_POSTGRES} or sqlite:///, that of a REST catalog with https://; or give its type"
         )
     if kind_of(properties) == "rest" and not uri.lower().startswith(_WEB):
         what = "its uri is no address of a REST catalog" if uri else "it has no uri, the address of a REST catalog"
@@ -171,8 +173,8 @@ def require_no_password_told(properties: Mapping[str, Any]) -> None:
     after = uri.partition("://")[2]
     if (kind_of(properties) == "sql" or uri.startswith(_DATABASES)) and _NO_PORT.match(after):
         raise _refused(
-            "what stands behind the : in its uri is no port, and may be a password: write postgresql://USER:PASSWORD@"
-            "HOST:PORT/DATABASE"
+            "what stands behind the : in its uri is no port, and may be a password: write "
+            f"{OF_POSTGRES}USER:PASSWORD@HOST:PORT/DATABASE"
         )
     is_password = not after.startswith("/") and ":" in after.partition("@")[0]
     if is_password and after.count("@") > 1:
@@ -212,7 +214,7 @@ def _require_lasting(properties: Mapping[str, Any]) -> None:
     if kind_of(properties) == "in-memory" or _IN_MEMORY.match(str(properties.get("uri", ""))):
         raise _refused(
             "it is kept in the memory of a process, and each command is one of its own: give the uri of a database "
-            "that lasts, such as postgresql://HOST/DATABASE or sqlite:////FOLDER/catalog.db"
+            f"that lasts, such as {OF_POSTGRES}HOST/DATABASE or sqlite:////FOLDER/catalog.db"
         )
     if FILE_IO in properties and properties[FILE_IO] != OWN_FILE_IO:
         raise _refused(
