@@ -5,7 +5,6 @@ import itertools
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
-from unittest.mock import Mock
 
 import dagster as dg
 import pytest
@@ -16,7 +15,6 @@ from keptlog.dagster.assets.mount import Mount, MountCall
 from keptlog.dagster.orchestration import erasure_sensor as module
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.own_runs import VERIFY_ERASURES_JOB_NAME
-from keptlog.dagster.resources import log_store
 from keptlog.errors import StorageUnavailable
 from keptlog.passes.erasures.erase import Eraser
 from keptlog.passes.erasures.erasure_request import ErasureList
@@ -120,30 +118,6 @@ def test_an_overdue_erasure_is_shown_at_the_next_tick_though_a_run_by_hand_has_n
     assert ticks(overdue, 3) == 1
 
     assert shown(overdue) == "FAILED"
-
-
-def test_which_home_tells_is_asked_once_by_a_loud_tick_and_not_by_a_quiet_one(
-    in_time: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each question opens the home's catalog."""
-    asked = Mock(wraps=log_store._which_home)
-    monkeypatch.setattr(log_store, "_which_home", asked)
-    assert (ticks(in_time, 2), asked.call_count) == (0, 0)
-
-    in_time.now_ms += 91 * DAY_MS
-
-    assert (ticks(in_time, 1), asked.call_count) == (1, 1)
-
-
-def test_a_home_without_erasures_is_not_asked_which_it_is(users: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Mock(wraps=log_store._which_home)
-    monkeypatch.setattr(log_store, "_which_home", asked)
-
-    for value in "ab":
-        users.append("users", ("other", value), age_ms=0)
-        assert ticks(users, 1) == 0
-
-    assert asked.call_count == 0
 
 
 def test_an_overdue_erasure_is_shown_at_the_next_tick_after_the_asset_was_wiped(overdue: World) -> None:
