@@ -30,8 +30,8 @@ _ATTEMPTS = 5
 _OF_OTHERS = 0o077
 
 
-def _something_random() -> str:
-    """For the names of parts, of which nothing is ever made; ``secrets`` imports more than most commands do."""
+def something_random() -> str:
+    """For the names of unfinished files, of which nothing is ever made; ``secrets`` imports more than most commands do."""
     return os.urandom(8).hex()  # noqa: TID251
 
 
@@ -170,7 +170,7 @@ def open_part(part: Path, path: Path, mode: int | None = None) -> BinaryIO:
 
 
 def _write_part(path: Path, content: bytes, mode: int | None = None) -> Path:
-    part = path.with_name(f"{path.name}.{_something_random()}{UNFINISHED}")
+    part = path.with_name(f"{path.name}.{something_random()}{UNFINISHED}")
     try:
         with open_part(part, path, mode) as file:
             file.write(content)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 import threading
 import time
 import zlib
@@ -181,6 +183,17 @@ def test_two_processes_that_write_at_once_leave_a_whole_entry(home: Path) -> Non
 def _write_often(cache: TopicCache, stored: StoredTopic) -> None:
     for _ in range(50):
         cache.put(stored)
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o002, 0o664), (0o077, 0o600)])
+def test_what_is_remembered_can_be_read_by_whom_the_umask_allows(home: Path, umask: int, mode: int) -> None:
+    """Users of a group share a home, and one that can't read it reads each table anew, and writes over it."""
+    before = os.umask(umask)
+    try:
+        observed(open_store(home))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(entry_of(home).stat().st_mode) == mode
 
 
 def test_entries_that_nobody_needs_any_more_are_told_until_a_look_or_somebody_removes_them(home: Path) -> None:

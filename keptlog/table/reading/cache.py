@@ -15,7 +15,6 @@ import contextlib
 import json
 import logging
 import os
-import tempfile
 import zlib
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -35,7 +34,7 @@ from keptlog.table.metadata.logs import StoredTopic
 from keptlog.table.metadata.metadata_files import are_whole
 from keptlog.table.metadata.prefixes import CONFIG_PREFIX, STATE_PREFIX
 from keptlog.table.metadata.state import COMMENT, OWNERS
-from keptlog.whole_file import make_home_folder
+from keptlog.whole_file import make_home_folder, something_random
 
 _logger = logging.getLogger(__name__)
 
@@ -138,13 +137,13 @@ class TopicCache:
 
     def _write(self, path: Path, content: bytes) -> None:
         make_home_folder(path.parent)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            written = Path(file.name)
+        written = path.with_name(f"tmp{something_random()}")
         try:
+            # With the rights that the umask gives, as the table's own metadata has: users of a group share a home.
             written.write_bytes(content)
             written.replace(path)
         except OSError:
-            written.unlink()
+            written.unlink(missing_ok=True)
             raise
 
     def _path(self, topic: str, ending: str) -> Path:
