@@ -20,7 +20,7 @@ WEEK_MS = 7 * DAY_MS
             "min.compaction.lag.ms",
             DAY_MS,
         ),
-        ({"cleanup.policy": "delete", "retention.ms": DAY_MS}, "retention.ms", DAY_MS),
+        ({"cleanup.policy": "delete", "retention.ms": DAY_MS}, "retention.ms", DAY_MS + 1),
     ],
 )
 def test_before_its_clean_or_its_retention_it_is_the_setting_that_ends_last(
