@@ -50,6 +50,23 @@ def test_what_retention_takes_first_waits_for_no_clean(world: World) -> None:
     assert world.erasure().state is not ErasureState.TOMBSTONED
 
 
+def test_who_looks_first_is_told_the_pass_that_brings_it_on_though_the_look_took_a_second(world: World) -> None:
+    """It was told to wait for the second at which the look had ended, and the look after it told the pass."""
+    world.create(settings=FAST)
+    world.append((KEY, VALUE))
+    world.ask()
+    world.later(2 * HOUR_MS)
+    world.clean()
+    eraser = world.eraser
+    eraser.store.clock_guard.clock_ms = lambda: world.now_ms + 1_500
+    told = []
+    for _ in range(2):
+        [row] = eraser.list(now_ms=world.now_ms).rows
+        told.append((row.erasure.state, row.next_told(world.now_ms), row.kept_by(world.now_ms)))
+    assert row.erasure.reached[-1].at_ms > world.now_ms
+    assert told == [(ErasureState.COMPACTED, "a clean, then a purge", None)] * 2
+
+
 def test_what_retention_takes_for_its_size_waits_for_no_clean(world: World) -> None:
     world.create(settings=BY_AGE | {"retention.ms": "-1", "retention.bytes": "1"})
     world.append((KEY, VALUE))

@@ -50,14 +50,16 @@ class NextTimes:
         Raises:
             KeyError: it waits for retention in a partition that is not there.
         """
-        at_ms = erasure.reached[-1].at_ms if erasure.reached else erasure.requested_ms
+        since_ms = erasure.reached[-1].at_ms if erasure.reached else erasure.requested_ms
+        # A look dates what it finds by the clock, a little after the time as of which it was asked.
+        at_ms = min(since_ms, self.now_ms)
         match erasure.state:
             case ErasureState.REQUESTED:
                 return None if erasure.waiting or not erasure.bounds else Until(at_ms)
             case ErasureState.TOMBSTONED:
                 return self._last(erasure, at_ms, self._passed(erasure))
             case ErasureState.COMPACTED if erasure.gone is None:
-                return self._last(erasure, at_ms, self._horizons(erasure, at_ms))
+                return self._last(erasure, at_ms, self._horizons(erasure, since_ms))
             case ErasureState.COMPACTED:
                 deleted_ms = erasure.gone.at_ms + self._delay_ms if erasure.gone else at_ms
                 return max(Until(at_ms), Until(deleted_ms, "file.delete.delay.ms"), key=_at_ms)
