@@ -31,7 +31,7 @@ _OF_OTHERS = 0o077
 
 
 def something_random() -> str:
-    """For the names of unfinished files, of which nothing is ever made; ``secrets`` imports more than most commands do."""
+    """For names of unfinished files, of which nothing is ever made; ``secrets`` imports more than most commands do."""
     return os.urandom(8).hex()  # noqa: TID251
 
 

@@ -53,7 +53,8 @@ def notify(*, once: bool, dry_run: bool, is_test: bool, every_s: int, as_json: b
     """Tell people what is wrong with the logs: one message when it begins, and one when it is over.
 
     It tells of logs that are late, uncleanable or stopped, broken checks, erasures past their deadline, topics that
-    can't be read, a catalog or a Spark server that is gone, and sensors that do not tick. It needs no Dagster.
+    can't be read, a broker, a catalog or a Spark server that is gone, and sensors that do not tick. It needs no
+    Dagster.
 
     \b
     KEPTLOG_NOTIFY_WEBHOOK_URL   gets JSON by POST; KEPTLOG_NOTIFY_WEBHOOK_TOKEN is sent along

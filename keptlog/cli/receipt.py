@@ -111,9 +111,10 @@ def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: 
     catalog. Without them, the receipts of the home are checked, and compared with what the catalog says.
 
     Only head.json tells whether receipts are missing at the end. Without it the exit code is 1. --part is for single
-    receipts. Where there is none, nothing is proved, and the exit code is 1 too.
+    receipts. Where FILEs and FOLDERs have no receipt, nothing is proved, and the exit code is 1 too.
 
-    Of a home, receipts that wait to be sealed are named too; the chain is whole without them.
+    A home may have none yet: that is no fault. Receipts of it that wait to be sealed are named too; the chain is whole
+    without them.
 
     \b
     Exit code 0: all is well. 1: something is wrong, and named. 2: no public key, or a file that is not there.

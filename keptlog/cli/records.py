@@ -37,7 +37,8 @@ def read(topic: str, as_reader: str | None, *, start_over: bool, as_json: bool, 
     They come by partition and offset, all from one snapshot.
 
     With --as-reader (see keptlog reader add) they are those behind the reader's positions, tombstones too. The
-    positions move once all of them were printed. A reader that missed deletions gets an error, and no records.
+    positions move once all of them were printed. A reader that missed deletions gets an error, and no records; one
+    that has never read begins all the same.
     """
     del as_json
     require_stdout()

@@ -176,6 +176,6 @@ class ClientSettings:
     def _required(self, error_cb: ErrorCallback | None) -> dict[str, Any]:
         if not self.bootstrap:
             raise InvalidConfig(
-                f"no broker is named: give it as bootstrap (HOST:PORT), or {BOOTSTRAP} in kafka.properties"
+                f"no broker is named: give it as bootstrap (--bootstrap HOST:PORT), or {BOOTSTRAP} in kafka.properties"
             )
         return {**self._values, **({"error_cb": error_cb} if error_cb else {})}

@@ -128,7 +128,8 @@ def _rules(assessment: Assessment, off: str | None) -> tuple[str, ...]:
         rules.append(
             f"{_set('delete.retention.ms', config.delete_retention_ms)}: "
             + (
-                f"the earliest delete horizon passes {next_moment(horizon_ms, now_ms)}"
+                f"the earliest delete horizon {'passed' if horizon_ms <= now_ms else 'passes'} "
+                f"{next_moment(horizon_ms, now_ms)}"
                 if horizon_ms is not None
                 else "no tombstone has a delete horizon"
             )

@@ -107,7 +107,11 @@ def _key_problems(proofs: Proofs) -> Iterator[Problem]:
 
 def _chain_problems(proofs: Proofs, *, is_shared: bool) -> Iterator[Problem]:
     command = "keptlog receipt verify"
-    todo = f"put the file back from a copy of the storage, or the catalog; {command} names all that is wrong"
+    todo = (
+        "put the file back from a copy of the storage, or the catalog that went on; if there is only an older catalog, "
+        "keep elsewhere what was sealed since, and the next purge that deletes something seals the next receipt, or "
+        f"begins a new chain; {command} names all that is wrong"
+    )
     cause = "a file of it was deleted or damaged by something else than keptlog, or the catalog was put back"
     try:
         glance = proofs.receipts().at_a_glance()
