@@ -48,6 +48,15 @@ def purge_with_a_stuck_file(store: LogStore) -> None:
     purge(store)
 
 
+def refusing_segments(real: Callable[[TableFiles, str], None]) -> Callable[[TableFiles, str], None]:
+    def refusing(files: TableFiles, path: str) -> None:
+        if "/data/" in path:
+            raise PermissionError(1, "Operation not permitted")
+        real(files, path)
+
+    return refusing
+
+
 def _orphan(store: LogStore, name: str) -> str:
     return f"{store.data_location(TOPIC)}/partition=0/{name}.parquet"
 
@@ -90,6 +99,43 @@ def test_what_a_killed_purge_and_the_next_ones_delete_is_in_one_receipt_each(tmp
         assert unreferenced(home) == set(), number
         assert not list(home.rglob("receipts/*.json")), number
         assert len(values(sealing_store(home))) == 2, number
+
+
+def test_what_a_killed_purge_named_is_in_one_receipt_when_its_topic_is_deleted_though_not_all_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    cleaned(home)
+    before = paths_of_values(sealing_store(home))
+    for number in each_kill(home, purge_with_a_stuck_file):
+        with monkeypatch.context() as patch:
+            patch.setattr(TableFiles, "delete", refusing_segments(TableFiles.delete))
+            left = {file.path for file in sealing_store(home).delete_topic(TOPIC, clock_ms()).not_deleted}
+        assert left == {path for path in before if Path(path.removeprefix("file://")).exists()}, number
+        [told] = [each for each in sealed(home / "chain") if each["kind"] == "topic-delete"]
+        assert {file["path"] for file in told["content"]["not_deleted"]} == left, number
+        delete(sealing_store(home))
+        counts = Counter(files_sealed(home / "chain"))
+        assert set(counts.values()) == {1}, (number, counts)
+        assert before <= set(counts), number
+
+
+def test_what_a_purge_could_not_delete_is_in_one_receipt_whenever_the_deletion_of_its_topic_is_killed(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    cleaned(home)
+    before = paths_of_values(sealing_store(home))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableFiles, "delete", refusing_segments(TableFiles.delete))
+        purge(sealing_store(home))
+    for number in each_kill(home, delete):
+        store = sealing_store(home)
+        if store.topics() or store.being_deleted():
+            delete(store)
+        counts = Counter(files_sealed(home / "chain"))
+        assert set(counts.values()) == {1}, (number, counts)
+        assert before <= set(counts), number
 
 
 @pytest.mark.parametrize("finish", [delete, lambda store: Purger(store).purge(now_ms=clock_ms())])

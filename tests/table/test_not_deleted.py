@@ -211,6 +211,39 @@ def test_a_topic_of_which_a_file_can_not_be_deleted_is_gone_for_all_and_its_dele
     assert len(sealed_files) == len(set(sealed_files)) == before - 1  # the last metadata goes behind the receipt
 
 
+def test_what_a_purge_could_not_delete_is_named_too_if_its_topic_can_not_be_deleted_wholly(
+    tmp_path: Path, store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = sorted(paths_of_values(store))
+    with monkeypatch.context() as patch:
+        refusing(patch, PermissionError(13, "Permission denied"), ".parquet")
+        store.purge(TOPIC, clock_ms() + AFTER_THE_DELAY_MS)
+        for _ in range(2):
+            done = store.delete_topic(TOPIC, NOW_MS)
+            assert sorted(file.path for file in done.not_deleted) == values
+    [first] = sealed(tmp_path / "chain")
+    assert sorted(file["path"] for file in first["content"]["not_deleted"]) == values
+    assert store.delete_topic(TOPIC, NOW_MS).is_over
+    assert [path for path in files_sealed(tmp_path / "chain") if "/data/" in path] == values
+    assert len(sealed(tmp_path / "chain")) == 2
+    assert not list((tmp_path / "warehouse").rglob("*.json"))
+
+
+def test_the_receipt_of_a_deletion_tells_which_records_were_in_what_a_purge_could_not_delete(
+    tmp_path: Path, store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The snapshots that told it have expired by then."""
+    with monkeypatch.context() as patch:
+        refusing(patch, PermissionError(13, "Permission denied"), ".parquet")
+        store.purge(TOPIC, clock_ms() + AFTER_THE_DELAY_MS)
+    assert store.delete_topic(TOPIC, NOW_MS).is_over
+    [proof] = sealed(tmp_path / "chain")
+    segments = [file for file in proof["content"]["files"] if "/data/" in file["path"]]
+    offsets = sorted((file["partition"], file["first_offset"], file["last_offset"]) for file in segments)
+    assert offsets == [(0, 0, 0), (0, 1, 1), (0, 2, 3), (0, 2, 3)]
+    assert all(file["crc32"] for file in segments)
+
+
 def test_a_topic_with_a_folder_that_can_not_be_listed_is_not_deleted(
     tmp_path: Path, store: LogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -225,6 +225,23 @@ def test_after_the_deletion_of_a_topic_nothing_of_it_is_in_the_bucket(bucket: AB
     assert "Uploads" not in bucket.client.list_multipart_uploads(Bucket=bucket.name)
 
 
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_what_a_purge_could_not_delete_is_named_too_if_its_topic_can_not_be_deleted_wholly(
+    bucket_with_locks: ABucket, tmp_path: Path, *, is_hidden: bool
+) -> None:
+    bucket, store = bucket_with_locks, cleaned_in(bucket_with_locks, tmp_path)
+    [live] = [segment.path for log in store.logs(TOPIC) for segment in log.segments]
+    retired = min(file.path for file in store.files.list(f"{location_of(store)}/data/") if file.path != live)
+    held = [retired, live]
+    for path in held:
+        bucket.client.put_object_legal_hold(Bucket=bucket.name, Key=key_of(path), LegalHold={"Status": "ON"})
+    store.purge(TOPIC, clock_ms() + 2 * DAY_MS)
+    if is_hidden:
+        bucket.hide(retired)
+    deletion = store.delete_topic(TOPIC, clock_ms())
+    assert sorted(file.path for file in deletion.not_deleted) == sorted(held)
+
+
 def test_a_topic_that_lives_long_leaves_no_version_of_its_old_metadata(bucket: ABucket, tmp_path: Path) -> None:
     store = cleaned_in(bucket, tmp_path)
     with store.load_table(TOPIC).transaction() as change:

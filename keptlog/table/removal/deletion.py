@@ -274,7 +274,7 @@ class _Emptying:
         return self._so_far((), is_over=False)
 
     def _planned(self) -> Removal | None:
-        """The journals that are to be carried out, with one of what no other names; null if nothing is left to do."""
+        """What is to be carried out, with a journal of what no deletion's names yet; null if nothing is left to do."""
         files, location = self.deletion.files, self.table.location()
         # Read before it is listed: whoever has deleted manifests meanwhile has left his journal before, or all is gone.
         references, unread = self._references
@@ -301,9 +301,8 @@ class _Emptying:
         there = sizes | {each.path: each.size_bytes for each in (*hidden.files, *lost_links_below(location))}
         outside = removal.elsewhere(references.data_bytes | references.metadata_bytes | removal.named_by(_is_purge))
         there |= outside
-        # What purges have left outside is in a deletion's journal from now on: theirs go with it.
-        mine, theirs = (comparable_forms(removal.named_by(whose)).values() for whose in (_is_deletion, _is_purge))
-        known = {*mine, *kept.values(), *(set(theirs) - set(comparable_forms(outside).values()))}
+        # What purges have left is in a deletion's journal from now on, before theirs go: nobody else would name it.
+        known = {*comparable_forms(removal.named_by(_is_deletion)).values(), *kept.values()}
         forms = comparable_forms(there)
         new = {path: size for path, size in there.items() if forms[path] not in known}
         if any(file.path not in sizes for file in files.list(journal_folder(location))):
@@ -312,7 +311,7 @@ class _Emptying:
         # Also of a topic without records. What an earlier topic has left in the folder tells nothing of this one.
         if new or not (own or before.is_any or self.table.metadata.snapshots):
             snapshots = tuple(sorted(each.snapshot_id for each in self.table.metadata.snapshots))
-            named = NamedFiles(files).of(new, references.ranges)
+            named = NamedFiles(files).of(new, removal.ranges | references.ranges)
             path = self._path_of_journal(new)
             # An earlier journal or receipt says it, and may have deleted manifests.
             unread = () if own or before.is_any else unread

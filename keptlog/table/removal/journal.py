@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import LogCorrupt
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import comparable_forms
+from keptlog.table.metadata.segment_metrics import RecordRange
 from keptlog.table.metadata.state import read_condemned
 from keptlog.table.metadata.stored_json import from_json, to_json
 from keptlog.whole_file import is_unfinished
@@ -49,6 +50,13 @@ class DeletedFile:
     last_offset: int | None = None
     crc32: str | None = None
     """The checksums that keptlog wrote into its footer; null without one."""
+
+    @property
+    def records(self) -> RecordRange | None:
+        """Which records are in it; null where it does not say."""
+        if self.partition is None or self.first_offset is None or self.last_offset is None:
+            return None
+        return RecordRange(self.partition, self.first_offset, self.last_offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.io.local_files import lost_link_above
 from keptlog.table.metadata.references import below, comparable_forms
+from keptlog.table.metadata.segment_metrics import RecordRange
 from keptlog.table.removal.hidden import HiddenFiles, hidden_below
 from keptlog.table.removal.journal import DELETION, DeletedFile, Journal, write_journal
 from keptlog.table.removal.topic_storage import lost_links_below
@@ -109,6 +110,12 @@ class Removal:
         """What these journals name, paths to sizes."""
         meant = [journal for journal in self.journals.values() if is_meant(journal)]
         return {file.path: file.bytes for journal in meant for file in journal.segments + journal.metadata}
+
+    @property
+    def ranges(self) -> dict[str, RecordRange]:
+        """Which records are in files that the journals name, by path, as far as they tell it."""
+        named = [file for journal in self.journals.values() for file in journal.segments + journal.metadata]
+        return {file.path: file.records for file in named if file.records}
 
     def own(self, is_meant: Callable[[Journal], bool], needed: Collection[str]) -> dict[str, Journal]:
         """What is to go of each of these journals: nothing refers to it, and no later journal names it.
