@@ -105,6 +105,25 @@ def _warn_of_readers(path: Path, mode: int) -> None:
     _logger.warning("%s holds a secret, and others can read or change it (mode %o): %s", path, mode, command)
 
 
+def why_unread(path: Path, error: PermissionError, instead: str) -> str:
+    """Why this user may not read a file that may be for its owner alone; ``instead`` is what to do without it.
+
+    It is no damage: who put it back from a backup, or moved it away, would take it from its owner.
+    """
+    told = f"{path} can't be read by this user ({error.strerror})"
+    try:
+        owner_id = path.stat().st_uid
+    except OSError:  # of its folder
+        return f"{told}: see to the permissions of its folder, or {instead}"
+    if owner_id == os.geteuid():
+        return f"{told}: nothing is lost; chmod 600 {shlex.quote(str(path))}"
+    try:
+        owner = path.owner()
+    except KeyError:
+        owner = f"user {owner_id}"
+    return f"{told}: it belongs to {owner}, and nothing is lost; run it as {owner}, or {instead}"
+
+
 def sync(path: Path) -> None:
     """Wait until a file, or the list of a folder's files, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -7,6 +7,9 @@
 ``KEPTLOG_SIGNING_KEY_FILE`` names another private key; it must be there. A key that is not that of ``receipts.pub``
 leaves its public half beside it, as ``receipts-<key id>.pub``, so that no public key is ever lost to another.
 
+Who may not read the private key of a home is another user of it, and names a key of his own in the variable. So that
+is no damage, and no reason to put anything back.
+
 Several processes at once make one key (``keptlog.whole_file``), and nobody ever sees half of it.
 """
 
@@ -19,13 +22,13 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.receipts.signing import PublicKey, SigningKey
 from keptlog.regular_file import read_file
-from keptlog.whole_file import create_file, make_folder
+from keptlog.whole_file import create_file, make_folder, why_unread
 
 KEY_FILE_VARIABLE = "KEPTLOG_SIGNING_KEY_FILE"
 PRIVATE_FILE, PUBLIC_FILE = "receipts.key", "receipts.pub"
@@ -34,19 +37,31 @@ _Key = TypeVar("_Key")
 _log = logging.getLogger(__name__)
 _OF_OTHERS = 0o077
 _PRIVATE_MODE, _PUBLIC_MODE = 0o600, 0o644
-_OWN_REMEDY = (
-    f"put it back from a backup, or move it away: the next receipt leaves the public half of {PRIVATE_FILE} there"
+
+
+class _Remedy(NamedTuple):
+    """What to do about a key that is damaged, and without one that this user may not read."""
+
+    damaged: str
+    instead: str
+
+
+_COPIES = "name copies that you may read with --public-key"
+_OWN_REMEDY = _Remedy(
+    f"put it back from a backup, or move it away: the next receipt leaves the public half of {PRIVATE_FILE} there",
+    _COPIES,
 )
 """Whoever is told it owns it."""
-_FURTHER_REMEDY = "ask its owner for it again"
+_FURTHER_REMEDY = _Remedy("ask its owner for it again", _COPIES)
+_KEY_OF_ONES_OWN = f"name a key of your own in {KEY_FILE_VARIABLE}"
 
 
 def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
     """The key that signs the receipts of a home; made now if there is none.
 
     Raises:
-        InvalidConfig: it is damaged, can be read by others, or can't be read; says which file, and what to do.
-        StorageUnavailable: it can't be made.
+        InvalidConfig: it is damaged, or can be read by others; says which file, and what to do.
+        StorageUnavailable: it can't be made; or this user may not read it, and another one may.
     """
     path, variable = _private_place(home, environment)
     try:
@@ -75,12 +90,10 @@ def require_signing_key(home: Path, environment: Mapping[str, str]) -> SigningKe
     """
     path, variable = _private_place(home, environment)
     try:
-        if path.is_file():  # what else may be there in its place is told as a damaged key
-            path.open("rb").close()
+        is_there = variable or path.exists()
     except PermissionError as error:
-        told = f"signing key {path} can't be read by this user ({error.strerror}): whoever purges must be able to"
-        raise StorageUnavailable(told).for_good() from error
-    key = _private_key(path, variable) if variable or path.exists() else None
+        raise _unread("signing key", path, error, _KEY_OF_ONES_OWN) from error
+    key = _private_key(path, variable) if is_there else None
     return None if variable else key
 
 
@@ -88,8 +101,8 @@ def trusted_keys(home: Path) -> list[PublicKey]:
     """The public keys whose signatures a home takes for true: none if it never signed anything.
 
     Raises:
-        InvalidConfig: a file is damaged or can't be read.
-        StorageUnavailable: the home can't be listed, so that a key may be missing.
+        InvalidConfig: a file is damaged.
+        StorageUnavailable: this user may not read one, or list the home, so that a key may be missing.
     """
     try:
         names = names_in(home)
@@ -120,7 +133,8 @@ def public_keys(paths: Iterable[Path]) -> list[PublicKey]:
     """The public keys in some files.
 
     Raises:
-        InvalidConfig: one is damaged or can't be read; says which.
+        InvalidConfig: one is damaged or not there; says which.
+        StorageUnavailable: this user may not read one.
     """
     return [_read(path, PublicKey.of_pem, "public key", _FURTHER_REMEDY) for path in paths]
 
@@ -135,32 +149,43 @@ def _private_place(home: Path, environment: Mapping[str, str]) -> tuple[Path, st
 
 
 def _private_key(path: Path, variable: str | None) -> SigningKey:
-    remedy = (
+    remedy = _Remedy(
         f"let {variable} name a key of Ed25519, as openssl genpkey -algorithm ed25519 makes it"
         if variable
         else "put it back from a backup; if there is none, move it away and a new one is made: receipts that were "
-        f"signed with it are still checked with {path.with_name(PUBLIC_FILE)}"
+        f"signed with it are still checked with {path.with_name(PUBLIC_FILE)}",
+        _KEY_OF_ONES_OWN,
     )
     key = _read(path, SigningKey.of_pem, "signing key", remedy, Path.read_bytes if variable else read_file)
     mode = path.stat().st_mode & 0o777
     if mode & _OF_OTHERS:
         raise InvalidConfig(
             f"signing key {path} can be read or changed by others (mode {mode:o}), who could sign in our name: "
-            f"chmod 600 {shlex.quote(str(path))}"
+            f"chmod 600 {shlex.quote(str(path))}; whoever else seals: {_KEY_OF_ONES_OWN}"
         )
     return key
 
 
 def _read(
-    path: Path, of_pem: Callable[[bytes], _Key], what: str, remedy: str, read: Callable[[Path], bytes] = Path.read_bytes
+    path: Path,
+    of_pem: Callable[[bytes], _Key],
+    what: str,
+    remedy: _Remedy,
+    read: Callable[[Path], bytes] = Path.read_bytes,
 ) -> _Key:
     """A key; ``read`` is ``read_file`` of those in a home: whoever names one may name a pipe."""
     try:
         return of_pem(read(path))
+    except PermissionError as error:
+        raise _unread(what, path, error, remedy.instead) from error
     except OSError as error:
-        raise InvalidConfig(f"{what} {path} can't be read ({error.strerror}): {remedy}") from None
+        raise InvalidConfig(f"{what} {path} can't be read ({error.strerror}): {remedy.damaged}") from None
     except ValueError as error:
-        raise InvalidConfig(f"{what} {path} is not usable, {error}: {remedy}") from None
+        raise InvalidConfig(f"{what} {path} is not usable, {error}: {remedy.damaged}") from None
+
+
+def _unread(what: str, path: Path, error: PermissionError, instead: str) -> StorageUnavailable:
+    return StorageUnavailable(f"{what} {why_unread(path, error, instead)}").for_good()
 
 
 def _leave_public_key(home: Path, key: PublicKey) -> Path | None:

@@ -4,6 +4,8 @@
     KEPTLOG_ERASURE_SECRET_FILE    a file with it
     <home>/erasure.secret          else; made when it is first needed, readable by its owner alone
 
+Another user of the home, who may not read that file, names a copy of his own.
+
 It is at least 32 bytes, written as hex. Who has it can try whether a hash is that of a key he guesses, so it never goes
 into a table. Who loses it can't tell any more whether an erasure is done.
 """
@@ -18,7 +20,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.regular_file import read_file
 from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.key_hash import KeyHasher, ToldHash
-from keptlog.whole_file import create_file, make_folder, warn_of_readers
+from keptlog.whole_file import create_file, make_folder, warn_of_readers, why_unread
 
 SECRET_FILE = "erasure.secret"  # noqa: S105  # its name
 _VARIABLE = "KEPTLOG_ERASURE_SECRET"
@@ -52,7 +54,7 @@ def load_hasher(
     if not is_kept:
         return KeyHasher(new_secret(), is_kept=False)
     path = home / SECRET_FILE
-    _reaching(path, lambda: _make(path, new_secret()))
+    _reaching(path, "let this user write there", lambda: _make(path, new_secret()))
     return _hasher_of(path, None)
 
 
@@ -106,7 +108,7 @@ def _is_here(hasher: KeyHasher) -> str:
 def _hasher_of(path: Path, named: str | None) -> KeyHasher:
     warn_of_readers(path)
     remedy = "put it back from a backup: without it nobody can tell whether an erasure is done"
-    return KeyHasher(_secret(_reaching(path, lambda: _read(path, named)), str(path), remedy))
+    return KeyHasher(_secret(_reaching(path, "let it be read", lambda: _read(path, named)), str(path), remedy))
 
 
 def _secret(text: str, where: str, remedy: str) -> bytes:
@@ -127,6 +129,9 @@ def _read(path: Path, named: str | None) -> str:
         if named is None:
             raise
         raise InvalidConfig(f"{_FILE_VARIABLE}={named}: there is no such file; {_FORM}") from None
+    except PermissionError as error:
+        told = why_unread(path, error, f"name a copy of your own in {_FILE_VARIABLE}")
+        raise StorageUnavailable(f"erasure secret {told}").for_good() from error
 
 
 def _make(path: Path, secret: bytes) -> None:
@@ -134,11 +139,11 @@ def _make(path: Path, secret: bytes) -> None:
     create_file(path, f"{secret.hex()}\n".encode(), 0o600)
 
 
-def _reaching(path: Path, act: Callable[[], str | None]) -> str:
+def _reaching(path: Path, todo: str, act: Callable[[], str | None]) -> str:
     try:
         return act() or ""
     except OSError as error:
         if refusal := refusal_of(error):
             what = "the erasure secret can't be made"
             raise StorageUnavailable(refusal_text(what, str(path), refusal)).for_good() from error
-        raise StorageUnavailable(f"{path} can't be had ({error.strerror}): let it be read and written") from error
+        raise StorageUnavailable(f"{path} can't be had ({error.strerror}): {todo}") from error

@@ -76,6 +76,29 @@ def test_a_folder_in_its_place_is_out_of_reach(tmp_path: Path) -> None:
         made(tmp_path)
 
 
+def test_the_secret_of_another_user_is_not_lost_and_each_has_a_copy_of_his_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The advice was to let it be read and written; nobody writes it, and its mode is for its owner alone."""
+    secret = made(tmp_path)
+
+    def denied(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(erasure_secret, "read_file", denied)  # root may read it, and nobody else can give it away
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    monkeypatch.setattr(Path, "owner", lambda _: "alice")
+    with pytest.raises(StorageUnavailable) as told:
+        made(tmp_path)
+    assert str(told.value) == (
+        f"erasure secret {tmp_path}/erasure.secret can't be read by this user (Permission denied): it belongs to "
+        "alice, and nothing is lost; run it as alice, or name a copy of your own in KEPTLOG_ERASURE_SECRET_FILE"
+    )
+    assert told.value.is_refused
+    (tmp_path / "copy").write_text(secret.hex())
+    assert made(tmp_path, {"KEPTLOG_ERASURE_SECRET_FILE": str(tmp_path / "copy")}) == secret
+
+
 def test_a_disk_that_is_full_is_said_to_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +95,65 @@ def test_a_folder_in_the_place_of_a_key_is_named_by_who_looks_and_by_who_signs(
         InvalidConfig, match=r"receipts.key can't be read \(Is a directory\): put it back from a backup"
     ):
         use(tmp_path, {})
+
+
+@pytest.fixture
+def of_bob(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home whose key another user has made; injected, for root may read it, and nobody else can give it away."""
+    signing_key(tmp_path, {})
+
+    def denied(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr("keptlog.receipts.key_files.read_file", denied)
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    monkeypatch.setattr(Path, "owner", lambda _: "bob")
+    return tmp_path
+
+
+@pytest.mark.parametrize("use", [signing_key, require_signing_key])
+def test_the_key_of_another_user_is_not_lost_and_each_names_one_of_his_own(
+    of_bob: Path, use: Callable[[Path, dict[str, str]], object]
+) -> None:
+    """The advice was to put it back, or to move it away, which took it from its owner, and then from the next one."""
+    with pytest.raises(StorageUnavailable) as told:
+        use(of_bob, {})
+    assert str(told.value) == (
+        f"signing key {of_bob}/receipts.key can't be read by this user (Permission denied): it belongs to bob, and "
+        "nothing is lost; run it as bob, or name a key of your own in KEPTLOG_SIGNING_KEY_FILE"
+    )
+    assert told.value.is_refused
+
+
+def test_a_key_of_ones_own_that_may_not_be_read_is_given_the_right(
+    tmp_path: Path, of_bob: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid)
+    with pytest.raises(StorageUnavailable, match=r"Permission denied\): nothing is lost; chmod 600 /.*receipts.key$"):
+        signing_key(of_bob, {})
+
+
+def test_the_key_of_a_user_without_a_name_is_told_by_number(of_bob: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(path: Path) -> str:
+        raise KeyError(str(path))
+
+    monkeypatch.setattr(Path, "owner", unknown)
+    with pytest.raises(StorageUnavailable, match=rf"belongs to user {of_bob.stat().st_uid}, and nothing is lost"):
+        signing_key(of_bob, {})
+
+
+def test_who_gives_a_key_back_to_its_owner_is_told_what_the_others_do(tmp_path: Path) -> None:
+    """It had been given to a group, so that two users can seal: with chmod 600 alone the other one can't."""
+    signing_key(tmp_path, {})
+    (tmp_path / "receipts.key").chmod(0o640)
+    with pytest.raises(InvalidConfig, match=r"chmod 600 \S+; whoever else seals: .* KEPTLOG_SIGNING_KEY_FILE$"):
+        signing_key(tmp_path, {})
+
+
+def test_a_public_key_that_this_user_may_not_read_is_not_put_back(of_bob: Path) -> None:
+    with pytest.raises(StorageUnavailable, match=r"receipts.pub can't be read by this .* with --public-key$") as told:
+        trusted_keys(of_bob)
+    assert "backup" not in str(told.value)
 
 
 def test_a_key_of_another_kind_or_with_a_password_is_refused(tmp_path: Path) -> None:
