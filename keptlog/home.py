@@ -295,7 +295,7 @@ class Home:
         make = partial(first_secret, whole(self.store), lambda: secrets.token_bytes(32))
         hasher = partial(load_hasher, self.path, os.environ, make)
         engine, interval_ms = self._engine(partial(running_spark, self.path)), self.broker.keptlog_purge_interval_ms
-        return Eraser(self.store, engine, hasher, new_id, interval_ms)
+        return Eraser(self.store, engine, hasher, new_id, interval_ms, self.receipts.chain.key)
 
     @property
     def holdings_here(self) -> Holdings:

@@ -12,12 +12,18 @@ from pathlib import Path
 import pytest
 
 from keptlog.cli.receipt_text import lines_of
+from keptlog.engine.engine import Engine
+from keptlog.engine.search_tasks import KeySearch
 from keptlog.errors import StorageUnavailable
+from keptlog.home import open_home
 from keptlog.log.erasures.erasure import ErasureState
+from keptlog.log.search import FileFindings
 from keptlog.passes.erasures.erasure_receipt import receipt_id
 from keptlog.receipts.receipt import Draft
 from keptlog.table.removal.drafts import Seal
 from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World
+from tests.in_process import in_process_engine
+from tests.receipts.chains import KEY as KEY_OF_RECEIPTS
 from tests.table.receipt_chains import chain_at
 
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -158,6 +164,30 @@ def test_a_chain_that_is_out_of_reach_keeps_a_request_open_and_is_named(deleted:
     assert "its receipt is not sealed (StorageUnavailable: the chain is elsewhere)" in blocked[0]
     assert deleted.verified().erasure.state == "verified"
     assert len(deleted.receipts) == 1
+
+
+@pytest.mark.parametrize("patterns", [("*",), ("us*",)])
+def test_who_can_not_sign_is_told_before_any_file_is_looked_through(
+    deleted: World, monkeypatch: pytest.MonkeyPatch, patterns: tuple[str, ...]
+) -> None:
+    """Each verification looked through all files, and only then said: verify again, which never helps."""
+    searches, search = list[str](), Engine.search
+
+    def counted(engine: Engine, wanted: KeySearch, run_id: str) -> list[FileFindings]:
+        searches.append(run_id)
+        return search(engine, wanted, run_id)
+
+    monkeypatch.setattr(Engine, "search", counted)
+    key = deleted.home / "receipts.key"
+    key.touch(0o600)
+    home = open_home(deleted.home).only(patterns)
+    eraser = replace(home.eraser, engine=in_process_engine(home.store.files))
+    found = eraser.verify(now_ms=deleted.now_ms)
+    assert f"signing key {key} is not usable" in str(found.failed["users"])
+    assert (searches, [row.erasure.state for row in found.rows]) == ([], ["deleted"])
+    key.write_bytes(KEY_OF_RECEIPTS.to_pem())
+    [row] = eraser.verify(now_ms=deleted.now_ms).rows
+    assert (row.erasure.state, bool(searches)) == ("verified", True)
 
 
 def verify_and_die(home: Path, now_ms: int) -> None:

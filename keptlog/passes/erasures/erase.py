@@ -124,6 +124,8 @@ class Eraser:
     """It may hold the environment, and all secrets in it."""
     new_id: Callable[[], str]
     purge_interval_ms: int = PURGE_INTERVAL_MS
+    require_key: Callable[[], object] = lambda: None
+    """Raises if no receipt could be signed; asked before files are looked through, for without it nothing is proved."""
 
     def hash_of(self, key: bytes) -> str:
         """The keyed hash of a key, with its secret's fingerprint: it may stand in a configuration in place of the key.
@@ -214,8 +216,10 @@ class Eraser:
                 by_topic.setdefault(row.topic, []).append(index)
         for topic, indices in by_topic.items():
             try:
+                hasher = self.load_hasher()
+                self.require_key()
                 progress(f"looking through the files of {topic}")
-                verification = Verification(self.store, topic, self.load_hasher(), self.engine, now_ms)
+                verification = Verification(self.store, topic, hasher, self.engine, now_ms)
                 done = verification.verify([rows[index] for index in indices], f"verify-{self.new_id()}")
                 self._remember(topic, [row.erasure for row in done], now_ms)
                 for index, row in zip(indices, done, strict=True):
