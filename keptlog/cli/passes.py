@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from keptlog.cli.arguments import logs_argument, topic_names_argument
 from keptlog.cli.asking import confirm, dry_run_option, is_asked, yes_option
 from keptlog.cli.opening import home_with, home_with_logs, refuse_unknown_logs
 from keptlog.cli.output import (
+    EXIT_FAILED,
     clock_ms,
     exit_if_failed,
     json_option,
@@ -24,7 +26,15 @@ from keptlog.cli.output import (
     run_id_option,
 )
 from keptlog.cli.own_process import command_spark, spark_ahead
-from keptlog.cli.purged import deletion_numbers, print_deletion, purge_lines, purge_numbers, purge_rest, tell_previews
+from keptlog.cli.purged import (
+    deletion_numbers,
+    print_deletion,
+    purge_lines,
+    purge_numbers,
+    purge_rest,
+    tell_previews,
+    unsealed,
+)
 from keptlog.home import new_id, open_home
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.holder import ORPHAN_GRACE_MS
@@ -106,9 +116,9 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
     """Delete replaced files from the storage, once file.delete.delay.ms has passed, and what crashes left behind.
 
     Below the table it names what may still hold values although it is not live any more, and until when. Each file that
-    could not be deleted is there too, with the reason, and the receipts of what is gone. A topic is left as it is, and
-    named, if the storage knows more of it than this home does, or if a live file is missing. Deletions of topics that
-    were begun are finished.
+    could not be deleted is there too, with the reason, and the receipts of what is gone. Exit code 1 if a receipt could
+    not be sealed: the next purge seals it. A topic is left as it is, and named, if the storage knows more of it than
+    this home does, or if a live file is missing. Deletions of topics that were begun are finished.
 
     On a terminal it says what it would delete, and asks.
     """
@@ -127,41 +137,46 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
             confirm(f"delete these files{dropped} for good?")
     result = purger.purge(names, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)
     deleted = {topic: purge_numbers(receipt) for topic, receipt in result.receipts.items()}
+    waiting = unsealed(result.receipts)
     if as_json:
         deletions = {topic: deletion_numbers(deletion) for topic, deletion in result.deletions.items()}
         told = {topic: deleted[topic] | purge_rest(each) for topic, each in result.receipts.items()}
         topics = {topic: each | {"is_idle": topic in result.idle} for topic, each in told.items()}
-        print_json({"topics": topics, "deletions": deletions}, result.failed)
+        print_json({"topics": topics, "deletions": deletions}, waiting | result.failed)
     else:
-        print_table(
-            [
-                {
-                    "topic": topic,
-                    "snapshots expired": numbers["expired_snapshots"],
-                    "files deleted": numbers["deleted_files"] + numbers["deleted_metadata_files"],
-                    "orphans deleted": numbers["deleted_orphans"],
-                    "freed": size(numbers["deleted_bytes"]),
-                }
-                for topic, numbers in deleted.items()
-                if topic not in result.idle
-            ],
-            empty=_why_none(result),
-        )
-        if result.idle:
-            count = counted(len(result.idle), "topic")
-            click.echo(
-                f"{count} left alone: nothing was committed or became due since the last purge; name one to look"
-            )
-        for topic, receipt in result.receipts.items():
-            for line in purge_lines(receipt):
-                click.echo(harmless(f"{topic}: {line}"))
-        for deletion in result.deletions.values():
-            print_deletion(deletion)
+        _print_purged(result, deleted)
     exit_if_failed(result.failed)
+    if waiting:  # its lines say why, and so does a warning
+        sys.exit(EXIT_FAILED)
 
 
 _GO_FIRST = ("unkeyed", "segments kept", "rewritten", "stamped", "expired", "records in", "written")
 """Columns, where a terminal has no room: why a log was cleaned, and how many records are left, stays."""
+
+
+def _print_purged(result: PurgeResult, deleted: Mapping[str, Mapping[str, int]]) -> None:
+    print_table(
+        [
+            {
+                "topic": topic,
+                "snapshots expired": numbers["expired_snapshots"],
+                "files deleted": numbers["deleted_files"] + numbers["deleted_metadata_files"],
+                "orphans deleted": numbers["deleted_orphans"],
+                "freed": size(numbers["deleted_bytes"]),
+            }
+            for topic, numbers in deleted.items()
+            if topic not in result.idle
+        ],
+        empty=_why_none(result),
+    )
+    if result.idle:
+        count = counted(len(result.idle), "topic")
+        click.echo(f"{count} left alone: nothing was committed or became due since the last purge; name one to look")
+    for topic, receipt in result.receipts.items():
+        for line in purge_lines(receipt):
+            click.echo(harmless(f"{topic}: {line}"))
+    for deletion in result.deletions.values():
+        print_deletion(deletion)
 
 
 def _why_none(result: PurgeResult) -> str:

@@ -38,9 +38,9 @@ def proved(
     return home
 
 
-def purge(keptlog: Run, monkeypatch: pytest.MonkeyPatch, days: int = 3, *topics: str) -> None:
+def purge(keptlog: Run, monkeypatch: pytest.MonkeyPatch, days: int = 3, *topics: str, code: int = 0) -> None:
     monkeypatch.setenv("KEPTLOG_NOW_MS", str(time.time_ns() // 1_000_000 + days * DAY_MS))
-    assert keptlog("purge", *topics).code == 0
+    assert keptlog("purge", *topics).code == code
     monkeypatch.delenv("KEPTLOG_NOW_MS")
 
 
@@ -95,7 +95,7 @@ def test_a_receipt_that_could_not_be_sealed_is_told_once_a_purge_should_have_sea
     key = (proved / "receipts.key").read_bytes()
     (proved / "receipts.key").write_bytes(b"")
     assert keptlog("delete-records", "users-0", "3", "--yes").code == 0
-    purge(keptlog, monkeypatch)
+    purge(keptlog, monkeypatch, code=1)
     [draft] = files_of(proved, "warehouse/keptlog/users/metadata/receipts/*.json")
     verified = keptlog("receipt", "verify", "--json").json
     assert (verified["is_sound"], verified["waiting"]) == (True, [f"file://{draft}"])
@@ -110,6 +110,24 @@ def test_a_receipt_that_could_not_be_sealed_is_told_once_a_purge_should_have_sea
     assert keptlog("purge", "users").code == 0
     checks_of(keptlog, 0)
     assert keptlog("receipt", "verify", "--json").json["waiting"] == []
+
+
+def test_a_purge_whose_receipt_can_not_be_sealed_ends_with_1_until_one_can(
+    keptlog: Run, proved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was 0, so no cron ever said that what was deleted can't be proved."""
+    key = (proved / "receipts.key").read_bytes()
+    (proved / "receipts.key").write_bytes(b"")
+    assert keptlog("delete-records", "users-0", "3", "--yes").code == 0
+    monkeypatch.setenv("KEPTLOG_NOW_MS", str(time.time_ns() // 1_000_000 + 3 * DAY_MS))
+    first, again = keptlog("purge", "--json"), keptlog("purge")
+    [error], [waiting] = first.json["errors"], first.json["topics"]["users"]["receipts_waiting"]
+    assert (first.code, again.code, error["subject"]) == (1, 1, "users")
+    assert error["message"].startswith("topic users: 1 receipt can't be sealed (")
+    assert f"users: receipt {waiting} waits to be sealed: " in again.out
+    assert "1 receipt can't be sealed (" in again.err
+    (proved / "receipts.key").write_bytes(key)
+    assert [keptlog("purge").code, keptlog("purge", "--json").json["errors"]] == [0, []]
 
 
 def test_a_receipt_whose_draft_could_not_be_deleted_is_sealed_all_the_same(
