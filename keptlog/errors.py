@@ -13,7 +13,8 @@
     |- TombstonesMissed              a registered reader came too late: he starts over, with an empty state
     |- StorageUnavailable            catalog, storage or Spark can't be reached; retry later, unless it was refused or
     |  |                             the catalog is damaged
-    |  `- SparkUnavailable           what did the work is lost, and no log is at fault: an executor, a master, a server
+    |  |- SparkUnavailable           what did the work is lost, and no log is at fault: an executor, a master, a server
+    |  `- NoRightToWrite             this user may not write to a folder of a disk; another one may, no log is at fault
     |- LogCorrupt                    the stored log contradicts itself; names the segment
     |- UnsupportedFormat             a newer keptlog wrote the topic: nothing is wrong with it, and nothing was touched
     `- InvariantViolated             a bug: the verified result breaks a guarantee; nothing was committed
@@ -164,6 +165,12 @@ class StorageUnavailable(KeptlogError):
 
 class SparkUnavailable(StorageUnavailable):
     """Spark lost what did the work: an executor, a worker, its master, its server, or what they had shuffled."""
+
+
+class NoRightToWrite(StorageUnavailable):
+    """This user may not write to a folder of a disk. It says nothing of what lies there: another user may."""
+
+    action = Action.FIX_STORAGE
 
 
 class LogCorrupt(KeptlogError):

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from keptlog import errors
 from keptlog.engine.amount import ReadsSegments
 from keptlog.engine.bundles import bundled
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import KeptlogError, NoRightToWrite, StorageUnavailable
 from keptlog.progress import Progress
-from keptlog.storage.disk import refusal_of, refusal_text
+from keptlog.storage.disk import FolderShut, refusal_of, refusal_text
 from keptlog.storage.refusal import store_refusal_of
 
 if TYPE_CHECKING:
@@ -173,18 +173,29 @@ def result_of(work: Callable[[], Result]) -> Result:
     """What work gives, or the error that it ends with, fit for JSON."""
     try:
         return work()
-    except KeptlogError as error:
-        return described(error)
-    except OSError as error:
-        why, refused = refusal_of(error), store_refusal_of(error)
-        if why:
-            # Whoever runs the task would try it again, and fill the disk with one more unfinished file each time.
-            message = refusal_text("a task", error.filename or "the storage", why)
-        elif refused:
-            message = f"a task: {refused}; nothing was committed, then run it again"
-        else:
+    except Exception as error:
+        final = final_error_of(error)
+        if final is None:
             raise
-        return {"error": StorageUnavailable.__name__, "message": message}
+        return described(final)
+
+
+def final_error_of(error: Exception) -> KeptlogError | None:
+    """What a task has ended with, as callers know it; null where it may do well if it is run again.
+
+    Whoever runs the task would try it again, and fill a disk with one more unfinished file each time.
+    """
+    if isinstance(error, KeptlogError):
+        return error
+    if not isinstance(error, OSError):
+        return None
+    if isinstance(error, FolderShut):
+        return NoRightToWrite(f"{error.told}; nothing was committed: see to its permissions, then run it again")
+    if why := refusal_of(error):
+        return StorageUnavailable(refusal_text("a task", error.filename or "the storage", why))
+    if refused := store_refusal_of(error):
+        return StorageUnavailable(f"a task: {refused}; nothing was committed, then run it again")
+    return None
 
 
 def described(error: KeptlogError) -> Result:

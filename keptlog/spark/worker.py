@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from keptlog.engine.jobs import final_error_of
 from keptlog.errors import first_line
 from keptlog.spark.kept_memory import give_back
 
@@ -28,6 +29,7 @@ def in_a_task() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise RuntimeError(f"{FAILED}{type(error).__name__}: {first_line(error)}") from error
+        told = final_error_of(error) or error
+        raise RuntimeError(f"{FAILED}{type(told).__name__}: {first_line(told)}") from error
     finally:
         give_back(pa.default_memory_pool())

@@ -27,6 +27,14 @@ class DiskRefusal(NamedTuple):
     remedy: str
 
 
+class FolderShut(PermissionError):
+    """This user may not make files in a folder of a disk, which is the error's ``filename``."""
+
+    @property
+    def told(self) -> str:
+        return f"this user may not write to {self.filename} ({self.strerror})"
+
+
 _FULL = "make room"
 FULL = DiskRefusal("is full", _FULL)
 TOO_LARGE = DiskRefusal("takes no file as large as that", "raise the limit (ulimit -f), or take another disk")

@@ -77,6 +77,26 @@ def test_what_would_write_to_a_home_that_this_user_may_only_read_says_so(
     assert "see to its permissions and credentials" in told.err or "let this user write there" in told.err
 
 
+def test_a_log_whose_folder_is_another_users_is_not_uncleanable_for_all(
+    user: Run, keptlog: Run, home: Path, lines: Callable[..., str]
+) -> None:
+    assert keptlog("topic", "alter", "odd", "--config", "segment.ms=1").code == 0
+    assert keptlog("append", "odd", "--file", lines({"key": "a", "value": "2"})).code == 0
+    folder = home / "warehouse/keptlog/odd/data/partition=0"
+    folder.chmod(0o555)
+    told = user("clean", "odd-0", "--quiet")
+    assert (told.code, told.err.splitlines()) == (
+        1,
+        [
+            f"keptlog: odd-0: this user may not write to {folder} (Permission denied); nothing was committed: see to "
+            "its permissions, then run it again"
+        ],
+    )
+    assert "uncleanable since" not in keptlog("status").out
+    folder.chmod(0o755)
+    assert "odd-0" in user("clean", "odd-0", "--quiet").out
+
+
 def test_a_home_that_may_not_be_entered_is_one_problem_of_the_home(user: Run, home: Path) -> None:
     home.chmod(0)
     told = user("doctor", "--no-probes", "--json")

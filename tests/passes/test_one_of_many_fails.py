@@ -13,9 +13,11 @@ import pytest
 
 from keptlog.engine.jobs import Result, Task
 from keptlog.engine.tasks import Sizes
+from keptlog.errors import Action
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
 from keptlog.passes.clean import Cleaner, Pass
+from keptlog.table.io import local_files
 from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
 from keptlog.whole_file import sync
@@ -52,9 +54,46 @@ def rewrites(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return done
 
 
+@pytest.fixture
+def shut(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Topics in whose folders this user may make no file: as Arrow says it."""
+    really, topics = local_files.open_local, set[str]()
+
+    def opened(path: str, mode: str) -> pa.OSFile:
+        if mode == "wb" and topics.intersection(Path(path).parts):
+            said = f"Failed to open local file '{path}'. Detail: [errno 13] Permission denied: 'file://{path}'"
+            raise PermissionError(errno.EACCES, said)
+        return really(path, mode)
+
+    monkeypatch.setattr(local_files, "open_local", opened)
+    return topics
+
+
 def run(store: LogStore, now_ms: int = NOW_MS) -> Pass:
     cleaner = Cleaner(store, in_process_engine(store.files, Sizes()))
     return cleaner.commit(cleaner.stage(cleaner.begin((), new_id(), now_ms=now_ms)))
+
+
+@pytest.mark.parametrize("topics", ["c", "cd", TOPICS], ids=["one", "two", "all"])
+def test_a_right_that_this_user_lacks_is_told_once_and_marks_no_log(
+    store: LogStore, rewrites: list[str], shut: set[str], topics: str
+) -> None:
+    """The mark would have kept them from another user, who may clean them, until the back-off ends."""
+    shut.update(topics)
+    done = run(store)
+    assert cleaned(done) == [topic for topic in TOPICS if topic not in topics]
+    assert sorted(done.failed) == sorted(done.blameless) == [f"{topic}-0" for topic in topics]
+    folder = f"{store.data_location('c')}/partition=0".removeprefix("file://")
+    assert str(done.failed["c-0"]) == (
+        f"this user may not write to {folder} (Permission denied); nothing was committed: see to its permissions, "
+        "then run it again"
+    )
+    assert done.failed["c-0"].action is Action.FIX_STORAGE
+    assert len(rewrites) == 1, "the answer would be the same"
+    assert done.outage is None
+    assert [topic for topic in TOPICS if store.logs(topic)[0].uncleanable] == []
+    shut.clear()
+    assert cleaned(run(store)) == list(topics)
 
 
 def cleaned(done: Pass) -> list[str]:

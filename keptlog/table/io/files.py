@@ -44,7 +44,7 @@ from keptlog.storage.object_version import (
 )
 from keptlog.storage.read_ahead import asked_at_once
 from keptlog.storage.refusal import StoreRefused
-from keptlog.table.io.local_files import delete_local, list_local, local_exists, open_local
+from keptlog.table.io.local_files import create_local, delete_local, list_local, local_exists, open_local
 from keptlog.table.io.read_only import READ_ONLY, read_only, require_writable
 from keptlog.table.io.remote_files import (
     S3,
@@ -130,14 +130,11 @@ class TableFiles:
 
         Raises:
             InvalidConfig: the home is read-only.
+            FolderShut: this user may not write to its folder, on a disk.
         """
         require_writable(self.properties)
         local = local_path(path)
-        if local is not None:
-            make_folder(Path(local).parent, self.make_durable)
-            sink = open_local(local, "wb")
-        else:
-            sink = create_remote(self.properties, path)
+        sink = create_remote(self.properties, path) if local is None else create_local(local, self.make_durable)
         try:
             with told_why(path):
                 yield sink

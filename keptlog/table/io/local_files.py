@@ -11,13 +11,15 @@ import errno
 import itertools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keptlog.folders import entries_below, is_not_there
 from keptlog.regular_file import require_file
+from keptlog.storage.disk import FolderShut
 from keptlog.storage.files import StoredFile
+from keptlog.whole_file import make_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +45,23 @@ def open_local(local: str, mode: str) -> pa.OSFile:
             why = _LINKED if Path(local).is_symlink() else "it is a folder"
             raise IsADirectoryError(errno.EISDIR, why, local) from error
         raise
+
+
+def create_local(local: str, make_durable: Callable[[Path], None]) -> pa.OSFile:
+    """Create a file, and its folder if need be.
+
+    Raises:
+        FolderShut: this user may not.
+        OSError: it can't be.
+    """
+    try:
+        make_folder(Path(local).parent, make_durable)
+        return open_local(local, "wb")
+    except PermissionError as error:
+        # Arrow's error has the file's path twice, and no word of the folder whose right is missing.
+        shut = next(str(each) for each in Path(local).parents if os.path.isdir(each))  # noqa: PTH112  # as above
+        number = error.errno or errno.EACCES
+        raise FolderShut(number, os.strerror(number), shut) from error
 
 
 def delete_local(local: str) -> None:
