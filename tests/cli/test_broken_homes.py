@@ -185,6 +185,7 @@ def test_a_disk_that_is_full_or_read_only_is_told_before_anything_fails_of_it(
     monkeypatch.setenv("KEPTLOG_HOME", str(again / "home"))
     [read_only] = checks_of(keptlog, 1)["disk"]["problems"]
     assert "can't be written to" in read_only["what"]
+    assert "this user" not in str(read_only)
     assert read_only["command"] is None
     subprocess.run(["umount", "--lazy", again], check=True)
 

@@ -77,6 +77,50 @@ def test_what_would_write_to_a_home_that_this_user_may_only_read_says_so(
     assert "see to its permissions and credentials" in told.err or "let this user write there" in told.err
 
 
+@pytest.mark.parametrize("folder", ["data/partition=0", "metadata", "metadata/gc", "metadata/receipts/runs"])
+def test_doctor_names_a_folder_of_a_topic_that_another_user_has_made(user: Run, home: Path, folder: str) -> None:
+    shut = home / "warehouse/keptlog/odd" / folder
+    shut.mkdir(parents=True, exist_ok=True)
+    shut.chmod(0o555)
+    [found] = checks_of(user("doctor", "--no-probes", "--json"))["disk"]["problems"]
+    assert (found["subject"], found["files"]) == ("odd", [str(shut)])
+    assert found["what"].startswith(f"{shut} can't be written to, so an append, a clean, ")
+    assert f"chmod -R g+rwX {home}/warehouse/keptlog/odd, " in found["todo"]
+
+
+def test_doctor_names_a_chain_of_receipts_to_which_this_user_may_not_write(user: Run, keptlog: Run, home: Path) -> None:
+    assert keptlog("topic", "delete", "users", "--yes").code == 0
+    chain = home / "warehouse/keptlog_receipts/chain"
+    for folder in (chain, *(each for each in chain.rglob("*") if each.is_dir())):
+        folder.chmod(0o555)
+    [found] = checks_of(user("doctor", "--no-probes", "--json"))["disk"]["problems"]
+    assert (found["subject"], len(found["files"])) == ("receipts", 6)
+    assert "gets no receipt" in found["what"]
+    assert f"chmod -R g+rwX {chain}, " in found["todo"]
+
+
+def test_doctor_tells_of_all_topics_in_one_line_that_this_user_may_not_write_to_them(user: Run, home: Path) -> None:
+    for folder in (home / "warehouse").rglob("*"):
+        if folder.is_dir():
+            folder.chmod(0o555)
+    [found] = checks_of(user("doctor", "--no-probes", "--json"))["disk"]["problems"]
+    assert found["subject"] == "all topics"
+    assert found["what"].startswith(f"2 topics can't be written to, {home}/warehouse/keptlog/odd first, ")
+    assert f"chmod -R g+rwX {home}/warehouse/keptlog, " in found["todo"]
+
+
+@pytest.mark.parametrize("is_home_shut", [False, True], ids=["catalog", "home"])
+def test_doctor_tells_who_may_write_nowhere_one_thing(user: Run, home: Path, *, is_home_shut: bool) -> None:
+    for path in (home, *home.rglob("*")):
+        path.chmod(path.stat().st_mode & 0o555)
+    if not is_home_shut:
+        home.chmod(0o755)
+    [found] = checks_of(user("doctor", "--no-probes", "--json"))["disk"]["problems"]
+    assert found["subject"] == str(home if is_home_shut else home / "catalog.db")
+    assert "can't be written to" in found["what"]
+    assert "dmesg" not in found["todo"]
+
+
 def test_a_log_whose_folder_is_another_users_is_not_uncleanable_for_all(
     user: Run, keptlog: Run, home: Path, lines: Callable[..., str]
 ) -> None:

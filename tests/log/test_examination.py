@@ -74,6 +74,10 @@ def test_a_disk_is_full_of_bytes_or_of_files_or_read_only() -> None:
     assert "room for 999 files" in many.what
     [read_only] = disk_problems(replace(ROOMY, is_read_only=True, free_bytes=0), [])
     assert read_only.command is None
+    assert read_only.cause == "its disk is mounted read-only, as after an error"
+    [shut] = disk_problems(replace(ROOMY, is_shut=True), [])
+    assert "can't be written to by this user" in shut.what
+    assert "dmesg" not in shut.todo
 
 
 @pytest.mark.parametrize(

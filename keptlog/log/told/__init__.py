@@ -6,5 +6,6 @@ who alters a topic        ``altered`` (which records go from then on)
 how logs stand            ``standing``, ``topic_standing``, ``health`` (all of them in a few numbers)
 to Kafka's boards         ``metrics``; to Prometheus: ``gauges``, ``exposition``
 by notify                 ``conditions``, ``open_transaction`` (what waits at a broker behind one), ``silent_sensors``
-by doctor                 ``examination``, ``stored_files``, ``erasure_step`` (what brings erasures on)
+by doctor                 ``examination``, ``stored_files``, ``erasure_step`` (what brings erasures on);
+                          ``shut_folders`` (in which another user may write)
 """

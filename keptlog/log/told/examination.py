@@ -53,6 +53,8 @@ class DiskSeen:
     free_bytes: int
     free_files: int | None
     """How many files it may still get; null where it does not count them."""
+    is_shut: bool = False
+    """Whether it takes files, and this user may not write to the place."""
 
 
 def unreadable_problem(topic: str, error: KeptlogError) -> Problem:
@@ -134,16 +136,16 @@ def no_right_problems(topic: str, paths: Sequence[str]) -> list[Problem]:
 
 
 def disk_problems(disk: DiskSeen, logs: Iterable[Log]) -> list[Problem]:
-    """A disk that nothing can be written to, or that has no room for a clean of the largest log."""
-    if disk.is_read_only:
-        return [
-            Problem(
-                disk.place,
-                f"{disk.place} can't be written to, so nothing is appended, cleaned or remembered",
-                "its disk is mounted read-only, as after an error, or this user may not write there",
-                "see what the kernel says of the disk (dmesg), and mount it for writing, or give this user the right",
-            )
-        ]
+    """A disk that takes nothing, or nothing of this user, or that has no room for a clean of the largest log."""
+    if disk.is_read_only or disk.is_shut:
+        what = f"{disk.place} can't be written to{{}}, so nothing is appended, cleaned or remembered"
+        mounted = "its disk is mounted read-only, as after an error"
+        mount = "see what the kernel says of the disk (dmesg), and mount it for writing"
+        no_right = "this user lacks the right: the folder is another user's"
+        allow = "nothing if he is only to read; else let its owner, or root, give him the right, or work as its owner"
+        if disk.is_read_only:
+            return [Problem(disk.place, what.format(""), mounted, mount)]
+        return [Problem(disk.place, what.format(" by this user"), no_right, allow)]
     largest = max((total_bytes(log.segments) for log in logs), default=0)
     needed = max(_LEAST_FREE_BYTES, largest)
     is_full = disk.free_bytes < needed
@@ -162,16 +164,6 @@ def disk_problems(disk: DiskSeen, logs: Iterable[Log]) -> list[Problem]:
             "keptlog purge",
         )
     ]
-
-
-def shut_folder_problem(folder: str, home: str) -> Problem:
-    """A folder in which a home remembers, and that this user may not write to."""
-    return Problem(
-        folder,
-        f"{folder} can't be written to, so what is found, or was told, is not remembered",
-        "another user made it, such as root, who ran keptlog here first",
-        f"give it to the user of the home: chown -R --reference={shlex.quote(home)} {shlex.quote(folder)}",
-    )
 
 
 def clock_problems(newest_ms: int, now_ms: int, max_jump_ms: int) -> list[Problem]:

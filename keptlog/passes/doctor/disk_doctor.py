@@ -1,6 +1,7 @@
 """What ``keptlog doctor`` asks of disks: has the home's room for what it remembers, and each for the logs on it?
 
-And may this user write to the folders in which the home remembers? Another user, such as root, may have made them.
+And may this user write there: to the catalog, and to the folders of topics, of receipts and of what the home remembers?
+Another user may have made them, such as root. Who may not write to the home, or to its catalog, is told that alone.
 
 A configured catalog may keep topics on another disk, or where there is none: what lies in a bucket needs no room here.
 """
@@ -8,16 +9,21 @@ A configured catalog may keep topics on another disk, or where there is none: wh
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from keptlog.log.segment import Log
-from keptlog.log.told.examination import DiskSeen, disk_problems, shut_folder_problem
+from keptlog.log.told.examination import DiskSeen, disk_problems
 from keptlog.log.told.problem import Problem
+from keptlog.log.told.shut_folders import ShutFolders, all_topics_shut_problem, shut_folders_problem
 from keptlog.notify.folder import FOLDER as NOTIFY
 from keptlog.passes.doctor.home_patient import NotLookedAt, Patient
 from keptlog.passes.stored_files import folder_on_disk
+from keptlog.table.catalogs.embedded import DATABASE
+from keptlog.table.doctor.shut_folders import shut_in_chain
+from keptlog.table.doctor.topic_exam import TopicExam
+from keptlog.table.io.files import local_path
 from keptlog.table.reading.cache import FOLDER as CACHE
 
 
@@ -36,9 +42,9 @@ def room_problems(patient: Patient) -> Iterator[Problem]:
             logs.setdefault(device, []).append(log)
     for device, place in places.items():
         may_not_write = place == own and not os.access(place, os.W_OK)
-        yield from disk_problems(_seen(place, may_not_write=may_not_write), logs[device])
+        yield from disk_problems(_seen(place, is_shut=may_not_write), logs[device])
         if place == own and not may_not_write:
-            yield from (shut_folder_problem(str(each), str(own)) for each in _shut_folders(patient.home))
+            yield from _shut_problems(patient, str(own))
 
 
 def _home_or_above(patient: Patient) -> Path:
@@ -49,10 +55,33 @@ def _home_or_above(patient: Patient) -> Path:
     return next(each for each in patient.home.absolute().parents if each.is_dir())
 
 
-def _shut_folders(home: Path) -> list[Path]:
-    """Folders of a home that this user may not write to."""
-    folders = [home / name for name in (NOTIFY, CACHE)]
-    return [each for each in folders if each.is_dir() and not os.access(each, os.W_OK | os.X_OK)]
+def _shut_problems(patient: Patient, home: str) -> Iterator[Problem]:
+    """What this user may not write to in a home, and in the topics of it, wherever these lie on a disk here."""
+    database = patient.home / DATABASE
+    if database.is_file() and not os.access(database, os.W_OK):
+        shut = ShutFolders(
+            str(database), str(database), [str(database)], "so this user can change nothing of this home"
+        )
+        yield shut_folders_problem(shut, home)
+        return
+    for folder in (str(patient.home / name) for name in (NOTIFY, CACHE)):
+        if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK):  # noqa: PTH112  # a Path may raise
+            follows = "so what is found, or was told, is not remembered"
+            yield shut_folders_problem(ShutFolders(folder, folder, [folder], follows), home)
+    with suppress(NotLookedAt):  # the checks of home, catalog and topics say why
+        yield from _shut_topics(patient.seen, home)
+        top, folders = shut_in_chain(patient.store)
+        if folders:
+            follows = "so what this user purges, deletes or erases gets no receipt"
+            yield shut_folders_problem(ShutFolders("receipts", top, folders, follows), home)
+
+
+def _shut_topics(exams: Sequence[TopicExam], home: str) -> Iterator[Problem]:
+    """One problem a topic, or one for all of several."""
+    follows = "so an append, a clean, a purge or an erasure of this user fails there"
+    shut = [ShutFolders(each.topic, local_path(each.location) or "", each.shut, follows) for each in exams if each.shut]
+    of_all = all_topics_shut_problem(shut, home) if 1 < len(shut) == len(exams) else None
+    yield from [of_all] if of_all else (shut_folders_problem(each, home) for each in shut)
 
 
 def _logs(patient: Patient) -> list[Log]:
@@ -62,8 +91,10 @@ def _logs(patient: Patient) -> list[Log]:
         return []
 
 
-def _seen(place: Path, *, may_not_write: bool) -> DiskSeen:
+def _seen(place: Path, *, is_shut: bool) -> DiskSeen:
     status = os.statvfs(place)
     files = status.f_favail if status.f_files else None
-    is_read_only = bool(status.f_flag & os.ST_RDONLY) or may_not_write
-    return DiskSeen(str(place), is_read_only, status.f_bavail * status.f_frsize, files)
+    is_read_only = bool(status.f_flag & os.ST_RDONLY)
+    return DiskSeen(
+        str(place), is_read_only, status.f_bavail * status.f_frsize, files, is_shut=is_shut and not is_read_only
+    )

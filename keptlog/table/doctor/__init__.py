@@ -2,6 +2,7 @@
 
 a topic                ``topic_exam``
 folders without one    ``unowned``
+folders of another     ``shut_folders``, of topics and of the chain of receipts
 a catalog              ``catalog_probe``, in a place of its own (``scratch``): ``probe_tables``, ``probe_commits``,
 ``probe_races``, ``probe_reading``
 """

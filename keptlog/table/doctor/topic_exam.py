@@ -18,6 +18,7 @@ from keptlog.log.erasures.erasure import Erasure
 from keptlog.log.segment import Log
 from keptlog.log.told.stored_files import WrongFile, live_paths, wrong_files
 from keptlog.storage.files import StoredFile
+from keptlog.table.doctor.shut_folders import shut_in_topic
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.format import FormatVersion, format_of
 from keptlog.table.metadata.metadata_reading import looked_at
@@ -67,6 +68,9 @@ class TopicExam:
     """Live files of a disk here that this user may not read, though he may list them."""
     unusable_property: LogCorrupt | None = None
     """Why nothing can be committed to its table, though all of it can be read."""
+    location: str = ""
+    shut: tuple[str, ...] = ()
+    """Folders of it on a disk here to which this user may not write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,8 @@ def examined(store: LogStore, topic: str) -> TopicExam:
             tuple(damaged_notes(topic, table.properties).values()),
             tuple(_no_right(logs)),
             _unusable_property(table),
+            location,
+            shut_in_topic(location),
         )
 
 
