@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,6 +121,38 @@ def test_doctor_tells_who_may_write_nowhere_one_thing(user: Run, home: Path, *, 
     assert found["subject"] == str(home if is_home_shut else home / "catalog.db")
     assert "can't be written to" in found["what"]
     assert "dmesg" not in found["todo"]
+
+
+def die_in_a_commit(database: Path) -> None:
+    """As a writer that is killed: what he had written to the file stays, with the journal that takes it back."""
+    died = (
+        "import os, sqlite3, sys\n"
+        "connection = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "for statement in ('pragma cache_size=1', 'begin immediate', 'create table junk(x)'):\n"
+        "    connection.execute(statement)\n"
+        "connection.executemany('insert into junk values (?)', [('y' * 4000,)] * 200)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", died, str(database)], check=False)
+    assert database.with_name("catalog.db-journal").stat().st_size > 0
+
+
+@pytest.mark.parametrize("command", ["status", "topic list", "doctor --no-probes"])
+def test_who_may_only_read_is_told_of_a_writer_that_died_and_who_mends_it(
+    user: Run, keptlog: Run, home: Path, command: str
+) -> None:
+    die_in_a_commit(home / "catalog.db")
+    for path in (home, *home.rglob("*")):
+        path.chmod(path.stat().st_mode & 0o555)
+    told = user(*command.split())
+    assert told.code == 1
+    assert "a commit that its writer died in (catalog.db-journal)" in told.out + told.err
+    assert "any command of a user who may write there mends it" in told.out + told.err
+    assert "mount it for writing" not in told.out + told.err
+    for path in (home, *home.rglob("*")):
+        path.chmod(path.stat().st_mode | 0o200)
+    assert keptlog("topic", "list").code == 0
+    assert user("topic", "list").code == 0
 
 
 def test_a_log_whose_folder_is_another_users_is_not_uncleanable_for_all(

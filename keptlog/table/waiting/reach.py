@@ -84,6 +84,10 @@ _JAVA_S_UNSUPPORTED = {"UnsupportedOperationException", "NotImplementedException
 """The same, as servers say it that don't expect it: with a 500."""
 _READ_ONLY = DiskRefusal("can't be written to", "let this user write there, or mount it for writing")
 """SQLite tells no right that is missing from a disk that is read-only."""
+_HALF_DONE = DiskRefusal(
+    "has a commit that its writer died in (catalog.db-journal), and takes no writes of this user to take it back",
+    "any command of a user who may write there mends it",
+)
 _ALLOW = "see to its permissions and credentials"
 _UNTRUSTED = (
     "its certificate is not trusted: let this machine trust who signed it, and name the file of that authority in "
@@ -307,15 +311,21 @@ def _is_over_limit(error: BaseException) -> bool:
 
     It writes before it commits, so nothing landed. Without such a limit it may be a disk that comes back.
     """
-    raw = error.orig if isinstance(error, DBAPIError) else error
-    is_write = getattr(raw, "sqlite_errorname", None) == "SQLITE_IOERR_WRITE"
-    return is_write and resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+    return (
+        _sqlite_name(error) == "SQLITE_IOERR_WRITE"
+        and resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+    )
 
 
 def _was_moved(error: BaseException) -> bool:
     """Whether SQLite met its file in another place than it was opened in: that is read-only to it, too."""
-    name = getattr(error.orig, "sqlite_errorname", None) if isinstance(error, DBAPIError) else None
-    return name == "SQLITE_READONLY_DBMOVED"
+    return isinstance(error, DBAPIError) and _sqlite_name(error) == "SQLITE_READONLY_DBMOVED"
+
+
+def _sqlite_name(error: BaseException) -> str | None:
+    """SQLite's own name of an error, finer than its words; null if it is not of SQLite."""
+    name: str | None = getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlite_errorname", None)
+    return name
 
 
 def tell_connections(engine: Engine) -> None:
@@ -356,4 +366,6 @@ def disk_refusal_of(error: BaseException) -> DiskRefusal | None:
         return TOO_LARGE
     if _was_moved(error) or is_of_reading_too(error):
         return None
+    if _sqlite_name(error) == "SQLITE_READONLY_ROLLBACK":
+        return _HALF_DONE
     return _READ_ONLY if "readonly database" in text else refusal_of(error)
