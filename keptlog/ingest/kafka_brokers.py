@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
-from keptlog.log.source import IngestPlan, SourceIdentity, SourceTopic, StoredSource, why_not_shown
+from keptlog.log.source import IngestPlan, SourceIdentity, StoredSource, why_not_shown
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import (
@@ -108,6 +108,7 @@ class KafkaBrokers:
         topics: list[TopicSurvey] = []
         failed: dict[str, KeptlogError] = {}
         left_out: list[str] = []
+        hidden: set[str] = set()
         unasked: dict[str, KeptlogError] = {}
         # Some are only with ``bootstrap``, so of one cluster: if that is silent, each of them is unasked, else none.
         elsewhere = {
@@ -126,18 +127,21 @@ class KafkaBrokers:
                 continue
             for here, name in names.items():
                 why = found.missing.get(name) or (unseen.get(name) if here in new else None)
-                if here in elsewhere and _may_be_anothers(elsewhere[here], found.topics.get(name), why):
+                if name in found.hidden:
+                    hidden.add(here)
+                if here in elsewhere and _may_be_anothers(elsewhere[here], name, found):
                     left_out.append(here)
                     continue
                 why = why or _why_unknown(stored[here], found.topics[name].source)
                 if why:
-                    failed[here] = self._with_address(why, stored[here])
+                    failed[here] = self._with_address(why, stored[here], is_hidden=here in hidden)
                     continue
                 partitions = found.failed.get(name, {})
                 failed |= {str(TopicPartition(here, number)): error for number, error in partitions.items()}
                 made = settings.get(name, TopicSettings(dict(DEFAULT_CONFIG), {}))
                 topics.append(TopicSurvey(here, found.topics[name], {**made.config, **self.config}, made.left_out))
-        warnings = self._told_as_left_out({here: elsewhere[here] for here in left_out or unasked}, is_asked=not unasked)
+        told = {here: elsewhere[here] for here in left_out or unasked}
+        warnings = self._told_as_left_out(told, hidden, is_asked=not unasked)
         refusal: KeptlogError | None = None
         if warnings and not (topics or failed):
             refusal = next(iter(unasked.values()), None) or InvalidConfig("; ".join(warnings))
@@ -199,24 +203,27 @@ class KafkaBrokers:
         """Whether a topic was last at other brokers than are asked, and nobody has said that it is theirs."""
         return not self.are_named and known.was_elsewhere(self.bootstrap)
 
-    def _told_as_left_out(self, topics: Mapping[str, SourceIdentity], *, is_asked: bool) -> tuple[str, ...]:
-        """A line for each address that they were at."""
+    def _told_as_left_out(
+        self, topics: Mapping[str, SourceIdentity], hidden: set[str], *, is_asked: bool
+    ) -> tuple[str, ...]:
+        """A line for each address that they were at; ``hidden`` are those that the user may not describe."""
         by_address: dict[str, list[str]] = defaultdict(list)
         for here, known in sorted(topics.items()):
             by_address[known.bootstrap or ""].append(here)
         return tuple(
-            why_not_shown(names, address, self.bootstrap or "", is_asked=is_asked)
+            why_not_shown(
+                names, address, self.bootstrap or "", is_asked=is_asked, is_hidden=not hidden.isdisjoint(names)
+            )
             for address, names in by_address.items()
         )
 
-    def _with_address(self, error: KeptlogError, known: StoredSource | None) -> KeptlogError:
-        """The error of a topic that is not there, with where it was, if that was elsewhere."""
+    def _with_address(self, error: KeptlogError, known: StoredSource | None, *, is_hidden: bool) -> KeptlogError:
+        """The error of a topic that is not there, or not shown, with where it was, if that was elsewhere."""
         source = known.source if known else None
-        if not (isinstance(error, UnknownTopic) and source and source.was_elsewhere(self.bootstrap)):
+        if not (source and source.was_elsewhere(self.bootstrap) and (is_hidden or isinstance(error, UnknownTopic))):
             return error
-        return UnknownTopic(
-            f"{error}; it was last at {source.bootstrap}: if it still is there, leave out --bootstrap"
-        ).at_a_source()
+        told = f"{error}; it was last at {source.bootstrap}: if it still is there, leave out --bootstrap"
+        return InvalidConfig(told) if is_hidden else UnknownTopic(told).at_a_source()
 
     def _ask(
         self, settings: ClientSettings, names: Mapping[str, str], new: set[str]
@@ -252,15 +259,16 @@ class KafkaBrokers:
         return self.settings.at(plan.source.bootstrap)
 
 
-def _may_be_anothers(known: SourceIdentity, there: SourceTopic | None, why: KeptlogError | None) -> bool:
-    """Whether a topic that was elsewhere may be another one than is there, or is not there.
+def _may_be_anothers(known: SourceIdentity, name: str, found: BrokerTopics) -> bool:
+    """Whether a topic that was elsewhere may be another one than is there, or is not there, or never is shown.
 
-    That it could not be looked at, or its id is not told now, says neither: its id may show it when it can.
+    That it could not be looked at, or its id is not told now, says none of that: its id may show it when it can.
     """
     if not known.topic_id:
         return True
+    there = found.topics.get(name)
     if there is None:
-        return isinstance(why, UnknownTopic)
+        return name in found.hidden or isinstance(found.missing[name], UnknownTopic)
     return bool(there.source.topic_id) and not known.is_surely(there.source)
 
 

@@ -340,9 +340,13 @@ def _why_another_topic(topic: str, stored: SourceIdentity, source: SourceIdentit
     )
 
 
-def why_not_shown(topics: Sequence[str], stored: str, bootstrap: str, *, is_asked: bool = True) -> str:
+def why_not_shown(
+    topics: Sequence[str], stored: str, bootstrap: str, *, is_asked: bool = True, is_hidden: bool = False
+) -> str:
     """Why topics that remember an address are not read at another one, if nobody has named them."""
     why = f"nothing shows that {bootstrap} has the same" if is_asked else f"{bootstrap} can't be asked for them now"
+    if is_hidden:
+        why += ", or the user may not describe it there"
     return (
         f"{some_of(topics, _NAMES_IN_LINE)} left out: last at {stored}, and {why}. What still is at "
         f"{stored} is read there without --bootstrap; what {bootstrap} has now is to be named "

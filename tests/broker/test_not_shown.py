@@ -18,7 +18,9 @@ from confluent_kafka.admin import (
 
 from examples.kafka_jars import kafka_jars
 from keptlog.errors import InvalidConfig, UnknownTopic
+from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_ids, look_at_topics
 from tests.broker.broker import DEADLINE_SECONDS, SASL_PASSWORD, SASL_USER, Broker, running_broker
 from tests.kafka.jars import or_skip
@@ -80,6 +82,20 @@ def test_a_topic_without_describe_is_neither_there_nor_gone(
         found.missing["hidden"]
     )
     assert "has no topic 'shown-gone': did you mean shown?" in str(found.missing["shown-gone"])
+
+
+def test_a_topic_of_another_cluster_does_not_fail_where_its_name_may_not_be_described(broker: Broker) -> None:
+    names = {"shown": "shown", "orders": "hidden-gone"}
+    stored = {
+        "shown": StoredSource(SourceIdentity("shown", None, broker.sasl_bootstrap), (0,)),
+        "orders": StoredSource(SourceIdentity("hidden-gone", "id", "a-1:9092"), (0,)),
+    }
+    survey = KafkaBrokers(of_user(broker), names, broker.sasl_bootstrap).survey(stored)
+    assert [each.topic for each in survey.topics] == ["shown"]
+    assert not survey.failed
+    [warning] = survey.warnings
+    assert warning.startswith("orders left out: last at a-1:9092, and nothing shows that ")
+    assert " has the same, or the user may not describe it there. " in warning
 
 
 def test_who_may_do_everything_is_shown_them_and_asking_for_names_creates_none(broker: Broker) -> None:

@@ -1,4 +1,7 @@
-"""A topic whose cluster may have moved, and that can't be looked at there now, fails; it is not told as another's."""
+"""A topic whose cluster may have moved, and that can't be looked at there now, fails; it is not told as another's.
+
+Where the user may not describe it there it may be: so brokers answer of names that they don't have, too.
+"""
 
 from __future__ import annotations
 
@@ -86,14 +89,48 @@ def test_where_it_is_the_only_one_that_is_no_wrong_setting(store: LogStore, monk
     assert (kinds(result.failed), result.warnings) == ({"t": StorageUnavailable}, ())
 
 
-def test_one_that_may_not_be_described_there_fails(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_may_not_be_described_there_is_left_out_for_it_may_be_in_another_cluster(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with_ids(monkeypatch, "id")
     with mock_broker() as broker:
         moved(store, broker, "t", "u")
         forbid_to_describe(monkeypatch, broker.producer, "t")
         result = ingested_from(store, broker.bootstrap)
-    assert (kinds(result.failed), result.warnings) == ({"t": InvalidConfig}, ())
+    assert not result.failed
+    [warning] = result.warnings
+    assert warning.startswith(
+        f"t left out: last at {ELSEWHERE}, and nothing shows that {broker.bootstrap} has the same, or the user may not "
+        f"describe it there. What still is at {ELSEWHERE} is read there without --bootstrap; "
+    )
     assert {each.topic_partition.topic for each in result.committed} == {"u"}
+
+
+def test_one_that_is_named_and_may_not_be_described_there_fails_and_says_where_it_was(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_ids(monkeypatch, "id")
+    with mock_broker() as broker:
+        moved(store, broker, "t", "u")
+        forbid_to_describe(monkeypatch, broker.producer, "t")
+        result = ingested_from(store, broker.bootstrap, {"t": "t", "u": "u"})
+    assert (kinds(result.failed), result.warnings) == ({"t": InvalidConfig}, ())
+    why = str(result.failed["t"])
+    assert why.startswith("topic t: it can't be described, which takes DESCRIBE: ")
+    assert why.endswith(f"; it was last at {ELSEWHERE}: if it still is there, leave out --bootstrap")
+    assert {each.topic_partition.topic for each in result.committed} == {"u"}
+
+
+def test_one_that_was_there_and_may_not_be_described_any_more_fails(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with mock_broker() as broker:
+        broker.produce("t", ("ada", "1"))
+        comes_from(store, "t", SourceIdentity("t", "id", broker.bootstrap))
+        forbid_to_describe(monkeypatch, broker.producer, "t")
+        result = ingested_from(store, broker.bootstrap)
+    assert (kinds(result.failed), result.warnings) == ({"t": InvalidConfig}, ())
+    assert "it was last at" not in str(result.failed["t"])
 
 
 def test_one_whose_id_is_not_told_now_fails(store: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,9 @@ class BrokerTopics:
     missing: dict[str, KeptlogError]
     failed: dict[str, dict[int, KeptlogError]] = field(default_factory=dict)
     """By topic that is there, those of its partitions that could not be looked at."""
+    hidden: set[str] = field(default_factory=set)
+    """Of those that are missing, the ones that the user may not describe: so a broker answers of names that it does not
+    have, too, and nobody is told whether they are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,8 @@ class _Answers:
     silence: Silence
     errors: dict[str, KeptlogError] = field(default_factory=dict)
     failed: dict[tuple[str, int], KeptlogError] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    """As in ``BrokerTopics``."""
 
     def metadata(self) -> ClusterMetadata:
         """All topics, but for those that the user may not describe: a broker leaves them out without a word."""
@@ -155,6 +160,8 @@ class _Answers:
         doing = f"topic {topic}: {question.unanswered}"
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             doing += f", which takes {question.permission}"
+            if question is _ITSELF:
+                self.hidden.add(topic)
         return translated(error, self.settings, doing, self.trouble)
 
 
@@ -183,7 +190,7 @@ def look_at_ids(
         names = list(_partitions(answers, metadata, topics))
     there = {name: SourceIdentity(name, ids.get(name), settings.bootstrap) for name in names}
     found = {name: SourceTopic(each, (), is_whole=False) for name, each in there.items() if name not in answers.errors}
-    return BrokerTopics(found, answers.errors)
+    return BrokerTopics(found, answers.errors, hidden=answers.hidden)
 
 
 def look_at_topics(
@@ -209,7 +216,7 @@ def look_at_topics(
         starts = _offsets(answers, leaders, OffsetSpec.earliest())
         high = _offsets(answers, leaders, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
         ends = _offsets(answers, leaders, OffsetSpec.latest())
-    found = BrokerTopics({}, answers.errors)
+    found = BrokerTopics({}, answers.errors, hidden=answers.hidden)
     for name, numbers in partitions.items():
         failed = {number: answers.failed[name, number] for number in numbers if (name, number) in answers.failed}
         if name in found.missing:
