@@ -48,14 +48,20 @@ def possible_topics(name: str) -> list[str]:
     return [name, topic] if hyphen and number.isdecimal() else [name]
 
 
+def is_topic_name(name: str) -> bool:
+    """Whether Kafka would accept it (``Topic.validate``): no broker has a topic of another name."""
+    is_short = len(name) <= _MAX_NAME_LENGTH
+    return is_short and name not in {".", ".."} and _LEGAL_NAME.fullmatch(name) is not None
+
+
 def valid_topic_name(name: str) -> str:
-    """Return the name if Kafka would accept it (``Topic.validate``).
+    """Return the name if Kafka would accept it.
 
     Raises:
         InvalidConfig: the name is empty, too long, ``.`` or ``..``, or holds other characters.
     """
     name = text(name, "a topic's name")
-    if name in {"", ".", ".."} or len(name) > _MAX_NAME_LENGTH or not _LEGAL_NAME.fullmatch(name):
+    if not is_topic_name(name):
         raise InvalidConfig(
             f"topic name {name!r} is not allowed: use 1 to {_MAX_NAME_LENGTH} letters, digits, '.', '_' or '-', "
             "and neither '.' nor '..'"

@@ -84,6 +84,21 @@ def test_a_topic_without_describe_is_neither_there_nor_gone(
     assert "has no topic 'shown-gone': did you mean shown?" in str(found.missing["shown-gone"])
 
 
+@pytest.mark.parametrize("look", [look_at_topics, look_at_ids])
+def test_a_name_that_no_broker_takes_is_not_asked_for_and_one_that_comes_twice_once(
+    broker: Broker, look: Callable[[ClientSettings, Sequence[str]], BrokerTopics]
+) -> None:
+    found = look(of_user(broker), ["shown", "", "shown!", "??", "shown", "nul\0"])
+    assert found.topics.keys() == {"shown"}
+    assert {name: str(error).split("has ")[1] for name, error in found.missing.items()} == {
+        "": "no topic '': it shows 1 topic",
+        "shown!": "no topic 'shown!': did you mean shown?",
+        "??": "no topic '??': it shows 1 topic",
+        "nul\0": "no topic 'nul\\x00': it shows 1 topic",
+    }
+    assert {type(error) for error in found.missing.values()} == {UnknownTopic}
+
+
 def test_a_topic_of_another_cluster_does_not_fail_where_its_name_may_not_be_described(broker: Broker) -> None:
     names = {"shown": "shown", "orders": "hidden-gone"}
     stored = {

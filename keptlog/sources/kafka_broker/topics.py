@@ -53,6 +53,7 @@ from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import topic_id_of
 from keptlog.log.config import DECIDING, NOT_APPLICABLE, SETTINGS
 from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic
+from keptlog.log.topic_partition import is_topic_name
 from keptlog.log.words.counted import counted
 from keptlog.sources.kafka_broker.signs import LEADERLESS, Silence
 
@@ -331,19 +332,22 @@ def _why_unlisted(answers: _Answers, metadata: ClusterMetadata, name: str) -> Ke
 def _topic_ids(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, str]:
     """The ids of topics, in base64 as Kafka prints them, where they are known; of the others their errors are noted.
 
-    Asking for all of them by name, in one call, creates none.
+    Asking for all of them by name, in one call, creates none. A client refuses the whole call for one name that it
+    can't send, or that comes twice: so each is asked for once, and none that no topic can have.
     """
     controller = metadata.controller_id
-    if not topics:
+    names = [name for name in dict.fromkeys(topics) if name in metadata.topics or is_topic_name(name)]
+    answers.errors |= {name: UnknownTopic(f"no topic has such a name: {name!r}") for name in {*topics} - {*names}}
+    if not names:
         return {}
     if controller not in metadata.brokers:
         # Only the controller knows ids, and this cluster has none: librdkafka's mock, or others for a moment.
-        for name in [each for each in topics if each not in metadata.topics]:
+        for name in [each for each in names if each not in metadata.topics]:
             error = answers.metadata_of(name).topics[name].error
             if error is not None:
                 answers.errors[name] = answers.error(error, name, _ITSELF)
         return {}
-    futures = answers.admin.describe_topics(TopicCollection(list(topics)), request_timeout=answers.wait_of(controller))
+    futures = answers.admin.describe_topics(TopicCollection(names), request_timeout=answers.wait_of(controller))
     described, errors = answers.of(futures, str, _ITSELF, asked=controller)
     answers.errors |= errors
     ids = {name: topic_id_of(description.topic_id) for name, description in described.items()}

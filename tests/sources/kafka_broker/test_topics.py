@@ -38,6 +38,18 @@ def test_a_topic_that_is_not_there_is_named_with_those_that_are_like_it(mock: Mo
     assert "it shows" in str(found.missing["??"])
 
 
+@pytest.mark.parametrize("look", [look_at_topics, look_at_ids])
+@pytest.mark.parametrize("name", ["", ".", "??", "nul\0", "lone-\ud800", "long" * 63])
+def test_a_name_that_no_broker_takes_is_one_of_a_topic_that_is_not_there(
+    mock: Mock, name: str, look: Callable[[ClientSettings, Sequence[str]], BrokerTopics]
+) -> None:
+    mock.produce("orders", [Record(0, b"k", b"v", 1)])
+    found = look(mock.settings, ["orders", name])
+    assert found.topics.keys() == {"orders"}
+    assert isinstance(found.missing[name], UnknownTopic)
+    assert f"has no topic {name!r}: it shows" in str(found.missing[name])
+
+
 def test_a_partition_without_a_leader_fails_alone(mock: Mock) -> None:
     for topic in ("led", "partly-led"):
         mock.produce(topic, [Record(0, b"k", b"v", 1)])
