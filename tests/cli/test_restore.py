@@ -80,7 +80,7 @@ def test_the_file_can_be_appended(keptlog: Run, users: str, file: str, how: list
         (["--to", "parquet", "f", "--skip-lost"], "--skip-lost has no meaning with --to parquet"),
         (["--to", "kafka", "f"], "FILE has no meaning with --to kafka"),
         (["--to", "kafka", "--latest"], "--latest has no meaning with --to kafka"),
-        (["--to", "kafka"], "give it as bootstrap (HOST:PORT)"),
+        (["--to", "kafka"], "give it as bootstrap (--bootstrap HOST:PORT)"),
         (["--to", "kafka", "--bootstrap", "h:1", "--topic", "a/b"], "'a/b' is not allowed"),
     ],
 )

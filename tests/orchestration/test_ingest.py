@@ -209,7 +209,7 @@ def test_nothing_new_is_no_failure_and_no_materialization(here: IngestWorld) -> 
         ({"topics": ["a", "b"], "into": "c"}, "takes one topic"),
         ({"topics": ["a"], "topic_partitions": ["a-0"]}, "give one of the two"),
         ({"topics": ["a"], "config": {"cleanup.policy": "shrink"}}, "cleanup.policy"),
-        ({"topics": ["a"]}, "no broker is named: give it as bootstrap (HOST:PORT)"),
+        ({"topics": ["a"]}, "no broker is named: give it as bootstrap (--bootstrap HOST:PORT)"),
     ],
 )
 def test_what_does_not_fit_together_is_refused_with_the_reason(
