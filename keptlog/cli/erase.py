@@ -32,6 +32,7 @@ from keptlog.cli.receipt_text import some_lines
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import new_id, open_home
+from keptlog.log.erasures.receipt_id import receipt_id
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time, time_from
 from keptlog.log.words.units import glance
@@ -323,7 +324,15 @@ def _details(row: ErasureRow) -> dict[str, object]:
             }
             for each in erasure.bounds
         ],
+        "receipt": _receipt_of(row),
     }
+
+
+def _receipt_of(row: ErasureRow) -> str | None:
+    """The id of its receipt, which was sealed before it was called verified."""
+    if row.erasure.ended_ms is None:
+        return None
+    return receipt_id(str(unopened_store().load_table(row.topic).metadata.table_uuid), row.erasure)
 
 
 def _shown_lines(row: ErasureRow, now_ms: int) -> list[str]:
@@ -345,6 +354,8 @@ def _shown_lines(row: ErasureRow, now_ms: int) -> list[str]:
     lines += some_lines(bounds, "  bound        ")
     lines += some_lines([f"{erasure.fingerprint}:{each}" for each in erasure.key_hashes], "  key          ")
     lines += [f"  blocked      {text}" for text in row.blocked]
+    if receipt := _receipt_of(row):
+        lines.append(f"  receipt      keptlog receipt show {receipt}")
     return lines
 
 

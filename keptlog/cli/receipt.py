@@ -58,31 +58,42 @@ def receipt() -> None:
     help="Only those of this topic, also if it is deleted by now.",
     shell_complete=complete_topic,
 )
+@click.option(
+    "--request",
+    metavar="ID",
+    callback=not_empty,
+    help="Only those of this erasure: they prove it, or tell that it ended with its topic.",
+)
 @json_option
-def list_receipts(*, topic: str | None, as_json: bool) -> None:
+def list_receipts(*, topic: str | None, request: str | None, as_json: bool) -> None:
     """List all receipts, oldest first."""
     rows: list[dict[str, object]] = []
     problem: LogCorrupt | None = None
     try:
-        rows += (_row(each) for each in _receipts().list(topic))
+        rows += (_row(each) for each in _receipts().list(topic, request=request))
     except LogCorrupt as error:
         problem = error
     if as_json:
         print_json({"receipts": rows}, {"receipts": problem} if problem else None)
     elif rows or not problem:
         shown = [row | {"done": iso_time(_number(row["done_ms"])), "size": size(_number(row["bytes"]))} for row in rows]
-        empty = f"no receipts of {topic}" if topic else "no receipts yet"
-        columns = ("number", "done", "kind", "topic", "files", "size", "id")
+        named = ", ".join(f"of {each}" for each in (topic, request and f"request {request}") if each)
+        empty = f"no receipts {named}" if named else "no receipts yet"
+        requests = ("request",) if any(row["request"] for row in rows) else ()
+        columns = ("number", "done", "kind", "topic", *requests, "files", "size", "id")
         print_table([{name: row[name] for name in columns} for row in shown], empty=empty, expendable=("id", "files"))
     if problem:
         raise problem
 
 
-@receipt.command(short_help="Show one receipt, by its number or id.")
+@receipt.command(short_help="Show one receipt, by its number or id, or an erasure's.")
 @click.argument("name", metavar="ID")
 @json_option
 def show(name: str, *, as_json: bool) -> None:
-    """Show one receipt, by its number or its id; --json prints its file."""
+    """Show one receipt, by its number or its id; --json prints its file.
+
+    The id of an erasure shows its receipt, also if its topic has forgotten it.
+    """
     receipts = _receipts()
     found = receipts.show(name)
     if as_json:
@@ -242,6 +253,7 @@ def _row(each: Receipt) -> dict[str, object]:
         "id": each.id,
         "kind": each.kind,
         "topic": ", ".join(each.topics) or None,
+        "request": each.request,
         "done_ms": each.at_ms,
         "files": len(gone),
         "bytes": bytes_of(gone),

@@ -51,27 +51,28 @@ class Receipts(Generic[Chain]):
     trusted: Callable[[], Iterable[PublicKey]]
     """The public keys that are trusted where none is named."""
 
-    def list(self, topic: str | None = None) -> Iterator[Receipt]:
+    def list(self, topic: str | None = None, *, request: str | None = None) -> Iterator[Receipt]:
         """All receipts from the first on, or those of one topic, also of one that is deleted.
+
+        ``request`` is the id of an erasure: those that prove it, or tell that it ended with its topic.
 
         Raises:
             StorageUnavailable: the folder can't be listed.
             LogCorrupt: at the end, if some can't be read; says which.
         """
         for receipt in self.chain.receipts():
-            if topic is None or topic in receipt.topics:
+            is_meant = topic is None or topic in receipt.topics
+            if is_meant and (request is None or receipt.is_of_request(request)):
                 yield receipt
 
     def show(self, name: str) -> Receipt:
-        """The receipt of an id, or of a number.
+        """The receipt of an id, of a number, or of an erasure by its request's id.
 
         Raises:
-            InvalidConfig: there is none.
+            InvalidConfig: there is none, or the erasure has several.
             LogCorrupt: it can't be read, or is not what its key has signed.
         """
-        receipt = self.chain.find(any_text(name, "the id or number of a receipt"))
-        if receipt is None:
-            raise InvalidConfig(f"there is no receipt {name!r}: see keptlog receipt list")
+        receipt = self.chain.find(any_text(name, "the id or number of a receipt")) or self._of_request(name)
         keys = self._keys_of(receipt)
         if keys and not any(key.has_signed(receipt.signed_bytes, receipt.signature) for key in keys):
             raise LogCorrupt(
@@ -79,6 +80,20 @@ class Receipts(Generic[Chain]):
                 "back from a copy of the storage (keptlog receipt verify names it, and all else that is wrong)"
             )
         return receipt
+
+    def _of_request(self, request: str) -> Receipt:
+        found: list[Receipt] = []
+        try:
+            found += self.list(request=request)
+        except LogCorrupt:
+            if not found:
+                raise  # what can't be read may be the one that is asked for
+        if not found:
+            raise InvalidConfig(f"there is no receipt {request!r}: see keptlog receipt list")
+        if len(found) > 1:
+            named = ", ".join(f"{each.sequence} of {', '.join(each.topics)}" for each in found)
+            raise InvalidConfig(f"{len(found)} receipts are of request {request!r}: {named}: show one by its number")
+        return found[0]
 
     def is_checked(self, receipt: Receipt) -> bool:
         """Whether ``show`` has compared a receipt with its signature: it can't where no such key is trusted."""

@@ -110,6 +110,18 @@ class Receipt(_Signed):
         return (topics,) if isinstance(topics, str) else tuple(str(each) for each in topics or ())
 
     @property
+    def request(self) -> str | None:
+        """Of an erasure: the id of its request, which the receipt's own id need not have in it."""
+        request = self.content.get("request")
+        return request if isinstance(request, str) else None
+
+    def is_of_request(self, request: str) -> bool:
+        """Whether it proves an erasure, or is of the deletion of a topic with which that erasure ended."""
+        ended = self.content.get("erasures")
+        named = ended if isinstance(ended, list) else []
+        return request == self.request or any(isinstance(e, Mapping) and e.get("request") == request for e in named)
+
+    @property
     def sha256(self) -> str:
         """Of its file; the next receipt names it."""
         return sha256_of(self.to_bytes())

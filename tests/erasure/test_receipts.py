@@ -17,8 +17,8 @@ from keptlog.engine.search_tasks import KeySearch
 from keptlog.errors import StorageUnavailable
 from keptlog.home import open_home
 from keptlog.log.erasures.erasure import ErasureState
+from keptlog.log.erasures.receipt_id import receipt_id
 from keptlog.log.search import FileFindings
-from keptlog.passes.erasures.erasure_receipt import receipt_id
 from keptlog.receipts.receipt import Draft
 from keptlog.table.removal.drafts import Seal
 from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World

@@ -97,6 +97,8 @@ class ErasureDetailsForm(ErasureRowForm):
     key_hashes: list[str]
     secret_fingerprint: str
     bounds: list[BoundForm]
+    receipt: str | None
+    """The id of its receipt, once it is verified."""
 
 
 class ShownErasureForm(TypedDict):
@@ -112,6 +114,8 @@ class ReceiptRowForm(TypedDict):
     id: str
     kind: str
     topic: str | None
+    request: str | None
+    """The id of the erasure that it proves; null of all other kinds."""
     done_ms: int
     files: int
     bytes: int

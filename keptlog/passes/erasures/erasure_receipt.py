@@ -9,11 +9,11 @@ No key is in it, only keyed hashes, and the fingerprint of the secret that they 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState
+from keptlog.log.erasures.erasure import ErasureBound, ErasureState
+from keptlog.log.erasures.receipt_id import ERASURE, receipt_id
 from keptlog.log.search import FileFindings, FileKind
 from keptlog.receipts.receipt import Draft
 from keptlog.storage.object_version import VERSION_IN_PATH
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from keptlog.passes.erasures.erasure_request import ErasureProof
     from keptlog.table.io.files import TableFiles
 
-ERASURE = "erasure"
-"""The kind of these receipts."""
-_LONGEST_IN_ID = 40
-
 
 def erasure_drafts(proofs: Sequence[ErasureProof], files: TableFiles) -> list[Draft]:
     """The receipts of erasures that one search of one topic has proved, not sealed yet."""
@@ -35,14 +31,6 @@ def erasure_drafts(proofs: Sequence[ErasureProof], files: TableFiles) -> list[Dr
         Draft(receipt_id(each.topic_id, each.erasure), ERASURE, each.verified_ms, _content(each, searched))
         for each in proofs
     ]
-
-
-def receipt_id(topic_id: str, erasure: Erasure) -> str:
-    """The same for the same request of the same topic; a request of before, whose id was free again, has another."""
-    request = erasure.id
-    if len(request) > _LONGEST_IN_ID:
-        request = hashlib.sha256(request.encode()).hexdigest()[:_LONGEST_IN_ID]
-    return f"{ERASURE}-{topic_id}-{request}-{erasure.requested_ms}"
 
 
 def _content(proof: ErasureProof, searched: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -218,5 +218,6 @@ def refuse_unknown_ids(ids: Iterable[str], found: ErasureList) -> None:
     for each in ids:
         if each not in known:
             raise InvalidConfig(
-                f"there is no erasure {each!r}: see keptlog erasure list; receipts have those that ended"
+                f"there is no erasure {each!r}: see keptlog erasure list; receipts have those that ended "
+                f"(keptlog receipt show {each!r})"
             )

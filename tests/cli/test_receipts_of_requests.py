@@ -1,0 +1,106 @@
+"""``keptlog receipt``, ``erasure show``: who has the id of a request finds its receipt, also once it is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import open_home
+from keptlog.receipts.receipt import Draft
+from tests.cli.conftest import Run
+from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
+
+LONG = "request-of-2026-11-29-ticket-number-4711-of-the-portal"
+"""Longer than what of a request's id fits into the id of a receipt."""
+AT_MS = 1_700_000_000_000
+ENDED = [{"request": "q1", "way": "tombstone", "state": "requested"}]
+
+
+def of(topic: str, request: str) -> Draft:
+    return Draft(f"erasure-{topic}-{request[:9]}-1", "erasure", AT_MS, {"topic": topic, "request": request})
+
+
+@pytest.fixture
+def sealed(keptlog: Run, home: Path) -> Run:
+    """A home with receipts of a purge, of requests, and of a deletion with which one ended."""
+    purged = {"topic": "users", "files": [{"path": "file:///x/a.parquet", "bytes": 10}], "held_files": []}
+    open_home(home).receipts.chain.append(
+        [
+            Draft("5f2c", "purge", AT_MS, purged),
+            of("users", LONG),
+            of("users", "r1"),
+            of("orders", "r1"),
+            Draft("77aa", "topic-delete", AT_MS, purged | {"erasures": ENDED}),
+        ]
+    )
+    return keptlog
+
+
+def numbers(run: Run, *options: str) -> list[int]:
+    return [each["number"] for each in run("receipt", "list", *options, "--json").json["receipts"]]
+
+
+def test_the_list_names_the_request_of_each_receipt(sealed: Run) -> None:
+    listed = sealed("receipt", "list").out.splitlines()
+    assert listed[0].split() == ["number", "done", "kind", "topic", "request", "files", "size", "id"]
+    assert [line.split()[4] for line in listed[1:]] == ["-", LONG, "r1", "r1", "-"]
+    rows = sealed("receipt", "list", "--json").json["receipts"]
+    assert [each["request"] for each in rows] == [None, LONG, "r1", "r1", None]
+
+
+def test_where_no_receipt_is_of_a_request_the_list_has_no_column_of_them(keptlog: Run, home: Path) -> None:
+    open_home(home).receipts.chain.append([Draft("5f2c", "purge", AT_MS, {"topic": "users", "files": []})])
+    assert "request" not in keptlog("receipt", "list").out
+
+
+def test_the_list_can_be_of_one_request_also_of_one_that_ended_with_its_topic(sealed: Run) -> None:
+    assert numbers(sealed, "--request", LONG) == [2]
+    assert numbers(sealed, "--request", "r1") == [3, 4]
+    assert numbers(sealed, "--request", "r1", "--topic", "orders") == [4]
+    assert numbers(sealed, "--request", "q1") == [5]
+    assert sealed("receipt", "list", "--request", "r2").out == "no receipts of request r2\n"
+    assert sealed("receipt", "list", "--topic", "b", "--request", "r2").out == "no receipts of b, of request r2\n"
+
+
+def test_a_receipt_is_shown_by_the_id_of_its_request(sealed: Run) -> None:
+    assert sealed("receipt", "show", LONG).out.startswith("receipt 2: erasure of topic users\n")
+    assert sealed("receipt", "show", "q1").out.startswith("receipt 5: deletion of topic users\n")
+
+
+def test_a_request_with_several_receipts_names_them(sealed: Run) -> None:
+    shown = sealed("receipt", "show", "r1")
+    told = "keptlog: 2 receipts are of request 'r1': 3 of users, 4 of orders: show one by its number\n"
+    assert (shown.code, shown.out, shown.err) == (2, "", told)
+
+
+def test_a_damaged_receipt_keeps_nobody_from_the_one_of_a_request_but_none_is_not_said(sealed: Run, home: Path) -> None:
+    [path] = home.rglob("000000000001-*.json")
+    path.write_text("{")
+    assert sealed("receipt", "show", LONG).code == 0
+    nobody = sealed("receipt", "show", "nobody")
+    assert (nobody.code, "receipt 1" in nobody.err, "there is no receipt" in nobody.err) == (1, True, False)
+
+
+def test_a_request_that_is_verified_names_its_receipt_and_one_that_is_forgotten_the_way_to_it(
+    keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(home)
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask(id=LONG)
+    assert keptlog("erasure", "show", LONG, "--json").json["erasures"][0]["receipt"] is None
+    world.bring_on()
+    world.verified()
+    [receipt] = world.receipts
+    assert f"  receipt      keptlog receipt show {receipt.id}\n" in keptlog("erasure", "show", LONG).out
+    assert keptlog("erasure", "show", LONG, "--json").json["erasures"][0]["receipt"] == receipt.id
+
+    world.later(40 * DAY_MS)
+    world.append((OTHER, b"2"))
+    world.ask(OTHER, id="later")
+    monkeypatch.setenv("KEPTLOG_NOW_MS", str(world.now_ms))
+    forgotten = keptlog("erasure", "show", LONG)
+    way = f"receipts have those that ended (keptlog receipt show '{LONG}')\n"
+    assert (forgotten.code, forgotten.err.endswith(way)) == (2, True)
+    assert keptlog("receipt", "show", LONG).out.startswith(f"receipt {receipt.sequence}: erasure of topic users\n")
