@@ -26,7 +26,7 @@ from keptlog.cli.output import (
     print_table,
     require_topics_here,
 )
-from keptlog.cli.receipt_text import bytes_of, files_of, lines_of
+from keptlog.cli.receipt_text import bytes_of, files_of, lines_of, tells_files
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
@@ -68,15 +68,17 @@ def receipt() -> None:
 def list_receipts(*, topic: str | None, request: str | None, as_json: bool) -> None:
     """List all receipts, oldest first."""
     rows: list[dict[str, object]] = []
+    shown: list[dict[str, object]] = []
     problem: LogCorrupt | None = None
     try:
-        rows += (_row(each) for each in _receipts().list(topic, request=request))
+        for each in _receipts().list(topic, request=request):
+            rows.append(_row(each))
+            shown.append(rows[-1] | _told_amounts(each))
     except LogCorrupt as error:
         problem = error
     if as_json:
         print_json({"receipts": rows}, {"receipts": problem} if problem else None)
     elif rows or not problem:
-        shown = [row | {"done": iso_time(_number(row["done_ms"])), "size": size(_number(row["bytes"]))} for row in rows]
         named = ", ".join(f"of {each}" for each in (topic, request and f"request {request}") if each)
         empty = f"no receipts {named}" if named else "no receipts yet"
         requests = ("request",) if any(row["request"] for row in rows) else ()
@@ -261,5 +263,8 @@ def _row(each: Receipt) -> dict[str, object]:
     }
 
 
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0
+def _told_amounts(each: Receipt) -> dict[str, object]:
+    """As a table shows them. An erasure deletes no files: 0 would read as if none had been looked through."""
+    gone = files_of(each) if tells_files(each.content) else None
+    amounts = {"files": None, "size": None} if gone is None else {"files": len(gone), "size": size(bytes_of(gone))}
+    return {"done": iso_time(each.at_ms), **amounts}

@@ -39,6 +39,11 @@ def files_of(receipt: Receipt) -> list[Mapping[str, Any]]:
     return _objects(files)
 
 
+def tells_files(content: Mapping[str, Any]) -> bool:
+    """Whether it says which files are gone, if only that none is."""
+    return "files" in content or "deleted_files" in content
+
+
 def bytes_of(files: Sequence[Mapping[str, Any]]) -> int:
     """How large they were; one whose size was not known counts as nothing."""
     return sum(each["bytes"] for each in files if isinstance(each.get("bytes"), int))
@@ -78,7 +83,7 @@ def lines_of(receipt: Receipt, *, is_checked: bool) -> Iterator[str]:
 
 
 def _gone(content: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if "files" in content or "deleted_files" in content:
+    if tells_files(content):
         yield f"  deleted   {_amount(files)}"
         by_why: dict[str, list[Mapping[str, Any]]] = {}
         for each in files:

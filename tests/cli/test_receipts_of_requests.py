@@ -49,6 +49,14 @@ def test_the_list_names_the_request_of_each_receipt(sealed: Run) -> None:
     assert [each["request"] for each in rows] == [None, LONG, "r1", "r1", None]
 
 
+def test_a_receipt_of_no_deletion_is_not_told_as_one_of_no_file(sealed: Run) -> None:
+    """An erasure's files were looked through, and are there: 0 files of 0 B read as if nobody had looked."""
+    listed = sealed("receipt", "list").out.splitlines()
+    assert [line.split()[5:-1] for line in listed[1:]] == [["1", "10", "B"], *[["-", "-"]] * 3, ["1", "10", "B"]]
+    rows = sealed("receipt", "list", "--json").json["receipts"]
+    assert [(each["files"], each["bytes"]) for each in rows] == [(1, 10), (0, 0), (0, 0), (0, 0), (1, 10)]
+
+
 def test_where_no_receipt_is_of_a_request_the_list_has_no_column_of_them(keptlog: Run, home: Path) -> None:
     open_home(home).receipts.chain.append([Draft("5f2c", "purge", AT_MS, {"topic": "users", "files": []})])
     assert "request" not in keptlog("receipt", "list").out

@@ -118,6 +118,7 @@ class ReceiptRowForm(TypedDict):
     """The id of the erasure that it proves; null of all other kinds."""
     done_ms: int
     files: int
+    """That are gone, and how large they were: 0 of an erasure, whose files were looked through."""
     bytes: int
     key_id: str
 
