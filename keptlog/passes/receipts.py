@@ -60,10 +60,12 @@ class Receipts(Generic[Chain]):
             StorageUnavailable: the folder can't be listed.
             LogCorrupt: at the end, if some can't be read; says which.
         """
-        for receipt in self.chain.receipts():
-            is_meant = topic is None or topic in receipt.topics
-            if is_meant and (request is None or receipt.is_of_request(request)):
-                yield receipt
+
+        def is_meant(receipt: Receipt) -> bool:
+            is_of_topic = topic is None or topic in receipt.topics
+            return is_of_topic and (request is None or receipt.is_of_request(request))
+
+        yield from self.chain.receipts(is_meant)
 
     def show(self, name: str) -> Receipt:
         """The receipt of an id, of a number, or of an erasure by its request's id.

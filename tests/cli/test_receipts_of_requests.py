@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from keptlog.home import open_home
-from keptlog.receipts.receipt import Draft
+from keptlog.receipts.receipt import Draft, canonical
 from tests.cli.conftest import Run
 from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
 
@@ -88,6 +90,33 @@ def test_a_damaged_receipt_keeps_nobody_from_the_one_of_a_request_but_none_is_no
     assert sealed("receipt", "show", LONG).code == 0
     nobody = sealed("receipt", "show", "nobody")
     assert (nobody.code, "receipt 1" in nobody.err, "there is no receipt" in nobody.err) == (1, True, False)
+
+
+@pytest.mark.parametrize("option", ["--topic", "--request"])
+def test_receipts_that_are_not_asked_for_are_read_and_not_written_again_to_compare_them(
+    sealed: Run, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """That is most of the time of a list. One that is damaged is told all the same: it may be one that is asked for."""
+    written: list[int] = []
+
+    def noted(value: Mapping[str, Any]) -> bytes:
+        written.append(value["sequence"])
+        return canonical(value)
+
+    monkeypatch.setattr("keptlog.receipts.receipt.canonical", noted)
+    assert sealed("receipt", "list", option, "nobody").out.startswith("no receipts of ")
+    assert written == []
+    assert numbers(sealed, option, {"--topic": "orders", "--request": "r1"}[option])[-1] == 4
+    assert 1 not in written
+
+
+@pytest.mark.parametrize("damage", ["{", "{}", " %s"])
+def test_a_damaged_receipt_is_told_whoever_asks_for_others(sealed: Run, home: Path, damage: str) -> None:
+    [path] = home.rglob("000000000003-*.json")
+    path.write_text(damage.replace("%s", path.read_text()))
+    for option in (("--request", "r1"), ("--topic", "users"), ()):
+        listed = sealed("receipt", "list", *option)
+        assert (listed.code, "the file of receipt 3, " in listed.err) == (1, True)
 
 
 def test_a_request_that_is_verified_names_its_receipt_and_one_that_is_forgotten_the_way_to_it(

@@ -19,9 +19,9 @@ import contextlib
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.words.counted import counted
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LENGTH, HEAD_SHA256, HEAD_FILE = "chain.length", "chain.head", "chain.head-file"
 """Properties of the chain's table."""
+_Read = TypeVar("_Read", bound=Receipt | None)
 _IN_A_FOLDER = 1000
 _NAME = re.compile(r"(\d{12})-([A-Za-z0-9._-]+)~([^~/]+)\.json")
 _HEAD_NAME = re.compile(r"(\d{12})~[^~/]+\.json")
@@ -192,10 +193,29 @@ class ReceiptFiles:
         Raises:
             LogCorrupt: its file is damaged or gone.
         """
+        return self._read(number, Receipt.of)
+
+    def receipt_if(self, number: int, is_meant: Callable[[Receipt], bool]) -> Receipt | None:
+        """The same, or null if it is none of those that are meant: that is seen sooner.
+
+        Raises:
+            LogCorrupt: its file is damaged or gone; of one that is not meant not each byte is looked at.
+        """
+
+        def read(content: bytes) -> Receipt | None:
+            receipt = Receipt.at_first_sight(content)
+            if not is_meant(receipt):
+                return None
+            receipt.require_written_as(content)
+            return receipt
+
+        return self._read(number, read)
+
+    def _read(self, number: int, reading: Callable[[bytes], _Read]) -> _Read:
         why = f"no file of receipt {number} is in {self.folder}"
         for path, content in self.contents(number):
             try:
-                return Receipt.of(content)
+                return reading(content)
             except ValueError as error:
                 why = f"the file of receipt {number}, {path}, is damaged: {error}"
         raise LogCorrupt(why)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt
@@ -45,8 +45,8 @@ class SealedReceipts(ABC):
         location = self.default_location()
         return [file.path for file in self.files.list(all_folders(location))] if location else []
 
-    def receipts(self) -> Iterator[Receipt]:
-        """All that was sealed, from the first on. One that can't be read costs only itself.
+    def receipts(self, is_meant: Callable[[Receipt], bool] = lambda _: True) -> Iterator[Receipt]:
+        """All that was sealed and is meant, from the first on. One that can't be read costs only itself.
 
         Raises:
             LogCorrupt: at the end, if some could not be read; says which.
@@ -56,7 +56,8 @@ class SealedReceipts(ABC):
             listed = self.listed()
             for number in range(1, listed.end.length + 1):
                 try:
-                    yield listed.receipt(number)
+                    if receipt := listed.receipt_if(number, is_meant):
+                        yield receipt
                 except LogCorrupt as error:
                     problems.append(str(error))
         if problems:
