@@ -103,6 +103,16 @@ class ErasureNews:
         stored = ", ".join(needy.need for needy in self.seen.open_erasures[topic].needs) or "a look"
         return by_now if isinstance(by_now, str) else f"{_NEEDS}{stored}"
 
+    @cached_property
+    def first_needs(self) -> dict[str, str]:
+        """The same by topic, of those that the table of topics has: the first deadlines, so the overdue ones of all.
+
+        No text has a running clock in it: each stands until the clock, or a commit, brings something else on.
+        """
+        still_open = self.seen.open_erasures
+        first = sorted(still_open, key=lambda topic: _urgency(topic, still_open[topic]))[:ROWS]
+        return {topic: self.told_needs(topic) for topic in first}
+
     def _by_now(self, topic: str) -> str | KeptlogError | None:
         found, logs = self.seen.open_erasures[topic], self._logs.get(topic, ())
         return apart(topic, partial(next_by_now, found, self.seen.now_ms, logs))
@@ -212,9 +222,8 @@ def bring_erasures_on(run: Run, look: Callable[[], ErasureNews | None], more: Me
 
 def erasures_observation(keys: AssetKeys, news: ErasureNews) -> dg.AssetObservation:
     """The asset as far as it is known without reading a file."""
-    still_open = sorted(news.seen.open_erasures.items(), key=lambda each: _urgency(*each))
-    rows = [_topic_row(news, topic, each) for topic, each in still_open[:ROWS]]
-    more = len(still_open) - len(rows)
+    rows = [_topic_row(news, topic, needs) for topic, needs in news.first_needs.items()]
+    more = len(news.seen.open_erasures) - len(rows)
     table = _markdown(_TOPIC_COLUMNS, rows, f"{counted(more, 'more topic')}" if more else "")
     return dg.AssetObservation(keys.erasures, metadata={"topics": table, **_numbers(news)})
 
@@ -363,10 +372,10 @@ def _glance(row: ErasureRow, now_ms: int) -> str:
     return f"* {as_markdown(name_cell(row.topic))}: {', '.join(told)}"
 
 
-def _topic_row(news: ErasureNews, topic: str, each: OpenErasures) -> tuple[str, ...]:
+def _topic_row(news: ErasureNews, topic: str, needs: str) -> tuple[str, ...]:
+    each = news.seen.open_erasures[topic]
     overdue, deadline = each.overdue_count(news.seen.now_ms), time_cell(each.earliest_deadline_ms, "none")
-    needs = as_markdown(news.told_needs(topic).removeprefix(_NEEDS))
-    return as_markdown(topic), str(each.count), str(overdue), deadline, needs
+    return as_markdown(topic), str(each.count), str(overdue), deadline, as_markdown(needs.removeprefix(_NEEDS))
 
 
 def _urgency(topic: str, each: OpenErasures) -> tuple[int, str]:

@@ -385,7 +385,8 @@ def _telling(tick: _Tick, news: ErasureNews) -> _Telling:
 
 
 def _digest(news: ErasureNews, memory: ErasureMemory) -> str:
+    """Of what is stored with the topics, and of what the clock and the logs make of it in what is told."""
     now_ms = news.seen.now_ms
     parts = [f"{memory.digest_of(*each)} {each[1].overdue_count(now_ms)}" for each in news.seen.open_erasures.items()]
-    parts += sorted(news.unseen)
+    parts += [*sorted(news.unseen), *news.first_needs.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

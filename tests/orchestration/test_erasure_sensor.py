@@ -16,6 +16,7 @@ from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME, VERIFY_ERASUR
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ReachedState
 from keptlog.log.erasures.erasure_schedule import ALLOWANCE_MS, VERIFIED_WITHIN_MS
 from keptlog.log.erasures.open_erasures import ErasureNeed
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.changes.erasures import RegisterChange
 from keptlog.table.store import LogStore
 from tests.erasure.world import new_id
@@ -334,3 +335,43 @@ def test_a_quiet_tick_sees_a_deadline_that_passes_and_a_request_that_comes(
     world.now_ms += 5 * HOUR_MS + 1
     world.tick(erasure_sensor)
     assert [line.partition(",")[0] for line in errors] == ["users: 1 erasure overdue"]
+
+
+def shown_needs(world: World) -> tuple[str, str] | None:
+    """What a tick tells that the erasures of users need: in the table of topics, and in the check; null if nothing."""
+    events = world.tick(erasure_sensor).asset_events
+    if not events:
+        return None
+    observation, evaluation = events
+    assert isinstance(observation, dg.AssetObservation)
+    assert isinstance(evaluation, dg.AssetCheckEvaluation)
+    [row] = [line for line in str(observation.metadata["topics"].value).splitlines() if line.startswith("| users |")]
+    return row.split(" | ")[-1].removesuffix(" |"), evaluation.description or ""
+
+
+@pytest.mark.parametrize("by_ms", [90 * 24 * HOUR_MS, MINUTE_MS], ids=["in time", "overdue"])
+def test_what_erasures_need_is_told_anew_once_the_clock_brings_them_on(world: World, users: str, by_ms: int) -> None:
+    """The table of topics, and the check of an overdue one, told for good that nothing brings them on before then."""
+    ask(world, by_ms=by_ms)
+    world.now_ms += 2 * MINUTE_MS
+    kept, of_kept = shown_needs(world) or ("", "")
+    assert kept.startswith("nothing brings it on before ")
+    world.now_ms += LOOK_AGAIN_MS
+    assert shown_needs(world) is None
+    world.now_ms += HOUR_MS
+    by_now, of_now = shown_needs(world) or ("", "")
+    assert by_now == "clean"
+    if by_ms == MINUTE_MS:
+        assert ("(nothing brings it on before " in of_kept, "(needs clean)" in of_now) == (True, True)
+    world.now_ms += LOOK_AGAIN_MS
+    assert shown_needs(world) is None
+
+
+def test_what_erasures_need_is_told_anew_once_their_log_is_emptied(world: World, users: str) -> None:
+    ask(world, by_ms=90 * 24 * HOUR_MS)
+    assert (shown_needs(world) or ("",))[0].startswith("nothing brings it on before ")
+    world.now_ms += MINUTE_MS
+    world.store.delete_records(TopicPartition(users, 0), -1, new_id())
+    assert (shown_needs(world) or ("",))[0] == "a look"
+    world.now_ms += MINUTE_MS
+    assert shown_needs(world) is None

@@ -21,6 +21,7 @@ from tests.orchestration.test_shown_deadlines import (
     said,
     shown,
     ticks,
+    told_that_a_clean_is_needed,
     with_many,
 )
 
@@ -62,6 +63,7 @@ def test_a_topic_that_a_run_could_not_look_at_is_looked_at_though_the_other_home
 ) -> None:
     """Its warning went with the other home's word, and nobody looked any more."""
     many = with_many(world)
+    told_that_a_clean_is_needed(many)
     other = World(tmp_path / "other", many.instance, now_ms=many.now_ms)
     topic_with_the_key(other)
     with monkeypatch.context() as outage:
