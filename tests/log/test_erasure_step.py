@@ -191,6 +191,24 @@ def test_what_was_waited_for_in_a_log_that_is_empty_by_now_needs_a_look(need: Er
     assert next_by_now(found, NOW_MS, [empty]) == "needs a look"
 
 
+def test_what_the_others_need_is_told_behind_what_the_first_need_by_now() -> None:
+    """Of "clean, verification" there was "a look" left once the log was emptied."""
+    found, verified = since(ErasureNeed.CLEAN, ASKED_MS), since(ErasureNeed.VERIFICATION, ASKED_MS).needs
+    others = tuple(replace(each, earliest_deadline_ms=None) for each in verified)
+    both = replace(found, count=2, needs=(*found.needs, *others))
+    assert next_by_now(both, NOW_MS, [log_of()]) == "needs a look; others need verification"
+    kept = next_by_now(both, NOW_MS, [log_of(replace(OF_THEN, tombstone_count=1), segment_ms=7 * DAY_MS)]) or ""
+    assert kept.startswith("nothing brings it on before ")
+    assert kept.endswith("; others need verification")
+
+
+def test_what_the_others_need_is_not_told_twice_where_the_first_need_it_too_by_now() -> None:
+    found, aged = since(ErasureNeed.CLEAN, ASKED_MS), since(ErasureNeed.RETENTION, ASKED_MS).needs
+    others = tuple(replace(each, earliest_deadline_ms=None) for each in aged)
+    log = log_of(replace(OF_THEN, tombstone_count=1), policy="compact,delete", retention_ms=1000, segment_ms=7 * DAY_MS)
+    assert next_by_now(replace(found, needs=(*found.needs, *others)), NOW_MS, [log]) == "needs retention"
+
+
 def test_where_nothing_is_left_that_came_since_or_no_tombstone_a_look_is_next() -> None:
     cleaned = log_of(replace(OF_THEN, largest_timestamp_ms=ASKED_MS - 1), segment_ms=7 * DAY_MS)
     for need in (ErasureNeed.CLEAN, ErasureNeed.EXPIRY):

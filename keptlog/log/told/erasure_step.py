@@ -93,13 +93,17 @@ def erasure_step(
 
 
 def next_by_now(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> str | None:
-    """What is told in place of what is stored, as their logs are by now; null if that still holds, or nobody knows."""
+    """What is told in place of what is stored, as their logs are by now; null if that still holds, or nobody knows.
+
+    It is another word for those with the earliest deadline alone; what the others need is told behind it, as stored.
+    """
     prospect = prospect_of(found, now_ms, logs)
     if prospect is None or prospect.brought_on_by == prospect.needy.need:
         return None
-    if prospect.brought_on_by is None:
-        return _kept(prospect)
-    return f"needs {'a look' if prospect.brought_on_by == LOOK else prospect.brought_on_by}"
+    by_now = prospect.brought_on_by
+    told = _kept(prospect) if by_now is None else f"needs {'a look' if by_now == LOOK else by_now}"
+    others = [each.need for each in found.needs if each.need not in {prospect.needy.need, by_now}]
+    return f"{told}; others need {', '.join(others)}" if others else told
 
 
 def _kept(prospect: Prospect) -> str:
