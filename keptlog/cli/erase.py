@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 
 import click
 
 from keptlog.cli.arguments import complete_file, not_empty, some_topics_argument, topics_argument
 from keptlog.cli.asking import consent_option, require_consent
-from keptlog.cli.colour import Wrong
 from keptlog.cli.erase_keys import FORMATS, given_keys
 from keptlog.cli.erase_proposal import proposal_lines, proposal_row
+from keptlog.cli.erasure_table import print_erasures
 from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.opening import home_with
 from keptlog.cli.output import (
@@ -22,7 +21,6 @@ from keptlog.cli.output import (
     exit_if_failed,
     json_option,
     print_json,
-    print_table,
     progress_to_stderr,
     quiet_option,
     require_topics_here,
@@ -35,7 +33,6 @@ from keptlog.home import new_id, open_home
 from keptlog.log.erasures.receipt_id import receipt_id
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time, time_from
-from keptlog.log.words.units import glance
 from keptlog.passes.erasures.erasure_request import (
     NOTHING_ASKED,
     ErasureList,
@@ -45,11 +42,6 @@ from keptlog.passes.erasures.erasure_request import (
     ErasureRow,
     refuse_unknown_ids,
 )
-
-_WAITS_FOR = "waits for"
-_GO_FIRST = ("since", "keys", _WAITS_FOR, "deadline")
-"""The columns that a narrow terminal does without; what each waits for is told below then, for people are sent here
-to read that."""
 
 
 @click.command(short_help="Ask that all records of some keys be gone by a time.")
@@ -150,15 +142,23 @@ def erasure() -> None:
 
 @erasure.command("list", short_help="List erasures: how far each is, and what keeps it.")
 @topics_argument
+@click.option("--open", "only_open", is_flag=True, help="Only those that have not ended.")
+@click.option("--overdue", "only_overdue", is_flag=True, help="Only those that are open behind their deadline.")
 @json_option
-def list_erasures(topics: Sequence[str], *, as_json: bool) -> None:
+def list_erasures(topics: Sequence[str], *, only_open: bool, only_overdue: bool, as_json: bool) -> None:
     """List the erasures of all topics, or of these: how far each is, by when it is to be done, and what keeps it.
 
     What was found out is remembered. Exit code 1 if one is overdue.
     """
     now_ms = clock_ms()
     require_topics_here()
-    _print_list(_known(topics, now_ms), now_ms, as_json=as_json)
+    found = _known(topics, now_ms)
+    rows, empty = found.rows, "no erasures"
+    if only_open:
+        rows, empty = tuple(row for row in rows if row.erasure.is_open), "no erasure is open"
+    if only_overdue:
+        rows, empty = tuple(found.overdue(now_ms)), "no erasure is overdue"
+    _print_list(ErasureList(rows, found.failed), now_ms, as_json=as_json, empty=empty)
 
 
 @erasure.command(short_help="Show one erasure: its states, bounds and key hashes.")
@@ -259,38 +259,15 @@ def _print_result(result: ErasureResult, *, as_json: bool) -> None:
         click.echo(f"keptlog erasure show {result.id} tells how far it is")
 
 
-def _print_list(found: ErasureList, now_ms: int, *, as_json: bool) -> None:
+def _print_list(found: ErasureList, now_ms: int, *, as_json: bool, empty: str = "no erasures") -> None:
     if as_json:
         print_json({"erasures": [_row(row, now_ms) for row in found.rows]}, found.failed)
     else:
-        rows = [
-            {
-                "id": row.id,
-                "topic": row.topic,
-                "keys": len(row.erasure.key_hashes),
-                "state": row.erasure.state.value,
-                "since": iso_time(row.erasure.reached[-1].at_ms),
-                _WAITS_FOR: _waits_for(row, now_ms),
-                "deadline": _time(row.erasure.deadline_ms),
-                "overdue": Wrong("OVERDUE") if row.erasure.is_overdue(now_ms) else None,
-            }
-            for row in found.rows
-        ]
-        empty = "not all topics can be read" if found.failed else "no erasures"
-        left_out = print_table(rows, empty=empty, expendable=_GO_FIRST)
-        for row in found.rows:
-            waits_for = _waits_for(row, now_ms) if _WAITS_FOR in left_out else None
-            for text in ([f"waits for {waits_for}"] if waits_for else []) + list(row.blocked):
-                click.echo(f"{row.id} in {row.topic}: {text}")
+        empty = "not all topics can be read" if found.failed else empty
+        print_erasures(found.rows, now_ms, empty=empty)
     exit_if_failed(found.failed)
     if found.overdue(now_ms):
         sys.exit(EXIT_FAILED)
-
-
-def _waits_for(row: ErasureRow, now_ms: int) -> str | None:
-    """What brings it on, or the setting that keeps it and until when; null if only data can."""
-    upcoming, kept_by = row.next_told(now_ms, partial(glance, now_ms=now_ms)), row.kept_by(now_ms)
-    return f"{kept_by}, until {upcoming}" if kept_by else upcoming
 
 
 def _row(row: ErasureRow, now_ms: int) -> dict[str, object]:

@@ -21,6 +21,8 @@ OF_NO_KEY = (
 )
 """What is told of an erasure that an older keptlog took in without a key."""
 
+_NEVER_MS = 2**63
+
 
 @dataclass(frozen=True, slots=True)
 class ErasureRequest:
@@ -147,6 +149,13 @@ class ErasureRow:
     @property
     def id(self) -> str:
         return self.erasure.id
+
+    def urgency(self, now_ms: int) -> tuple[bool, int, str, str]:
+        """By which lists are sorted: the open ones by their deadlines, then those that have ended, newest first."""
+        erasure = self.erasure
+        if erasure.ended_ms is not None:
+            return True, now_ms - erasure.ended_ms, self.topic, self.id
+        return False, _NEVER_MS if erasure.deadline_ms is None else erasure.deadline_ms, self.topic, self.id
 
     def next_told(self, now_ms: int, time_told: Callable[[int], str] = iso_time) -> str | None:
         """The earliest time of its next state, or what brings it on once that has come; null if only data can."""
