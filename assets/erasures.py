@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import groupby
 from textwrap import shorten
 
 import dagster as dg
@@ -231,7 +232,7 @@ def erasures_observation(keys: AssetKeys, news: ErasureNews) -> dg.AssetObservat
 def request_numbers(news: ErasureNews) -> Metadata:
     """The table of requests, and numbers over all of them."""
     now_ms = news.seen.now_ms
-    rows = sorted(news.rows, key=lambda row: _row_urgency(row, now_ms))
+    rows = sorted(news.rows, key=lambda row: row.urgency(now_ms))
     left = [counted(len(rows) - ROWS, "more row")] if len(rows) > ROWS else []
     left += [counted(news.unread, "more topic")] if news.unread else []
     unseen = news.unseen.keys() - {row.topic for row in rows}
@@ -322,22 +323,26 @@ def _request_row(row: ErasureRow, now_ms: int) -> tuple[str, ...]:
 def _at_a_glance(news: ErasureNews, rows: Sequence[ErasureRow]) -> str:
     """As many of the open erasures, the first deadline first, as a page shows without a click, and how many more.
 
-    A topic has one line where its requests are not known: a deadline counts, whatever keeps them from being looked at.
+    Requests of which the same is told have one line, and so has a topic where its requests are not known: a deadline
+    counts, whatever keeps them from being looked at.
     """
     now_ms = news.seen.now_ms
     has_rows = {row.topic for row in rows}
-    found = [(_row_urgency(row, now_ms)[1:3], 1, partial(_glance, row, now_ms)) for row in rows if row.erasure.is_open]
+    found = [(row.urgency(now_ms)[1:3], 1, partial(_glance, row, now_ms)) for row in rows if row.erasure.is_open]
     for topic, each in news.seen.open_erasures.items():
         if topic not in has_rows:
             found.append((_urgency(topic, each), each.count, partial(_topic_glance, news, topic, each)))
     found.sort(key=lambda one: one[0])
     lines: list[str] = []
-    for number, (_, _, tell) in enumerate(found):
-        line = tell()
+    told = 0
+    for line, alike in groupby(found, key=lambda one: one[2]()):
+        count = sum(1 for _ in alike)
+        line += f" ({counted(count, 'request')})" if count > 1 else ""
         if lines and len("\n".join([*lines, line])) > _GLANCE_CHARACTERS:
-            lines.append(f"* and {sum(count for _, count, _ in found[number:])} more")
+            lines.append(f"* and {sum(count for _, count, _ in found[told:])} more")
             break
         lines.append(line)
+        told += count
     return "\n".join(lines)
 
 
@@ -380,14 +385,6 @@ def _topic_row(news: ErasureNews, topic: str, needs: str) -> tuple[str, ...]:
 
 def _urgency(topic: str, each: OpenErasures) -> tuple[int, str]:
     return _NEVER_MS if each.earliest_deadline_ms is None else each.earliest_deadline_ms, topic
-
-
-def _row_urgency(row: ErasureRow, now_ms: int) -> tuple[bool, int, str, str]:
-    """The open ones by their deadlines, then those that have ended, newest first."""
-    erasure = row.erasure
-    if erasure.ended_ms is not None:
-        return True, now_ms - erasure.ended_ms, row.topic, row.id
-    return False, _NEVER_MS if erasure.deadline_ms is None else erasure.deadline_ms, row.topic, row.id
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], more: str) -> dg.MarkdownMetadataValue:

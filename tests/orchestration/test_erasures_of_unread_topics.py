@@ -154,6 +154,15 @@ def test_what_has_no_place_among_the_most_urgent_ones_is_counted(world: World, u
     assert (lines[-1], len("\n".join(lines)) < SHOWN_AT_ONCE) == (f"* and {32 - len(shown)} more", True)
 
 
+def test_requests_of_which_the_same_is_told_have_one_line_among_the_most_urgent_ones(world: World, users: str) -> None:
+    """There were twelve equal lines."""
+    for number in range(30):
+        ask(world, "fine", by_ms=2000 * HOUR_MS, request_id=f"r-{number}")
+    [_, of_fine] = materialized(world)["most_urgent"].splitlines()
+    assert of_fine.startswith("* fine: tombstoned, deadline ")
+    assert of_fine.endswith(" (30 requests)")
+
+
 def test_whoever_is_told_of_overdue_erasures_is_told_of_it(world: World, users: str) -> None:
     break_log(world)
     seen = sighting_of(observe(world.store, now_ms=world.now_ms + 5 * HOUR_MS), Thresholds())
