@@ -117,8 +117,7 @@ class Holding:
 
     def told(self) -> str:
         """One line for people."""
-        position = self.hold.position
-        where = self.hold.problem or (f"whose position is {position}" if position else "which has read nothing yet")
+        where = self.hold.problem or f"whose position is {self.hold.position}"
         until = f"until {iso_time(self.until_ms)} at most" if has_date(self.until_ms) else "without an end"
         since = iso_time(self.since_ms)
         return f"tombstones wait since {since} for reader {self.hold.reader}, {where}; the first of them {until}"

@@ -85,7 +85,7 @@ def test_who_holds_is_told_with_the_time_at_most() -> None:
         Holding(Hold("search", 5, 1000), HORIZON_MS, HORIZON_MS + 1000),
     ]
     told = (
-        f"tombstones wait since {iso_time(HORIZON_MS)} for reader late, which has read nothing yet; "
+        f"tombstones wait since {iso_time(HORIZON_MS)} for reader late, whose position is 0; "
         f"the first of them until {iso_time(HORIZON_MS + 2000)} at most"
     )
     assert told in explain(judged).rules

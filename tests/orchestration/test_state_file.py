@@ -169,6 +169,14 @@ def test_it_has_no_part_of_a_password_whatever_is_in_that(
     assert state_of(world).whose.endswith(" sql postgresql+psycopg2://db:1/lake")
 
 
+def test_two_databases_that_differ_behind_a_hash_are_two(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "PYICEBERG_CATALOG__KEPTLOG__URI", "postgresql+psycopg2://lake:planted@db/la#ke?password=planted"
+    )
+
+    assert state_of(world).whose.endswith(" sql postgresql+psycopg2://db/la#ke")
+
+
 @pytest.mark.parametrize("uri", ["postgresql+psycopg2://lake:planted@[db/lake", "https://[catalog/"])
 def test_there_is_none_of_a_catalog_whose_address_can_not_be_read(
     world: World, monkeypatch: pytest.MonkeyPatch, uri: str

@@ -136,6 +136,31 @@ def test_a_database_without_a_driver_is_told_as_that(tmp_path: Path, begin: str,
     assert found_in(chain, SECRETS) == []
 
 
+@pytest.mark.parametrize("rest", ["h:abc/db", "[::1]:54x/db"])
+def test_a_port_that_is_no_number_is_told_and_ends_no_look(tmp_path: Path, rest: str) -> None:
+    """It was a traceback for each command, and no code location of Dagster loaded."""
+    message, chain = said_by(tmp_path, {"TYPE": "sql", "URI": f"postgresql+psycopg2://someone:{SECRET}@{rest}"})
+
+    assert message.startswith("the configured catalog 'keptlog' is not usable: ")
+    assert found_in(chain, SECRETS) == []
+
+
+def test_a_scheme_of_two_drivers_is_told_and_ends_no_look(tmp_path: Path) -> None:
+    message, _ = said_by(tmp_path, {"TYPE": "sql", "URI": "postgresql+x+y://127.0.0.1/db"})
+
+    assert message.startswith("the configured catalog 'keptlog' is not usable: ")
+
+
+def test_a_driver_that_can_not_be_imported_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As psycopg 3 without libpq."""
+    (tmp_path / "psycopg.py").write_text("raise ImportError('no pq wrapper available.\\nAttempts made:')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    message, _ = said_by(tmp_path, {"TYPE": "sql", "URI": "postgresql://127.0.0.1:1/db"})
+
+    assert message.endswith("which begins with postgresql://, can't be imported: no pq wrapper available.")
+
+
 @pytest.mark.parametrize("kind", [{}, {"TYPE": "sql"}])
 @pytest.mark.parametrize("rest", ["", "/db", "?sslmode=require", "/db?sslmode=require"])
 def test_a_password_that_stands_where_a_port_belongs_is_not_shown(

@@ -109,7 +109,7 @@ def _chain_problems(proofs: Proofs, *, is_shared: bool) -> Iterator[Problem]:
     command = "keptlog receipt verify"
     todo = (
         "put the file back from a copy of the storage, or the catalog that went on; if there is only an older catalog, "
-        "keep elsewhere what was sealed since, and the next purge that deletes something seals the next receipt, or "
+        "move what was sealed since elsewhere, and the next purge that deletes something seals the next receipt, or "
         f"begins a new chain; {command} names all that is wrong"
     )
     cause = "a file of it was deleted or damaged by something else than keptlog, or the catalog was put back"

@@ -28,7 +28,7 @@ from sqlalchemy import ColumnElement, make_url, select
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
-from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
 from keptlog.extras import missing_extra
 from keptlog.settings import home_folder
 from keptlog.table.catalogs.configuration import FILE_IO, OF_POSTGRES, OWN_FILE_IO, catalog_settings, kind_of
@@ -138,7 +138,9 @@ def _require_driver(properties: Mapping[str, Any]) -> None:
         todo = f"write {OF_POSTGRES}, for which keptlog[postgres] is enough" if is_postgres else "install it"
         needs = f"its uri begins with {begin}://, which needs {error.name}, and that is not installed: {todo}"
         why = missing_extra(error) or needs
-    except ArgumentError:
+    except ImportError as error:
+        why = f"the driver of its uri, which begins with {begin}://, can't be imported: {first_line(error)}"
+    except (ArgumentError, ValueError):
         return  # whoever opens it says what is wrong
     else:
         return
