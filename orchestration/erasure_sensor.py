@@ -162,7 +162,6 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
         return dg.SensorResult(skip_reason=quiet.reason, cursor=quiet.cursor)
     tick = replace(tick, shown=shown_deadline(mounted, tick.teller))
     slow = _forget_lost_looks(tick)
-    _forget_ended(tick)
     looks = _looked(tick)
     if looks.is_any:
         tick = replace(tick, seen=log_store.observer.look(now_ms))
@@ -195,10 +194,10 @@ def _is_shown(told: ToldDeadline | None, tick: _Tick) -> bool:
 def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
     """Until when there is nothing to do if no topic changes; null if there is something to do, or to be said, now."""
     seen, memory = tick.seen, tick.memory
+    moments = [seen.now_ms + _QUIET_MS]
     if seen.unreadable or seen.behind or tick.failed:
         return None
-    asks = [max(need.ask_ms, need.possible_ms) for need in needs if need.ask_ms is not None]
-    moments = [seen.now_ms + _QUIET_MS, *asks]
+    moments += [max(need.ask_ms, need.possible_ms) for need in needs if need.ask_ms is not None]
     for topic, each in tick.workable.items():
         if each.is_overdue(seen.now_ms):
             return None
@@ -216,7 +215,8 @@ def _asked(tick: _Tick, needs: NeedsNow) -> ErasureRuns:
         reasons.append(CLEANER_DISABLED)
         wanted = [each for each in wanted if each.need not in _CLEANS]
     needs_spark = [each for each in wanted if each.logs or each.need is ErasureNeed.VERIFICATION]
-    if needs_spark and (spark_is_down := tick.mounted.why_spark_is_down()):
+    spark_is_down = tick.mounted.why_spark_is_down() if needs_spark else None
+    if spark_is_down:
         reasons.append(f"{spark_is_down}; until then {counted(len(needs_spark), 'topic')} will wait")
         wanted = [each for each in wanted if each not in needs_spark]
     asked = requests_for(OwnRuns.of_tick(tick.mounted), wanted, tick.seen)
@@ -255,16 +255,6 @@ def _looked(tick: _Tick) -> _Looks:
         tick.memory.failed.pop(topic, None)
         tick.memory.failed |= _advanced(tick, topic)
     return looks
-
-
-def _forget_ended(tick: _Tick) -> None:
-    """Let topics in which nothing is open forget what ended long ago: nobody else may come by there."""
-    now_ms = tick.seen.now_ms
-    for topic, each in tick.seen.erasures.items():
-        may_look = not was_within(LOOK_AGAIN_MS, tick.memory.looked_ms(topic), now_ms)
-        if may_look and not each.count and each.has_to_forget(now_ms):
-            tick.memory.looked[topic] = (tick.seen.locations[topic], now_ms)
-            _advanced(tick, topic)
 
 
 def _is_looked_at_later(topic: str, tick: _Tick) -> bool:
@@ -331,7 +321,8 @@ def _may_be_further(topic: str, each: OpenErasures, tick: _Tick) -> bool:
     if topic not in memory.looked:
         return True
     location, at_ms = memory.looked[topic]
-    return (location != seen.locations[topic] or has_failed) and not at_ms <= seen.now_ms < at_ms + LOOK_AGAIN_MS
+    is_new = location != seen.locations[topic] or has_failed
+    return is_new and not at_ms <= seen.now_ms < at_ms + LOOK_AGAIN_MS
 
 
 def _lengths(tick: _Tick) -> PassLengths:

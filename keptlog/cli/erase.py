@@ -207,7 +207,7 @@ def _known(topics: Sequence[str], now_ms: int) -> ErasureList:
     """All erasures of these topics that are remembered, the open ones as far as they are now."""
     from keptlog.passes.erasures.ended_erasures import only_ended  # noqa: PLC0415  # who asks for one needs none of it
 
-    return only_ended(unopened_store(), topics, now_ms=now_ms) or open_home().eraser.list(topics, now_ms=now_ms)
+    return only_ended(unopened_store(), topics) or open_home().eraser.list(topics, now_ms=now_ms)
 
 
 def _code_of(failed: Mapping[str, KeptlogError], asked: Collection[str]) -> int:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from keptlog.log.words.iso_time import iso_time
-from keptlog.passes.erasures.ended_erasures import only_ended
 from keptlog.passes.erasures.erasure_request import ErasureRequest
 from keptlog.table.chain.sealed_receipts import CHAIN
 from keptlog.table.namespaces import RECEIPTS
@@ -87,39 +86,3 @@ def test_a_request_that_ended_before_its_chain_was_lost_is_not_asked_anew(world:
             chain_at(world.home).append([draft("new")])
         told = str(world.ask().failed["users"])
         assert told.startswith("topic users: request r1 was verified before, and its receipt erasure-"), told
-
-
-@pytest.mark.parametrize("look", ["list", "advance", "verify", "command"])
-def test_an_idle_topic_forgets_what_ended_long_ago_with_the_next_look_and_its_hashes_with_the_next_purge(
-    world: World, look: str
-) -> None:
-    world.create()
-    world.append((KEY, VALUE))
-    world.ask()
-    world.bring_on()
-    world.verified()
-    hashed = world.hasher.hash(KEY).hex()
-    world.later(29 * DAY_MS)
-    before = world.commits()
-    assert [row.id for row in world.eraser.list(now_ms=world.now_ms).rows] == ["r1"]
-    assert world.eraser.advance(now_ms=world.now_ms).rows == ()
-    assert world.commits() == before
-    world.later(2 * DAY_MS)
-    eraser, now_ms = world.eraser, world.now_ms
-    match look:
-        case "command":
-            assert only_ended(world.store, now_ms=now_ms) is None  # type: ignore[arg-type]
-            assert eraser.list(now_ms=now_ms).rows == ()
-        case "list":
-            assert eraser.list(now_ms=now_ms).rows == ()
-        case "advance":
-            assert eraser.advance(now_ms=now_ms).rows == ()
-        case _:
-            assert eraser.verify(now_ms=now_ms).rows == ()
-    assert world.commits() == before + 1
-    world.purge()
-    assert [path for path in world.register_files if hashed in path.read_text()] == []
-    assert world.ask().repeated == {"users"}
-    before = world.commits()
-    assert world.eraser.list(now_ms=world.now_ms).rows == world.eraser.advance(now_ms=world.now_ms).rows == ()
-    assert world.commits() == before

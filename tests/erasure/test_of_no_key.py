@@ -136,7 +136,7 @@ def test_one_that_an_older_keptlog_has_verified_is_told_as_no_proof(filled: Worl
     stored_without_key(filled, ErasureState.TOMBSTONED, ErasureState.VERIFIED)
     looked = filled.row()
     assert (looked.erasure.state, looked.blocked) == (ErasureState.VERIFIED, (OF_NO_KEY,))
-    ended = only_ended(filled.store, now_ms=filled.now_ms)  # type: ignore[arg-type]
+    ended = only_ended(filled.store)  # type: ignore[arg-type]
     assert ended is not None
     assert [row.blocked for row in ended.rows] == [(OF_NO_KEY,)]
 

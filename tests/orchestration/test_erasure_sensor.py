@@ -234,23 +234,6 @@ def test_what_was_cleaned_elsewhere_is_seen_by_the_next_tick(world: World, users
     assert need(world) == ErasureNeed.EXPIRY
 
 
-def test_a_topic_without_an_open_erasure_forgets_what_ended_long_ago_in_a_tick(
-    world: World, users: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    guard = world.log_store.eraser().store.clock_guard
-    monkeypatch.setattr(guard, "clock_ms", lambda: world.now_ms)
-    ask(world, users)
-    elsewhere = passes(world)
-    elsewhere.bring_on()
-    assert elsewhere.verified().erasure.state is ErasureState.VERIFIED
-    world.now_ms = elsewhere.now_ms + 29 * 24 * HOUR_MS
-    assert world.skips(erasure_sensor)
-    assert world.store.observe(users).erasures.ended_count == 1
-    world.now_ms += 2 * 24 * HOUR_MS
-    assert world.skips(erasure_sensor)
-    assert world.store.observe(users).erasures.ended_count == 0
-
-
 def test_a_large_topic_is_looked_at_in_a_run_of_its_own(
     world: World, users: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,9 +35,6 @@ from keptlog.log.given.past import is_past
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 
-ENDED_MEMORY_MS = 30 * 24 * 3_600_000
-"""How long an erasure is told of after it was verified."""
-
 
 class ErasureWay(StrEnum):
     """How the records of a request come to go."""
@@ -143,10 +140,6 @@ class Erasure:
     def ended_ms(self) -> int | None:
         """When it was verified; null if it never was."""
         return self.reached[-1].at_ms if self.state is ErasureState.VERIFIED else None
-
-    def is_remembered(self, now_ms: int) -> bool:
-        """Whether its topic still tells of it; of what ended long ago the receipt alone does."""
-        return self.ended_ms is None or self.ended_ms > now_ms - ENDED_MEMORY_MS
 
     def is_overdue(self, now_ms: int) -> bool:
         """Whether it is open although its deadline has passed."""

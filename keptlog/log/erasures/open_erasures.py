@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from keptlog.log.erasures.erasure import ENDED_MEMORY_MS, Erasure, ErasureState, ErasureWay
+from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay
 
 _DEADLINES = 12
 _PARTITIONS = 20
@@ -91,16 +91,10 @@ class OpenErasures:
     """Earliest first."""
     ended_count: int = 0
     """Not open any more, and still remembered."""
-    first_ended_ms: int | None = None
-    """When the first of those ended; null if none has, or an older keptlog has counted them."""
 
     def has(self, need: ErasureNeed) -> bool:
         """Whether at least one has this need."""
         return any(each.need == need for each in self.needs)
-
-    def has_to_forget(self, now_ms: int) -> bool:
-        """Whether one ended so long ago that its topic is not to tell of it any more."""
-        return self.first_ended_ms is not None and self.first_ended_ms <= now_ms - ENDED_MEMORY_MS
 
     def is_overdue(self, now_ms: int) -> bool:
         """Whether at least one is open although its deadline has passed."""
@@ -132,9 +126,8 @@ def open_erasures(erasures: Iterable[Erasure], next_ms: int | None) -> OpenErasu
     erasures = list(erasures)
     still_open = [each for each in erasures if each.is_open]
     ended_count = len(erasures) - len(still_open)
-    first_ended_ms = min((each.ended_ms for each in erasures if each.ended_ms is not None), default=None)
     if not still_open:
-        return OpenErasures(ended_count=ended_count, first_ended_ms=first_ended_ms)
+        return OpenErasures(ended_count=ended_count)
     deadlines = sorted(each.deadline_ms for each in still_open if each.deadline_ms is not None)
     by_need: dict[ErasureNeed, list[Erasure]] = {}
     for each in still_open:
@@ -146,7 +139,6 @@ def open_erasures(erasures: Iterable[Erasure], next_ms: int | None) -> OpenErasu
         tuple(_together(need, by_need[need]) for need in ErasureNeed if need in by_need),
         tuple(_counts(deadlines)),
         ended_count,
-        first_ended_ms,
     )
 
 

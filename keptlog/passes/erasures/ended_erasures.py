@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from keptlog.table.unopened import UnopenedStore
 
 
-def only_ended(store: UnopenedStore, names: Iterable[str] = (), *, now_ms: int) -> ErasureList | None:
+def only_ended(store: UnopenedStore, names: Iterable[str] = ()) -> ErasureList | None:
     """All erasures of these topics, all topics if none is named; null if one is open, or a topic can't be read.
-
-    Null as well if one ended so long ago that it is to be forgotten: whoever opens the catalog does that.
 
     Raises:
         UnknownTopic: a name is no topic's.
@@ -41,6 +39,4 @@ def only_ended(store: UnopenedStore, names: Iterable[str] = (), *, now_ms: int) 
                 rows += [ErasureRow(topic, each) for each in remembered]
     except (KeptlogError, OSError):
         return None
-    clock_ms = store.done_ms(now_ms)
-    is_all = not any(row.erasure.is_open or not row.erasure.is_remembered(clock_ms) for row in rows)
-    return ErasureList(tuple(rows), {}) if is_all else None
+    return None if any(row.erasure.is_open for row in rows) else ErasureList(tuple(rows), {})

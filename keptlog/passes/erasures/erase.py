@@ -186,8 +186,6 @@ class Eraser:
     def advance(self, topics: Iterable[str] = (), *, now_ms: int) -> ErasureList:
         """Look how far the open erasures of these topics are, all if none is named, and remember it.
 
-        What ended 30 days ago is forgotten, here as wherever erasures are looked at.
-
         A topic without open erasures costs a look at its properties.
         """
         return self._looked_at(topics, now_ms, with_ended=False)
@@ -279,14 +277,10 @@ class Eraser:
     def _rows(
         self, topic: str, now_ms: int, failed: dict[str, KeptlogError], *, with_ended: bool
     ) -> Sequence[ErasureRow]:
-        properties, clock_ms = self.store.load_table(topic).properties, self.store.done_ms(now_ms)
-        if not remembers_erasures(topic, properties):
+        properties = self.store.load_table(topic).properties
+        if not remembers_erasures(topic, properties) or not (with_ended or read_open_erasures(topic, properties).count):
             return ()
-        summary = read_open_erasures(topic, properties)
-        if not (with_ended or summary.count or summary.has_to_forget(clock_ms)):
-            return ()
-        stored = read_register(self.store.files, lambda: self.store.load_table(topic))
-        known = [each for each in stored if each.is_remembered(clock_ms)]
+        known = read_register(self.store.files, lambda: self.store.load_table(topic))
         still_open = [each for each in known if each.is_open]
         looked: Mapping[str, ErasureRow] = {}
         try:
@@ -294,7 +288,7 @@ class Eraser:
                 waits = any(each.waiting for each in still_open)
                 look = TopicLook(self.store, topic, now_ms, self.load_hasher() if waits else None)
                 looked = {row.id: row for row in look.look(known)}
-            is_new = len(known) < len(stored) or any(looked[each.id].erasure != each for each in still_open)
+            is_new = any(looked[each.id].erasure != each for each in still_open)
             if (is_new or not _are_counted(topic, properties, len(still_open))) and not self.store.read_only:
                 self._remember(topic, [row.erasure for row in looked.values()], now_ms, list(looked.values()))
         except Exception as error:  # noqa: BLE001  # what is remembered is told, whatever the look stops at

@@ -125,9 +125,7 @@ class TopicErasure:
         )
 
     def _known(self) -> Sequence[Erasure]:
-        known = read_register(self.store.files, lambda: self.store.load_table(self.topic.name))
-        clock_ms = self.store.done_ms(self.now_ms)
-        return [each for each in known if each.is_remembered(clock_ms)]
+        return read_register(self.store.files, lambda: self.store.load_table(self.topic.name))
 
     def _key_logs(self, logs: Sequence[Log], way: ErasureWay) -> KeyLogs:
         if way in {ErasureWay.HERE, ErasureWay.RETENTION}:

@@ -36,6 +36,8 @@ from keptlog.table.metadata.stored_json import to_json
 from keptlog.table.removal.erasure_look import without_segments_since
 from keptlog.table.removal.erasure_register import NamedFile, Register, read_erasures, register_folder
 
+ENDED_MEMORY_MS = 30 * 24 * 3_600_000
+"""How long an erasure is told of after it was verified."""
 _PURPOSE = "erase"
 """Tells the commit of a request from that of an append with the same run id."""
 
@@ -212,8 +214,8 @@ class RegisterChange:
 
     def _remembered(self, erasures: Sequence[Erasure]) -> tuple[Erasure, ...]:
         """Without those that ended long ago."""
-        clock_ms = self.done_ms(self.now_ms)
-        return tuple(each for each in erasures if each.is_remembered(clock_ms))
+        oldest_ms = self.done_ms(self.now_ms) - ENDED_MEMORY_MS
+        return tuple(each for each in erasures if each.ended_ms is None or each.ended_ms > oldest_ms)
 
     def _properties(self, table: Table, erasures: Sequence[Erasure], next_ms: int | None) -> dict[str, str]:
         """Write the file, and give what names it."""
