@@ -175,7 +175,7 @@ def _tell_proposal(context: Context, proposal: ErasureProposal) -> None:
     context.log.info("request %s: %s", proposal.request.id, counted(proposal.key_count, "key"))
     for topic, each in proposal.topics.items():
         if each.is_repeated:
-            context.log.info("%s: %s", topic, each.repeated_told(proposal.request.id))
+            context.log.info("%s has this request already", topic)
             continue
         deadline = f"none, {each.no_promise}" if each.deadline_ms is None else iso_time(each.deadline_ms)
         earliest = next_time(each.earliest_ms)

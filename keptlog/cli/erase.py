@@ -131,7 +131,7 @@ def erase(  # noqa: PLR0913
     if not yes:
         _confirm(proposal, is_stdin_taken=path == "-")
     result = home.eraser.request(proposal, now_ms=now_ms, progress=progress_to_stderr(quiet=quiet))
-    _print_result(result, proposal, as_json=as_json)
+    _print_result(result, as_json=as_json)
     exit_if_failed(result.failed, _code_of(result.failed, result.erasures))
 
 
@@ -243,7 +243,7 @@ def _print_proposal(proposal: ErasureProposal, *, as_json: bool) -> None:
         click.echo(line)
 
 
-def _print_result(result: ErasureResult, proposal: ErasureProposal, *, as_json: bool) -> None:
+def _print_result(result: ErasureResult, *, as_json: bool) -> None:
     if as_json:
         topics = {
             name: {"state": each.state.value, "way": each.way, "deadline_ms": each.deadline_ms}
@@ -255,10 +255,7 @@ def _print_result(result: ErasureResult, proposal: ErasureProposal, *, as_json: 
     for name, each in result.erasures.items():
         again = " before" if name in result.repeated else ""
         click.echo(f"{name}: asked for{again}, {each.state}")
-    receipts = {name: proposal.topics[name].receipt for name in result.erasures}
-    for number in dict.fromkeys(filter(None, receipts.values())):
-        click.echo(f"keptlog receipt show {number} tells what became of it")
-    if None in receipts.values():
+    if result.erasures:
         click.echo(f"keptlog erasure show {result.id} tells how far it is")
 
 

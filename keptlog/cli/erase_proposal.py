@@ -20,7 +20,7 @@ def proposal_lines(proposal: ErasureProposal) -> list[str]:
     lines = [f"request {proposal.request.id}: {counted(proposal.key_count, 'key')}"]
     for each in proposal.topics.values():
         if each.is_repeated:
-            lines.append(f"  {each.topic}: {each.repeated_told(proposal.request.id)}")
+            lines.append(f"  {each.topic}: has this request already, by {each.way}")
             kept = "none" if each.deadline_ms is None else iso_time(each.deadline_ms)
             lines.append(f"    deadline: {kept}, as before; another deadline or reason needs another id")
             continue

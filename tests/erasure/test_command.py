@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from keptlog.log.words.iso_time import iso_time
 from tests.cli.conftest import Run, home, keptlog, lines
 from tests.erasure.world import DAY_MS, HOUR_MS, World
 from tests.table.foreign import table_of
@@ -74,29 +73,6 @@ def test_a_repeated_request_tells_the_way_and_the_deadline_that_hold(users: Run)
     assert "users: has this request already, by tombstone\n" in again.out
     told = "deadline: 2099-01-01T00:00:00.000Z, as before; another deadline or reason needs another id\n"
     assert told in again.out
-
-
-def test_a_request_that_its_topic_has_forgotten_is_told_by_its_receipt(
-    home: Path, keptlog: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = World(home)
-    world.create()
-    world.ask(b"user-7")
-    world.bring_on()
-    ended_ms = world.verified().erasure.ended_ms
-    world.later(31 * DAY_MS)
-    world.ask(b"user-8", id="r2")
-    monkeypatch.setenv("KEPTLOG_NOW_MS", str(world.now_ms))
-    again = keptlog("erase", "users", "--key", "user-7", "--yes", "--run-id", "r1", "--by", "2d")
-    number = world.receipts[0].sequence
-    assert ended_ms
-    assert again.code == 0
-    assert again.out.splitlines()[1:] == [
-        f"  users: r1 was verified on {iso_time(ended_ms)}: receipt {number}; nothing is asked: ask under another id",
-        "    deadline: " + again.out.partition("deadline: ")[2].splitlines()[0],
-        "users: asked for before, verified",
-        f"keptlog receipt show {number} tells what became of it",
-    ]
 
 
 def test_what_waits_for_retention_names_its_command(keptlog: Run, lines: Any, monkeypatch: pytest.MonkeyPatch) -> None:

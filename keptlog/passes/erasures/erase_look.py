@@ -36,9 +36,10 @@ from keptlog.log.erasures.next_time import NextTimes
 from keptlog.log.sections import cleaned_to
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
+from keptlog.passes.erasures.erase_topic import first_look
 from keptlog.passes.erasures.erasure_request import ErasureRow
 from keptlog.passes.erasures.kept_records import KeptRecords
-from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces, first_look
+from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.segment_reader import open_segment
 from keptlog.table.removal.erasure_look import SnapshotAges, current_snapshot_of

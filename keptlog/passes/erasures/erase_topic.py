@@ -23,9 +23,13 @@ from keptlog.errors import Action, InvalidConfig, KeptlogError, StalePlan, Stora
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.erasures.erasure import (
     Erasure,
+    ErasureBound,
     ErasureState,
     ErasureWay,
+    LookedUntil,
     ReachedState,
+    Waiting,
+    bound,
 )
 from keptlog.log.erasures.erasure_deadline import (
     Hindrance,
@@ -45,9 +49,8 @@ from keptlog.log.search import SearchedFile
 from keptlog.log.segment import Log, total_bytes
 from keptlog.log.strategy import StrategyKind
 from keptlog.log.words.iso_time import iso_time
-from keptlog.passes.erasures.asked_before import asked_before
 from keptlog.passes.erasures.erasure_request import ErasureRequest, TopicProposal, require_keys
-from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces, both, first_look
+from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.watermark_file import last_end_ms
 from keptlog.table.changes.erasures import RegisterChange, Require
@@ -89,9 +92,8 @@ class TopicErasure:
             KeptlogError: the topic can't be read.
         """
         logs = self.store.logs(self.topic.name)
-        known = self._known()
-        before = asked_before(self.store, self.topic, self.request.id, known)
-        repeated = before.erasure if before else None
+        known = read_register(self.store.files, lambda: self.store.load_table(self.topic.name))
+        repeated = next((each for each in known if each.id == self.request.id), None)
         if repeated:
             self._require_same(repeated)
         for each in known:
@@ -120,12 +122,7 @@ class TopicErasure:
                 *self._kept(),
             ),
             is_repeated=repeated is not None,
-            ended_ms=repeated.ended_ms if repeated else None,
-            receipt=before.receipt if before else None,
         )
-
-    def _known(self) -> Sequence[Erasure]:
-        return read_register(self.store.files, lambda: self.store.load_table(self.topic.name))
 
     def _key_logs(self, logs: Sequence[Log], way: ErasureWay) -> KeyLogs:
         if way in {ErasureWay.HERE, ErasureWay.RETENTION}:
@@ -182,8 +179,6 @@ class TopicErasure:
             KeptlogError: the topic can't be read, or the commit did not land.
         """
         require_keys(self.request)
-        if proposal.ended_ms is not None:
-            return self._ended()
         erasure = Erasure(
             id=self.request.id,
             way=proposal.way.value,
@@ -203,17 +198,6 @@ class TopicErasure:
                 landed = self._change.request(erasure, self.now_ms)
         self._require_same(landed)
         return landed
-
-    def _ended(self) -> Erasure:
-        """The request that was verified by when this was proposed; the topic may have forgotten it meanwhile."""
-        before = asked_before(self.store, self.topic, self.request.id, self._known())
-        if before is None:
-            raise StalePlan(
-                f"topic {self.topic.name}: request {self.request.id}, which was verified, is not there any more: "
-                "nothing is asked; ask again"
-            )
-        self._require_same(before.erasure)
-        return before.erasure
 
     @property
     def key_hashes(self) -> tuple[str, ...]:
@@ -387,3 +371,28 @@ class TopicErasure:
                 )
             timestamp_ms = version
         return NewRecord(key, None, timestamp_ms, partition, headers)
+
+
+def first_look(
+    erasure: Erasure, logs: Sequence[Log], places: Sequence[KeyPlace], hasher: KeyHasher, now_ms: int
+) -> Erasure:
+    """An erasure by source after the whole of its logs was read: which keys are deleted already, which are waited for.
+
+    A key without records in a log has its bound there at the log end: what comes of it from now on is new. What came
+    behind a deletion before the request, and loses to it, is not new, and has to go as well.
+    """
+    ends = {log.topic_partition.partition: log.log_end_offset for log in logs}
+    hashes = [each.hex() for each in hasher.hashes(place.key for place in places)]
+    bounds = [ErasureBound(number, end, end) for number, end in ends.items()]
+    waiting = []
+    for place, key_hash in zip(places, hashes, strict=True):
+        deleted_at, end = place.deleted_at, place.end_offset
+        if deleted_at is None:
+            waiting.append(Waiting(place.partition, key_hash))
+            continue
+        bounds.append(ErasureBound(place.partition, deleted_at, deleted_at + 1, key_hash))
+        if end > deleted_at + 1:
+            bounds.append(ErasureBound(place.partition, end, end, key_hash))
+    looked = tuple(LookedUntil(number, end) for number, end in ends.items())
+    seen = replace(erasure, looked=looked)
+    return replace(seen, bounds=tuple(bounds), waiting=tuple(waiting)) if waiting else bound(seen, bounds, now_ms)

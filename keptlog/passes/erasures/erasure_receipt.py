@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ReachedState
+from keptlog.log.erasures.erasure import ErasureBound, ErasureState
 from keptlog.log.erasures.receipt_id import ERASURE, receipt_id
 from keptlog.log.search import FileFindings, FileKind
-from keptlog.receipts.receipt import Draft, Receipt
+from keptlog.receipts.receipt import Draft
 from keptlog.storage.object_version import VERSION_IN_PATH
 from keptlog.storage.segment_reader import stored_checksums
 
@@ -31,27 +31,6 @@ def erasure_drafts(proofs: Sequence[ErasureProof], files: TableFiles) -> list[Dr
         Draft(receipt_id(each.topic_id, each.erasure), ERASURE, each.verified_ms, _content(each, searched))
         for each in proofs
     ]
-
-
-def erasure_of(receipt: Receipt) -> Erasure:
-    """The erasure that a receipt proves.
-
-    Raises:
-        KeyError, TypeError: it is none of an erasure, as they are written.
-    """
-    content = receipt.content
-    return Erasure(
-        id=content["request"],
-        way=content["way"],
-        requested_ms=content["requested_ms"],
-        deadline_ms=content["deadline_ms"],
-        reason=content["reason"],
-        fingerprint=content["secret_fingerprint"],
-        key_hashes=tuple(content["key_hashes"]),
-        bounds=tuple(map(_bound, content["offsets"])),
-        reached=tuple(ReachedState(each["state"], each["at_ms"]) for each in content["states"]),
-        dropped_by=tuple(content.get("dropped_by", ())),  # receipts of before have none
-    )
 
 
 def _content(proof: ErasureProof, searched: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -89,12 +68,6 @@ def _offsets(bound: ErasureBound) -> dict[str, Any]:
         "first_tombstone_offset": bound.base_offset if bound.has_tombstones else None,
         "last_tombstone_offset": bound.end_offset - 1 if bound.has_tombstones else None,
     }
-
-
-def _bound(offsets: Mapping[str, Any]) -> ErasureBound:
-    """What ``_offsets`` was given."""
-    base, end = offsets["first_tombstone_offset"], offsets["end_offset"]
-    return ErasureBound(offsets["partition"], end if base is None else base, end, offsets["key_hash"] or "")
 
 
 def _searched(findings: FileFindings, files: TableFiles) -> dict[str, Any]:

@@ -95,20 +95,7 @@ class TopicProposal:
     hindrances: tuple[Hindrance, ...]
     """What makes the deadline impossible, or unsure."""
     is_repeated: bool = False
-    """Whether the topic has this request already, or had it; then nothing would be done."""
-    ended_ms: int | None = None
-    """When that was verified; null if it is open, or not repeated."""
-    receipt: int | None = None
-    """The number of the receipt, where the topic has forgotten the request and that alone still tells of it."""
-
-    def repeated_told(self, request_id: str) -> str:
-        """What is told of one that is repeated."""
-        if self.ended_ms is None:
-            return f"has this request already, by {self.way}"
-        receipt = "" if self.receipt is None else f": receipt {self.receipt}"
-        return (
-            f"{request_id} was verified on {iso_time(self.ended_ms)}{receipt}; nothing is asked: ask under another id"
-        )
+    """Whether the topic has this request already; then nothing would be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +117,7 @@ class ErasureResult:
     erasures: Mapping[str, Erasure]
     """By topic, as the register has them now."""
     repeated: frozenset[str]
-    """The topics that had the request already, also those that have forgotten it since it ended."""
+    """The topics that had the request already."""
     failed: Mapping[str, KeptlogError]
     """Topic to the error: nothing was done there, and the same request again does it. Or, if it is among ``erasures``
     too, it is asked for, and what was to follow at once failed."""

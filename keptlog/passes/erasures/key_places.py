@@ -25,7 +25,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keptlog.log.erasures.erasure import Erasure, ErasureBound, LookedUntil, Waiting, bound
 from keptlog.log.segment import Log, Segment
 from keptlog.log.strategy import Order, Strategy
 from keptlog.storage.segment_reader import SegmentFile, open_segment
@@ -141,28 +140,3 @@ def both(one: KeyPlace, other: KeyPlace) -> KeyPlace:
         tombstone=other.tombstone if is_latest else one.tombstone,
         value=max((each for each in (one.value, other.value) if each), default=None),
     )
-
-
-def first_look(
-    erasure: Erasure, logs: Sequence[Log], places: Sequence[KeyPlace], hasher: KeyHasher, now_ms: int
-) -> Erasure:
-    """An erasure by source after the whole of its logs was read: which keys are deleted already, which are waited for.
-
-    A key without records in a log has its bound there at the log end: what comes of it from now on is new. What came
-    behind a deletion before the request, and loses to it, is not new, and has to go as well.
-    """
-    ends = {log.topic_partition.partition: log.log_end_offset for log in logs}
-    hashes = [each.hex() for each in hasher.hashes(place.key for place in places)]
-    bounds = [ErasureBound(number, end, end) for number, end in ends.items()]
-    waiting = []
-    for place, key_hash in zip(places, hashes, strict=True):
-        deleted_at, end = place.deleted_at, place.end_offset
-        if deleted_at is None:
-            waiting.append(Waiting(place.partition, key_hash))
-            continue
-        bounds.append(ErasureBound(place.partition, deleted_at, deleted_at + 1, key_hash))
-        if end > deleted_at + 1:
-            bounds.append(ErasureBound(place.partition, end, end, key_hash))
-    looked = tuple(LookedUntil(number, end) for number, end in ends.items())
-    seen = replace(erasure, looked=looked)
-    return replace(seen, bounds=tuple(bounds), waiting=tuple(waiting)) if waiting else bound(seen, bounds, now_ms)

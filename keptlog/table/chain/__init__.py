@@ -2,7 +2,6 @@
 
 the chain           ``receipt_chain``; its files: ``receipt_files``
 who reads it        ``sealed_receipts``, ``unopened_receipts`` (without the catalog)
-                    ``catalog_receipts``: ``sealed_deletions`` (what it has of a deletion that goes on),
-                    ``sealed_erasures`` (of an erasure that its topic has forgotten)
+                    ``sealed_deletions`` (what it has of a deletion that goes on)
 whether it holds    ``receipt_verification``
 """
