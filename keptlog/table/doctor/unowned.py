@@ -24,23 +24,23 @@ server can tell what else is there. Of a home that is a copy nothing is said: it
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
-from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.errors import Action, KeptlogError, StorageUnavailable, UnknownTopic, first_line
 from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.units import size
-from keptlog.table.doctor.metadata_look import MetadataLook, StoreSilence
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.metadata.metadata_json import metadata_json
 from keptlog.table.metadata.references import below, comparable
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.topic_storage import left_behind, tells_alone
 from keptlog.table.unopened import UnopenedStore
-from keptlog.table.waiting.reaching import reaching
+from keptlog.table.waiting.reaching import is_out_of_reach, reaching
 from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def unowned_folders(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
     """All that there are, by path; none where nobody can tell.
 
     Raises:
-        StorageUnavailable: the catalog can't be reached, or a folder can't be listed, or the store falls silent.
+        StorageUnavailable: the catalog can't be reached, or a folder can't be listed, or two in a row can't be read.
     """
     if store.read_only:
         return []
@@ -170,7 +170,7 @@ def unowned_folders(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
         if not isinstance(store, UnopenedStore):
             return _in_store(store)
         embedded = store.embedded_tables()
-        if embedded is not None and not any(_left(store.files, embedded)):
+        if embedded is not None and not _found(store.files, embedded):
             return []
         # Where a table lay before it was moved, its metadata alone tells.
         return _in_store(store.opened)
@@ -235,28 +235,20 @@ def _may_have_view(catalog: Catalog, folder: UnownedFolder) -> bool:
 
 
 def _found(files: TableFiles, tables: _Tables) -> list[UnownedFolder]:
-    # The catalog is asked again in the end: topics come and go meanwhile.
-    silence = StoreSilence(files)
-    found = {path: _unowned(path, stored, MetadataLook(files, silence)) for path, stored in _left(files, tables)}
-    silence.require_answer()
-    return [found[path] for path in _without_table(found, tables)]
-
-
-def _left(files: TableFiles, tables: _Tables) -> Iterator[tuple[str, list[StoredFile]]]:
-    """Folders without a table in which something of a topic is left, with their files."""
     parent = tables.parent
     if parent is None:
-        return
-    # Listed before the catalog is asked: topics come and go meanwhile.
-    for path in _without_table([f"{parent}/{name}" for name in _folders_in(files, parent)], tables):
-        stored = list(files.list(path))
-        if left_behind(path, (each.path for each in stored)):
-            yield path, stored
+        return []
+    # Listed before the catalog is asked, and that again in the end: topics come and go meanwhile.
+    names = _without_table(parent, _folders_in(files, parent), tables)
+    silence = _Silence()
+    looked = {name: _unowned(f"{parent}/{name}", _MetadataLook(files, silence)) for name in names}
+    found = {name: folder for name, folder in looked.items() if folder}
+    return [found[name] for name in _without_table(parent, found, tables)]
 
 
-def _without_table(paths: Collection[str], tables: _Tables) -> list[str]:
-    owned = {comparable(folder) for folder in tables.folders()} if paths else set()
-    return sorted(path for path in paths if comparable(path) not in owned)
+def _without_table(parent: str, names: Collection[str], tables: _Tables) -> list[str]:
+    owned = {comparable(folder) for folder in tables.folders()} if names else set()
+    return sorted(name for name in names if comparable(f"{parent}/{name}") not in owned)
 
 
 def _folders_in(files: TableFiles, parent: str) -> Collection[str]:
@@ -270,7 +262,11 @@ def _folders_in(files: TableFiles, parent: str) -> Collection[str]:
         return []
 
 
-def _unowned(path: str, stored: Sequence[StoredFile], looked: MetadataLook) -> UnownedFolder:
+def _unowned(path: str, looked: _MetadataLook) -> UnownedFolder | None:
+    """Null if nothing of a topic is left there."""
+    stored = list(looked.files.list(path))
+    if not left_behind(path, (each.path for each in stored)):
+        return None
     metadata = [each for each in stored if each.path.endswith(METADATA_ENDINGS)]
     newest_first = [each.path for each in sorted(metadata, key=_version, reverse=True)]
     views = list(takewhile(looked.is_of_a_view, newest_first))
@@ -283,6 +279,62 @@ def _unowned(path: str, stored: Sequence[StoredFile], looked: MetadataLook) -> U
     tells = any(map(tells_alone(path), (each.path for each in stored)))
     found = UnownedFolder(path, len(stored), total, last, last_written_ms=written_ms, tells=tells, has_view=has_view)
     return replace(found, unread_metadata=looked.unread)
+
+
+@dataclass
+class _Silence:
+    """Whether nothing was had of the folder that was looked into last: of one more that is the store's doing."""
+
+    is_suspected: bool = False
+
+
+@dataclass
+class _MetadataLook:
+    """Metadata files of one folder that were looked into.
+
+    One that can't be read counts as the topic's, and costs no other folder: its disk may be bad there, or it may have
+    been written with other rights. Where the store says no, it says it of the next one too, and at once. Where nobody
+    can say why it was waited for in vain, no other file of its folder is waited for; and once the next folder gives
+    nothing either, that is said of neither: the store is silent.
+    """
+
+    files: TableFiles
+    silence: _Silence
+    """From one folder to the next."""
+    unread: str | None = None
+    """One that could not be read, and why: the first, or that for which no more were looked into."""
+    is_given_up: bool = False
+
+    def is_of_a_view(self, path: str) -> bool:
+        """Whether the file says so: a view's are named as a table's are, and another engine may put it there."""
+        if self.is_given_up:
+            return False
+        try:
+            is_view = "view-uuid" in metadata_json(self.files.read_bytes(path))
+        except (FileNotFoundError, ValueError):
+            is_view = False  # gone by now, or damaged: whoever registers it is told
+        except Exception as error:
+            is_view = False
+            outage = _outage(path, error)
+            if outage and self.silence.is_suspected:
+                raise outage from error
+            self.is_given_up = outage is not None
+            if outage or not self.unread:
+                others = ", and no more of this folder was looked into" if outage else ""
+                self.unread = f"{path} can't be read ({first_line(error)}){others}"
+        self.silence.is_suspected = self.is_given_up
+        return is_view
+
+
+def _outage(path: str, error: Exception) -> StorageUnavailable | None:
+    """Why a file can't be read now, if that may be no matter of this file; null if it surely is."""
+    if not isinstance(error, StorageUnavailable):
+        if not is_out_of_reach(error):
+            return None
+        from keptlog.table.waiting.reach import unavailable  # noqa: PLC0415  # as there
+
+        error = unavailable(f"{path} can't be read", error)
+    return error if error.action is Action.RETRY else None
 
 
 def _version(metadata: StoredFile) -> tuple[int, int, str]:

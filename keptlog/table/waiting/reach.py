@@ -101,9 +101,6 @@ _OF_TLS = {
 }
 """OpenSSL's words, which every client but Arrow's quotes, and that one's number; and what to do."""
 
-_OF_NETWORK = {errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETRESET, errno.ENETUNREACH}
-"""Numbers of what is not reached, beside those that Python calls ``TimeoutError`` and ``ConnectionError``."""
-
 
 class FailureKind(Enum):
     """What a failure means for a change that was asked for."""
@@ -218,20 +215,6 @@ def was_silent(error: BaseException) -> bool:
     from requests.exceptions import ReadTimeout  # noqa: PLC0415  # as said above
 
     return isinstance(error, ReadTimeout) or (isinstance(error, DBAPIError) and NO_ANSWER in str(error.orig))
-
-
-def has_answered(error: BaseException) -> bool:
-    """Whether somebody has said that he does not give what was asked for: a server or store over HTTP, or a disk.
-
-    What a network says of one that is not reached has a number too. Without a number nobody can tell.
-    """
-    seen: BaseException | None = error
-    while seen is not None:
-        if getattr(seen, "response", None) is not None:  # those of requests and of botocore have it
-            return True
-        seen = seen.__cause__
-    of_network = isinstance(error, TimeoutError | ConnectionError) or getattr(error, "errno", None) in _OF_NETWORK
-    return isinstance(error, FileNotFoundError) or (isinstance(error, OSError) and bool(error.errno) and not of_network)
 
 
 def _of_answer(error: RESTError | HTTPError) -> FailureKind:
