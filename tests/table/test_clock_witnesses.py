@@ -208,31 +208,6 @@ def test_a_topic_that_is_refused_has_no_other_read_from_a_store_that_was_waited_
     assert not {*reads} - {IDLE[1]}
 
 
-@pytest.mark.parametrize("second", range(2))
-@pytest.mark.parametrize("is_met", [True, False], ids=["asked", "unasked"])
-def test_a_store_is_not_waited_for_topic_by_topic_though_it_refuses_some_of_many(
-    store: LogStore, s3: CountedS3, second: int, *, is_met: bool
-) -> None:
-    """Also where all that are asked whether it answers are among those that it refuses."""
-    topics = [f"many-{number:02}" for number in range(40)]
-    for topic in topics:
-        store.create_topic(topic, 1, COMPACTED)
-    table = store.load_table(topics[0])
-    clock = store.clock_guard.clock_ms = Waiting()
-    clock.now_ms += second * 1_000
-    turn = (clock.now_ms // 1_000 + 2) % 39  # the clock is looked at twice before
-    in_turn = [*topics[1 + turn :], *topics[1 : 1 + turn]]
-    refused = {*topics[1::4]} if is_met else {in_turn[0], *in_turn[1::3]}
-    s3.refuse = lambda request: REFUSED if any(f"/{each}/" in request.path for each in refused) else RESET
-    reads = reads_of(store)
-    for most in (0 if is_met else AT_ONCE, 0):
-        reads.clear()
-        with pytest.raises(StorageUnavailable, match=r"topic .* \(and 38 more\) may have a newer one") as away:
-            store.clock_guard.require_plausible(FAR_AHEAD_MS, table)
-        assert not away.value.is_refused
-        assert len({*reads} - refused) <= most
-
-
 @pytest.mark.parametrize(
     ("error", "reads_then"),
     [(StorageUnavailable("no answer"), 0), (StorageUnavailable("denied").for_good(), 1), (LogCorrupt("no file"), 1)],

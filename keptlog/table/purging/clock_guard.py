@@ -165,13 +165,7 @@ class ClockGuard:
             return self._newest_ms(), unread
 
     def _ask(self, locations: Mapping[str, str], enough_ms: int) -> dict[str, KeptlogError]:
-        """Read topics until the newest commit is new enough; why those that were met before can't be read.
-
-        A store that refuses some may give the others, and nobody waits for it: there each topic is read. Once two were
-        waited for, and beside them none was had, nothing more is read there.
-        """
-        from keptlog.table.reading.away import silent_in, stores_away, stores_away_by  # noqa: PLC0415  # mostly unasked
-
+        """Read topics until the newest commit is new enough; why those that were met before can't be read."""
         began_ms = self.done_ms(0)
         silent = self._silent = {
             topic: each
@@ -180,13 +174,15 @@ class ClockGuard:
         }
         unread: dict[str, KeptlogError] = {topic: each.why for topic, each in silent.items()}
         to_ask = {topic: at for topic, at in locations.items() if topic not in unread}
-        away = silent_in(stores_away(self.store, to_ask, began_ms // 1000))
+        away = self._away(to_ask, began_ms)
         self._leave_alone(away, locations, began_ms)
         unread |= away
-        left = [topic for topic in to_ask if topic not in unread]
-        while left and self._newest_ms() < enough_ms:
+        names = [topic for topic in to_ask if topic not in away]
+        for first in range(0, len(names), AT_ONCE):
+            if self._newest_ms() >= enough_ms:
+                break
             began_ms = self.done_ms(0)
-            found = each_apart(self._newest_of, left[:AT_ONCE])
+            found = each_apart(self._newest_of, names[first : first + AT_ONCE])
             self._read |= {topic: _Read(locations[topic], at) for topic, at in found.items() if isinstance(at, int)}
             # One that was deleted meanwhile has nothing to say.
             failed = {
@@ -194,11 +190,20 @@ class ClockGuard:
                 for topic, why in found.items()
                 if isinstance(why, KeptlogError) and not isinstance(why, UnknownTopic)
             }
-            failed |= silent_in(stores_away_by(found, {topic: to_ask[topic] for topic in left}))
             self._leave_alone(failed, locations, began_ms)
             unread |= failed
-            left = [topic for topic in left[AT_ONCE:] if topic not in unread]
         return unread
+
+    def _away(self, locations: Mapping[str, str], now_ms: int) -> dict[str, KeptlogError]:
+        """Topics that would be waited for, by stores that don't answer.
+
+        One that refuses some topics may give the others, and nobody waits for it: there each topic is read, but those
+        that were waited for just now.
+        """
+        from keptlog.table.reading.away import stores_away  # noqa: PLC0415  # mostly nobody is asked
+
+        away = stores_away(self.store, locations, now_ms // 1000)
+        return {topic: why for each in away for topic, why in each.silent.items()}
 
     def _leave_alone(self, unread: Mapping[str, KeptlogError], locations: Mapping[str, str], began_ms: int) -> None:
         """Leave alone for a while what was waited for in vain since then: a purge of many topics comes by for each."""

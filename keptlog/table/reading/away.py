@@ -16,11 +16,11 @@ store that hangs: what asks is less patient than what reads.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import StorageUnavailable
 from keptlog.storage.refusal import StoreRefused
 from keptlog.table.io.impatience import impatient
 from keptlog.table.io.vending import with_credentials
@@ -64,12 +64,9 @@ class AwayStore(NamedTuple):
 
     @property
     def silent(self) -> Mapping[str, StorageUnavailable]:
-        """Topics that would be waited for in vain: all, once two of them were; one may be so for itself.
-
-        A store that refuses others is there, and yet nobody would wait for the rest of them one by one.
-        """
+        """Topics that would be waited for in vain: all, but where the store has refused one it is there for others."""
         waited_for = self._waited_for
-        return dict.fromkeys(self.topics, self.why) if len(waited_for) > 1 else waited_for
+        return dict.fromkeys(self.topics, self.why) if len(waited_for) == len(self.asked) else waited_for
 
     @property
     def _waited_for(self) -> dict[str, StorageUnavailable]:
@@ -81,44 +78,26 @@ def stores_away(store: HasFiles, locations: Mapping[str, str], turn: int) -> lis
 
     ``locations`` are those of the topics' metadata. ``turn`` says which of them is asked for: another one each time.
     """
-    by_store = _by_store(locations)
-
-    def asked(name: str) -> dict[str, StorageUnavailable | None]:
-        """Those asked for, and why they are not had; no more than one if it is."""
-        topics = by_store[name]
-        first = turn % len(topics)
-        in_turn = [*topics[first:], *topics[:first]]
-        found = _why_silent(store, name, in_turn[0], locations)
-        others = in_turn[1 :: -(-len(topics) // _MOST_ASKED)] if found else []
-        more = side_by_side(lambda topic: _why_silent(store, name, topic, locations), others)
-        return {in_turn[0]: found, **more}
-
-    looked = side_by_side(asked, by_store)
-    return stores_away_by({topic: why for whys in looked.values() for topic, why in whys.items()}, locations)
-
-
-def stores_away_by(found: Mapping[str, object], locations: Mapping[str, str]) -> list[AwayStore]:
-    """The same, of topics that were asked for, or read: each with what was found, or why it was not had."""
-    away: list[AwayStore] = []
-    for name, topics in _by_store(locations).items():
-        asked = {topic: found[topic] for topic in topics if topic in found}
-        whys = {topic: why for topic, why in asked.items() if isinstance(why, StorageUnavailable)}
-        if whys and len(whys) == len(asked):
-            away.append(AwayStore(name, tuple(topics), whys))
-    return away
-
-
-def silent_in(away: Iterable[AwayStore]) -> dict[str, KeptlogError]:
-    """Topics of these stores that would be waited for in vain, and why."""
-    return {topic: why for each in away for topic, why in each.silent.items()}
-
-
-def _by_store(locations: Mapping[str, str]) -> Mapping[str, list[str]]:
     by_store: defaultdict[str, list[str]] = defaultdict(list)
     for topic, location in locations.items():
         if name := _store_of(location):
             by_store[name].append(topic)
-    return by_store
+
+    def asked(name: str) -> dict[str, StorageUnavailable]:
+        """Those asked for, and why they are not had; empty if one is."""
+        topics = by_store[name]
+        first = turn % len(topics)
+        in_turn = [*topics[first:], *topics[:first]]
+        found = _why_silent(store, name, in_turn[0], locations)
+        if found is None:
+            return {}
+        others = in_turn[1 :: -(-len(topics) // _MOST_ASKED)]
+        more = side_by_side(lambda topic: _why_silent(store, name, topic, locations), others)
+        whys = {in_turn[0]: found} | {topic: why for topic, why in more.items() if why}
+        return whys if len(whys) == 1 + len(more) else {}
+
+    looked = side_by_side(asked, by_store)
+    return [AwayStore(name, tuple(by_store[name]), whys) for name, whys in looked.items() if whys]
 
 
 def _why_silent(store: HasFiles, name: str, topic: str, locations: Mapping[str, str]) -> StorageUnavailable | None:
