@@ -66,8 +66,7 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
 
 _KAFKA_FILE = "kafka.properties"
-_PURGES_AT_ONCE = 8
-"""Of topics in a far storage; each keeps a list of its files in memory."""
+_PURGES_AT_ONCE = 8  # of topics in a far storage; each keeps a list of its files in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +293,9 @@ class Home:
 
         make = partial(first_secret, whole(self.store), lambda: secrets.token_bytes(32))
         hasher = partial(load_hasher, self.path, os.environ, make)
-        engine, interval_ms = self._engine(partial(running_spark, self.path)), self.broker.keptlog_purge_interval_ms
-        return Eraser(self.store, engine, hasher, new_id, interval_ms, self.receipts.chain.key)
+        engine = self._engine(partial(running_spark, self.path))
+        chain, interval_ms = self.receipts.chain, self.broker.keptlog_purge_interval_ms
+        return Eraser(self.store, engine, hasher, new_id, interval_ms, chain.key, chain.listed)
 
     @property
     def holdings_here(self) -> Holdings:

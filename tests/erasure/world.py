@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -70,7 +70,8 @@ class World:
     def eraser(self) -> Eraser:
         store = self.store
         loading = partial(load_hasher, self.home, {}, lambda: SECRET)
-        return Eraser(store, in_process_engine(store.files), loading, new_id)
+        eraser = Eraser(store, in_process_engine(store.files), loading, new_id)
+        return replace(eraser, list_receipts=lambda: chain_at(self.home).listed())
 
     def create(self, topic: str = "users", settings: Mapping[str, str] | None = None, *, partitions: int = 1) -> None:
         self.store.create_topic(topic, partitions, SETTINGS | dict(settings or {}))

@@ -33,6 +33,7 @@ from keptlog.log.run_id import valid_run_id
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.drop import Dropper
+from keptlog.passes.erasures.asked_before import AskedBefore
 from keptlog.passes.erasures.erase_look import TopicLook
 from keptlog.passes.erasures.erase_topic import TopicErasure
 from keptlog.passes.erasures.erase_verify import Verification
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from keptlog.engine.engine import Engine
     from keptlog.storage.erasure_secret import LoadHasher
     from keptlog.storage.key_hash import KeyHasher
+    from keptlog.table.chain.receipt_files import ReceiptFiles
     from keptlog.table.commits.topics import Topic
     from keptlog.table.store import LogStore
 
@@ -126,6 +128,8 @@ class Eraser:
     purge_interval_ms: int = PURGE_INTERVAL_MS
     require_key: Callable[[], object] = lambda: None
     """Raises if no receipt could be signed; asked before files are looked through, for without it nothing is proved."""
+    list_receipts: Callable[[], ReceiptFiles] | None = None
+    """The receipts of what was proved before; null where nothing seals."""
 
     def hash_of(self, key: bytes) -> str:
         """The keyed hash of a key, with its secret's fingerprint: it may stand in a configuration in place of the key.
@@ -151,9 +155,14 @@ class Eraser:
         self._require_sound(request, hasher)
         topics: dict[str, TopicProposal] = {}
         failed: dict[str, KeptlogError] = {}
+        before = AskedBefore(request.id, self.list_receipts) if self.list_receipts else None
         for topic in dict.fromkeys(request.topics):
             try:
-                topics[topic] = self._erasure(request, topic, hasher, now_ms).propose()
+                asked = self._erasure(request, topic, hasher, now_ms)
+                proposed = asked.propose()
+                if before and not proposed.is_repeated:
+                    before.require_new(asked.topic)
+                topics[topic] = proposed
             except Exception as error:  # noqa: BLE001  # whatever is wrong with a topic, it is nothing to the others
                 failed[topic] = _reason(topic, error, request.keys)
         topics, failed = _without_late(request, topics, failed, now_ms)

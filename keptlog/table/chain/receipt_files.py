@@ -187,6 +187,12 @@ class ReceiptFiles:
                 return number
         return None
 
+    def newest(self, beginning: str) -> int | None:
+        """The number of the newest receipt whose id is that and a time; null if there is none."""
+        meant = (each for each in self._numbers if each.startswith(beginning))
+        numbers = (self.number_of(each) for each in meant if each.removeprefix(beginning).isdecimal())
+        return max((number for number in numbers if number is not None), default=None)
+
     def receipt(self, number: int) -> Receipt:
         """The receipt of a number; whether its signature is true is another question.
 
