@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import groupby
 from textwrap import shorten
 
 import dagster as dg
@@ -323,26 +322,31 @@ def _request_row(row: ErasureRow, now_ms: int) -> tuple[str, ...]:
 def _at_a_glance(news: ErasureNews, rows: Sequence[ErasureRow]) -> str:
     """As many of the open erasures, the first deadline first, as a page shows without a click, and how many more.
 
-    Requests of which the same is told have one line, and so has a topic where its requests are not known: a deadline
-    counts, whatever keeps them from being looked at.
+    ``rows`` come by their urgency. Requests of which the same is told have one line, also where those of another topic
+    stand between them: of one run, deadlines differ by milliseconds. So has a topic where its requests are not known: a
+    deadline counts, whatever keeps them from being looked at.
     """
     now_ms = news.seen.now_ms
+    together: dict[tuple[str, str], list[ErasureRow]] = {}
+    for row in rows:
+        if row.erasure.is_open:
+            together.setdefault((row.topic, _glance(row, now_ms)), []).append(row)
+    found: list[tuple[tuple[int, str], int, Callable[[], str]]] = []
+    for (_, line), alike in together.items():
+        of_all = f" ({counted(len(alike), 'request')})" if len(alike) > 1 else ""
+        found.append((alike[0].urgency(now_ms)[1:3], len(alike), partial(str, f"{line}{of_all}")))
     has_rows = {row.topic for row in rows}
-    found = [(row.urgency(now_ms)[1:3], 1, partial(_glance, row, now_ms)) for row in rows if row.erasure.is_open]
     for topic, each in news.seen.open_erasures.items():
         if topic not in has_rows:
             found.append((_urgency(topic, each), each.count, partial(_topic_glance, news, topic, each)))
     found.sort(key=lambda one: one[0])
     lines: list[str] = []
-    told = 0
-    for line, alike in groupby(found, key=lambda one: one[2]()):
-        count = sum(1 for _ in alike)
-        line += f" ({counted(count, 'request')})" if count > 1 else ""
+    for place, (_, _, told) in enumerate(found):
+        line = told()
         if lines and len("\n".join([*lines, line])) > _GLANCE_CHARACTERS:
-            lines.append(f"* and {sum(count for _, count, _ in found[told:])} more")
+            lines.append(f"* and {sum(count for _, count, _ in found[place:])} more")
             break
         lines.append(line)
-        told += count
     return "\n".join(lines)
 
 

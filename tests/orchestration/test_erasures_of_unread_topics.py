@@ -163,6 +163,18 @@ def test_requests_of_which_the_same_is_told_have_one_line_among_the_most_urgent_
     assert of_fine.endswith(" (30 requests)")
 
 
+def test_requests_of_which_the_same_is_told_have_one_line_also_where_those_of_another_topic_stand_between_them(
+    world: World, users: str
+) -> None:
+    """Their deadlines differ by milliseconds, so those of two topics alternate; each had a line of its own."""
+    world.now_ms -= world.now_ms % 60_000  # so that all have one minute
+    for number in range(60):
+        ask(world, ("fine", "users")[number % 2], by_ms=2000 * HOUR_MS + number, request_id=f"r-{number}")
+    [_, *lines] = materialized(world)["most_urgent"].splitlines()
+    assert [line.split(":")[0] for line in lines] == ["* fine", "* users"]
+    assert [line.endswith(" (30 requests)") for line in lines] == [True, True]
+
+
 def test_whoever_is_told_of_overdue_erasures_is_told_of_it(world: World, users: str) -> None:
     break_log(world)
     seen = sighting_of(observe(world.store, now_ms=world.now_ms + 5 * HOUR_MS), Thresholds())
