@@ -13,7 +13,7 @@ import click
 
 from keptlog.cli.colour import Wrong
 from keptlog.cli.output import print_table
-from keptlog.log.words.counted import first_lines, some_of
+from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.units import glance
 from keptlog.passes.erasures.erasure_request import ErasureRow
@@ -35,7 +35,7 @@ def print_erasures(rows: Iterable[ErasureRow], now_ms: int, *, empty: str) -> No
     left_out = print_table([_row(row, now_ms) for row in rows], empty=empty, expendable=expendable)
     beside = [(row, _left_out(row, left_out, now_ms)) for row in rows if row.erasure.is_open]
     blocked = [(row, text) for row in rows for text in row.blocked]
-    for line in [*first_lines(_lines(beside), _TOLD), *_lines(blocked)]:
+    for line in [*_lines(beside, _TOLD), *_lines(blocked)]:
         click.echo(line)
 
 
@@ -65,10 +65,12 @@ def _waits_for(row: ErasureRow, now_ms: int) -> str | None:
     return f"{kept_by}, until {upcoming}" if kept_by else upcoming
 
 
-def _lines(told: Iterable[tuple[ErasureRow, str]]) -> list[str]:
-    """One for all requests of a topic of which the same is told."""
+def _lines(told: Iterable[tuple[ErasureRow, str]], limit: int | None = None) -> list[str]:
+    """One for all requests of a topic of which the same is told; behind a limit, how many requests have none."""
     together: dict[tuple[str, str], list[str]] = {}
     for row, text in told:
         if text:
             together.setdefault((row.topic, text), []).append(row.id)
-    return [f"{some_of(ids, _NAMED)} in {topic}: {text}" for (topic, text), ids in together.items()]
+    lines = [f"{some_of(ids, _NAMED)} in {topic}: {text}" for (topic, text), ids in together.items()]
+    more = 0 if limit is None else sum(map(len, list(together.values())[limit:]))
+    return [*lines[:limit], *([f"and {counted(more, 'more request')}: --json and a pipe show all"] if more else [])]

@@ -83,7 +83,8 @@ def list_receipts(*, topic: str | None, request: str | None, as_json: bool) -> N
         empty = f"no receipts {named}" if named else "no receipts yet"
         requests = ("request",) if any(row["request"] for row in rows) else ()
         columns = ("number", "done", "kind", "topic", *requests, "files", "size", "id")
-        print_table([{name: row[name] for name in columns} for row in shown], empty=empty, expendable=("id", "files"))
+        told = [{name: row[name] for name in columns} for row in shown]
+        print_table(told, empty=empty, expendable=("id", "files", "size", "request"))
     if problem:
         raise problem
 

@@ -17,13 +17,13 @@ DAY_MS = 24 * 3_600_000
 LONG = "server.inventory.public.customers.changelog"
 
 
-def row(name: str, deadline_ms: int | None, *, topic: str = "users", ended_ms: int = 0) -> ErasureRow:
+def row(
+    name: str, deadline_ms: int | None, *, topic: str = "users", ended_ms: int = 0, keys: tuple[str, ...] = ("a" * 64,)
+) -> ErasureRow:
     reached = [ReachedState(ErasureState.REQUESTED.value, NOW_MS)]
     reached += [ReachedState(ErasureState.VERIFIED.value, ended_ms)] if ended_ms else []
     bound = ErasureBound(0, 1, 2)
-    erasure = Erasure(
-        name, "tombstone", NOW_MS, deadline_ms, "", "0" * 16, ("a" * 64,), (bound,), reached=tuple(reached)
-    )
+    erasure = Erasure(name, "tombstone", NOW_MS, deadline_ms, "", "0" * 16, keys, (bound,), reached=tuple(reached))
     return ErasureRow(topic, erasure, blocked=() if ended_ms else ("the source still has it",))
 
 
@@ -41,6 +41,21 @@ def test_what_keeps_thousands_of_requests_is_told_once(capsys: pytest.CaptureFix
 def test_the_open_ones_stand_first_by_their_deadlines(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [row("ended", NOW_MS, ended_ms=NOW_MS + 1), row("none", None), row("late", 1), row("soon", NOW_MS + 1)]
     assert [line.split()[0] for line in printed(capsys, rows)[1:5]] == ["late", "soon", "none", "ended"]
+
+
+def test_a_request_of_no_key_stands_behind_those_that_somebody_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
+    """It stood first, with a deadline of long ago, before those that are overdue."""
+    rows = [row("nobody", 0, keys=()), row("ended", NOW_MS, ended_ms=NOW_MS + 1), row("late", 1), row("none", None)]
+    assert [line.split()[0] for line in printed(capsys, rows)[1:5]] == ["late", "none", "ended", "nobody"]
+
+
+def test_what_has_no_room_below_the_table_is_counted_in_requests(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counted lines, of five requests each, and stood in the middle of the text as if it was about the table."""
+    monkeypatch.setattr(output, "room", lambda: 80)
+    rows = [row(f"{n:030}-{m}", NOW_MS + n * DAY_MS, topic=LONG) for n in range(1, 31) for m in range(5)]
+    assert "and 50 more requests: --json and a pipe show all" in printed(capsys, rows)
 
 
 def test_a_deadline_without_room_in_the_table_is_told_below(

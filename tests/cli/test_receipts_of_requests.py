@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from keptlog.cli import output
 from keptlog.home import open_home
 from keptlog.receipts.receipt import Draft, canonical
 from tests.cli.conftest import Run
@@ -57,6 +58,19 @@ def test_a_receipt_of_no_deletion_is_not_told_as_one_of_no_file(sealed: Run) -> 
     assert [line.split()[5:-1] for line in listed[1:]] == [["1", "10", "B"], *[["-", "-"]] * 3, ["1", "10", "B"]]
     rows = sealed("receipt", "list", "--json").json["receipts"]
     assert [(each["files"], each["bytes"]) for each in rows] == [(1, 10), (0, 0), (0, 0), (0, 0), (1, 10)]
+
+
+@pytest.mark.parametrize(("request_id", "columns"), [("7" * 25, ["topic", "request"]), (LONG, ["topic"])])
+def test_a_narrow_terminal_has_no_line_of_the_list_in_two(
+    keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch, request_id: str, columns: Sequence[str]
+) -> None:
+    """One receipt of a request made it 88 characters wide."""
+    purged = {"topic": "users", "files": [{"path": "file:///x/a.parquet", "bytes": 10_000_000}], "held_files": []}
+    open_home(home).receipts.chain.append([Draft("5f2c", "purge", AT_MS, purged), of("users", request_id)])
+    monkeypatch.setattr(output, "room", lambda: 80)
+    listed = keptlog("receipt", "list").out.splitlines()
+    assert [line for line in listed if len(line) > 80] == []
+    assert listed[0].split() == ["number", "done", "kind", *columns]
 
 
 def test_where_no_receipt_is_of_a_request_the_list_has_no_column_of_them(keptlog: Run, home: Path) -> None:

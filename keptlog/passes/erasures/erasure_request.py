@@ -151,11 +151,14 @@ class ErasureRow:
         return self.erasure.id
 
     def urgency(self, now_ms: int) -> tuple[bool, int, str, str]:
-        """By which lists are sorted: the open ones by their deadlines, then those that have ended, newest first."""
+        """By which lists are sorted: the open ones by their deadlines, then those that have ended, newest first.
+
+        Behind them are those of no key: nobody waits for them, and they never end.
+        """
         erasure = self.erasure
-        if erasure.ended_ms is not None:
-            return True, now_ms - erasure.ended_ms, self.topic, self.id
-        return False, _NEVER_MS if erasure.deadline_ms is None else erasure.deadline_ms, self.topic, self.id
+        if erasure.is_open:
+            return False, _NEVER_MS if erasure.deadline_ms is None else erasure.deadline_ms, self.topic, self.id
+        return True, _NEVER_MS if erasure.ended_ms is None else now_ms - erasure.ended_ms, self.topic, self.id
 
     def next_told(self, now_ms: int, time_told: Callable[[int], str] = iso_time) -> str | None:
         """The earliest time of its next state, or what brings it on once that has come; null if only data can."""
