@@ -95,15 +95,16 @@ def list_receipts(*, topic: str | None, request: str | None, as_json: bool) -> N
 def show(name: str, *, as_json: bool) -> None:
     """Show one receipt, by its number or its id; --json prints its file.
 
-    The id of an erasure shows its receipt, also if its topic has forgotten it.
+    The id of an erasure shows its receipt, also if its topic has forgotten it. If it is a number, or there are several,
+    `receipt list --request ID` has them.
     """
     receipts = _receipts()
-    found = receipts.show(name)
-    if as_json:
-        answer_is_no_document()
-        click.echo(found.to_bytes().decode("ascii"), nl=False)
-    else:
-        click.echo("\n".join(lines_of(found, is_checked=receipts.is_checked(found))))
+    for found in receipts.shown(name):
+        if as_json:
+            answer_is_no_document()
+            click.echo(found.to_bytes().decode("ascii"), nl=False)
+        else:
+            click.echo("\n".join(lines_of(found, is_checked=receipts.is_checked(found))))
 
 
 @receipt.command(short_help="Check receipts: is one missing, or not as it was signed?")

@@ -68,13 +68,46 @@ class Receipts(Generic[Chain]):
         yield from self.chain.receipts(is_meant)
 
     def show(self, name: str) -> Receipt:
-        """The receipt of an id, of a number, or of an erasure by its request's id.
+        """The receipt of an id, or else of a number, or else of an erasure by its request's id.
+
+        A request whose id is a receipt's number too is found by ``list``: who gives a number waits for no other.
 
         Raises:
             InvalidConfig: there is none, or the erasure has several.
-            LogCorrupt: it can't be read, or is not what its key has signed.
+            LogCorrupt: it can't be read, or is not what its key has signed. Or others can't be read, which may be of
+                the erasure too; ``shown`` has it then.
         """
-        receipt = self.chain.find(any_text(name, "the id or number of a receipt")) or self._of_request(name)
+        [receipt] = self.shown(name)
+        return receipt
+
+    def shown(self, name: str) -> Iterator[Receipt]:
+        """The same for who has a use for it although others can't be read: that is raised behind it."""
+        receipt = self.chain.find(any_text(name, "the id or number of a receipt"))
+        if receipt:
+            yield self._as_signed(receipt)
+        else:
+            yield from self._of_request(name)
+
+    def _of_request(self, request: str) -> Iterator[Receipt]:
+        found: list[Receipt] = []
+        more = ""
+        try:
+            found += self.list(request=request)  # those before an error stay
+        except LogCorrupt as error:
+            if not found:
+                raise  # what can't be read may be the one that is asked for
+            more = f"there may be more of request {request!r}: {error}"
+        if not found:
+            raise InvalidConfig(f"there is no receipt {request!r}: see keptlog receipt list")
+        if len(found) > 1:
+            named = ", ".join(f"{each.sequence} of {', '.join(each.topics)}" for each in found)
+            told = f"{len(found)} receipts are of request {request!r}: {named}: show one by its number"
+            raise InvalidConfig(f"{told}; {more}" if more else told)
+        yield self._as_signed(found[0])
+        if more:
+            raise LogCorrupt(more)
+
+    def _as_signed(self, receipt: Receipt) -> Receipt:
         keys = self._keys_of(receipt)
         if keys and not any(key.has_signed(receipt.signed_bytes, receipt.signature) for key in keys):
             raise LogCorrupt(
@@ -82,20 +115,6 @@ class Receipts(Generic[Chain]):
                 "back from a copy of the storage (keptlog receipt verify names it, and all else that is wrong)"
             )
         return receipt
-
-    def _of_request(self, request: str) -> Receipt:
-        found: list[Receipt] = []
-        try:
-            found += self.list(request=request)
-        except LogCorrupt:
-            if not found:
-                raise  # what can't be read may be the one that is asked for
-        if not found:
-            raise InvalidConfig(f"there is no receipt {request!r}: see keptlog receipt list")
-        if len(found) > 1:
-            named = ", ".join(f"{each.sequence} of {', '.join(each.topics)}" for each in found)
-            raise InvalidConfig(f"{len(found)} receipts are of request {request!r}: {named}: show one by its number")
-        return found[0]
 
     def is_checked(self, receipt: Receipt) -> bool:
         """Whether ``show`` has compared a receipt with its signature: it can't where no such key is trusted."""

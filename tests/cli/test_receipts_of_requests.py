@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from keptlog.cli import output
+from keptlog.errors import LogCorrupt
 from keptlog.home import open_home
 from keptlog.receipts.receipt import Draft, canonical
 from tests.cli.conftest import Run
@@ -98,12 +101,38 @@ def test_a_request_with_several_receipts_names_them(sealed: Run) -> None:
     assert (shown.code, shown.out, shown.err) == (2, "", told)
 
 
+def test_the_way_to_the_receipt_of_a_request_whose_id_is_the_number_of_another_one_leads_there(
+    sealed: Run, home: Path
+) -> None:
+    """It led to receipt 2, which is about something else."""
+    open_home(home).create_topic("users")
+    open_home(home).receipts.chain.append([of("users", "2")])
+    [way] = re.findall(r" \(keptlog (.*)\)$", sealed("erasure", "show", "2").err)
+    listed = sealed(*shlex.split(way), "--json").json["receipts"]
+    assert [(each["number"], each["request"]) for each in listed] == [(6, "2")]
+
+
 def test_a_damaged_receipt_keeps_nobody_from_the_one_of_a_request_but_none_is_not_said(sealed: Run, home: Path) -> None:
+    """Nor that there is but one: the damaged one may be of the same request, and that was kept from people."""
     [path] = home.rglob("000000000001-*.json")
     path.write_text("{")
-    assert sealed("receipt", "show", LONG).code == 0
+    for options in ((), ("--json",)):
+        shown = sealed("receipt", "show", LONG, *options)
+        assert (shown.code, LONG in shown.out) == (1, True)
+        assert shown.err.startswith(f"keptlog: there may be more of request '{LONG}': the file of receipt 1, ")
+    several = sealed("receipt", "show", "r1")
+    assert (several.code, "by its number; there may be more of request 'r1': the file of" in several.err) == (2, True)
     nobody = sealed("receipt", "show", "nobody")
     assert (nobody.code, "receipt 1" in nobody.err, "there is no receipt" in nobody.err) == (1, True, False)
+
+
+def test_a_library_is_not_told_that_a_receipt_is_the_only_one_of_a_request_while_others_are_damaged(
+    sealed: Run, home: Path
+) -> None:
+    [path] = home.rglob("000000000001-*.json")
+    path.write_text("{")
+    with pytest.raises(LogCorrupt, match="there may be more of request"):
+        open_home(home).receipts.show(LONG)
 
 
 @pytest.mark.parametrize("option", ["--topic", "--request"])
@@ -152,6 +181,6 @@ def test_a_request_that_is_verified_names_its_receipt_and_one_that_is_forgotten_
     world.ask(OTHER, id="later")
     monkeypatch.setenv("KEPTLOG_NOW_MS", str(world.now_ms))
     forgotten = keptlog("erasure", "show", LONG)
-    way = f"receipts have those that ended (keptlog receipt show '{LONG}')\n"
+    way = f"receipts have those that ended (keptlog receipt list --request '{LONG}')\n"
     assert (forgotten.code, forgotten.err.endswith(way)) == (2, True)
     assert keptlog("receipt", "show", LONG).out.startswith(f"receipt {receipt.sequence}: erasure of topic users\n")

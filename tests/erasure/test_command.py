@@ -113,7 +113,7 @@ def test_show_and_list_tell_states_deadline_and_hashes(users: Run, monkeypatch: 
     assert "reason       ticket 5" in users("erasure", "show", "r1").out
     nothing = users("erasure", "show", "r2")
     told = "keptlog: there is no erasure 'r2': see keptlog erasure list; receipts have those that ended"
-    assert (nothing.code, nothing.err) == (2, f"{told} (keptlog receipt show 'r2')\n")
+    assert (nothing.code, nothing.err) == (2, f"{told} (keptlog receipt list --request 'r2')\n")
 
     world_ms = World(Path()).now_ms + 3 * DAY_MS
     monkeypatch.setenv("KEPTLOG_NOW_MS", str(world_ms))

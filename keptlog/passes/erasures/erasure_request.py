@@ -231,5 +231,5 @@ def refuse_unknown_ids(ids: Iterable[str], found: ErasureList) -> None:
         if each not in known:
             raise InvalidConfig(
                 f"there is no erasure {each!r}: see keptlog erasure list; receipts have those that ended "
-                f"(keptlog receipt show {each!r})"
+                f"(keptlog receipt list --request {each!r})"
             )
