@@ -116,9 +116,10 @@ class Receipt(_Signed):
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that it is about."""
+        """The topics that it is about; none if what it says of them is neither a name nor a list."""
         topics = self.content.get("topics", self.content.get("topic"))
-        return (topics,) if isinstance(topics, str) else tuple(str(each) for each in topics or ())
+        named = topics if isinstance(topics, list | tuple) else ()
+        return (topics,) if isinstance(topics, str) else tuple(map(str, named))
 
     @property
     def request(self) -> str | None:

@@ -139,7 +139,7 @@ def test_a_library_is_not_told_that_a_receipt_is_the_only_one_of_a_request_while
 def test_receipts_that_are_not_asked_for_are_read_and_not_written_again_to_compare_them(
     sealed: Run, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
-    """That is most of the time of a list. One that is damaged is told all the same: it may be one that is asked for."""
+    """That is most of the time of a list. Only before none is said they are: one may have been what is asked for."""
     written: list[int] = []
 
     def noted(value: Mapping[str, Any]) -> bytes:
@@ -147,10 +147,10 @@ def test_receipts_that_are_not_asked_for_are_read_and_not_written_again_to_compa
         return canonical(value)
 
     monkeypatch.setattr("keptlog.receipts.receipt.canonical", noted)
-    assert sealed("receipt", "list", option, "nobody").out.startswith("no receipts of ")
-    assert written == []
     assert numbers(sealed, option, {"--topic": "orders", "--request": "r1"}[option])[-1] == 4
     assert 1 not in written
+    assert sealed("receipt", "list", option, "nobody").out.startswith("no receipts of ")
+    assert set(written) == {1, 2, 3, 4, 5}
 
 
 @pytest.mark.parametrize("damage", ["{", "{}", " %s"])
@@ -158,6 +158,29 @@ def test_a_damaged_receipt_is_told_whoever_asks_for_others(sealed: Run, home: Pa
     [path] = home.rglob("000000000003-*.json")
     path.write_text(damage.replace("%s", path.read_text()))
     for option in (("--request", "r1"), ("--topic", "users"), ()):
+        listed = sealed("receipt", "list", *option)
+        assert (listed.code, "the file of receipt 3, " in listed.err) == (1, True)
+
+
+@pytest.mark.parametrize("words", [("list", "--request", "q1"), ("list", "--topic", "orders"), ("show", "q1")])
+def test_none_is_not_said_where_an_editor_has_changed_what_a_receipt_is_about(
+    sealed: Run, home: Path, words: Sequence[str]
+) -> None:
+    """Its file said so in other bytes than keptlog writes, and "no receipts of request q1" came with exit code 0."""
+    for number, said, changed in ((4, '"orders"', '"other"'), (5, '"q1"', '"q9"')):
+        [path] = home.rglob(f"{number:012}-*.json")
+        path.write_text(path.read_text().replace(said, changed).replace("\n ", "\n  "))
+    listed = sealed("receipt", *words)
+    assert (listed.code, listed.out) == (1, "")
+    assert "the file of receipt 5, " in listed.err
+
+
+@pytest.mark.parametrize("topics", ["5", "true", '{"users": 1}'])
+def test_a_receipt_that_names_no_topic_where_it_should_is_told_as_damaged(sealed: Run, home: Path, topics: str) -> None:
+    """A list of a topic ended with a traceback there."""
+    [path] = home.rglob("000000000003-*.json")
+    path.write_text(path.read_text().replace('"topic": "users"', f'"topics":{topics}'))
+    for option in (("--topic", "users"), ("--request", LONG), ()):
         listed = sealed("receipt", "list", *option)
         assert (listed.code, "the file of receipt 3, " in listed.err) == (1, True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt
@@ -49,17 +49,24 @@ class SealedReceipts(ABC):
         """All that was sealed and is meant, from the first on. One that can't be read costs only itself.
 
         Raises:
-            LogCorrupt: at the end, if some could not be read; says which.
+            LogCorrupt: at the end, if some could not be read; says which. Where none is meant, those that were passed
+                over are compared byte for byte first: one that was changed may be what is asked for.
         """
         problems: list[str] = []
+        passed_over: list[int] = []
+        is_any = False
         with reaching("receipts can't be read"):
             listed = self.listed()
             for number in range(1, listed.end.length + 1):
                 try:
                     if receipt := listed.receipt_if(number, is_meant):
+                        is_any = True
                         yield receipt
+                    else:
+                        passed_over.append(number)
                 except LogCorrupt as error:
                     problems.append(str(error))
+            problems += [] if is_any else _damage_of(listed, passed_over)
         if problems:
             more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
             raise LogCorrupt(f"{'; '.join(problems[:_SHOWN])}{more}: keptlog receipt verify shows what else is wrong")
@@ -117,3 +124,13 @@ class SealedReceipts(ABC):
         if table is None and (error := self.why_not_believed()):
             raise error
         return table
+
+
+def _damage_of(listed: ReceiptFiles, numbers: Iterable[int]) -> list[str]:
+    problems: list[str] = []
+    for number in numbers:
+        try:
+            listed.receipt(number)
+        except LogCorrupt as error:
+            problems.append(str(error))
+    return problems
