@@ -11,8 +11,7 @@ Spark's settings stand in a ``spark.properties`` in the home, and where it runs 
 How a real broker is reached is said the same way, under librdkafka's names: a ``kafka.properties`` in the home, or
 ``KEPTLOG_KAFKA_SASL_PASSWORD=…``.
 
-What is behind a call is imported when it is called: whoever needs a clock, or where the home is, waits for no catalog,
-and who appends for no Spark.
+What is behind a call is imported when it is called: who needs a clock waits for no catalog, who appends for no Spark.
 """
 
 from __future__ import annotations
@@ -288,14 +287,15 @@ class Home:
     def eraser(self) -> Eraser:
         """What erases keys from this home's topics, by their deadline."""
         from keptlog.passes.erasures.erase import Eraser, first_secret
+        from keptlog.receipts.key_files import require_signer
         from keptlog.storage.erasure_secret import load_hasher
         from keptlog.table.chosen import whole
 
         make = partial(first_secret, whole(self.store), lambda: secrets.token_bytes(32))
         hasher = partial(load_hasher, self.path, os.environ, make)
-        engine = self._engine(partial(running_spark, self.path))
-        chain, interval_ms = self.receipts.chain, self.broker.keptlog_purge_interval_ms
-        return Eraser(self.store, engine, hasher, new_id, interval_ms, chain.key, chain.listed)
+        engine, interval_ms = self._engine(partial(running_spark, self.path)), self.broker.keptlog_purge_interval_ms
+        signer, listed = partial(require_signer, self.path, os.environ), self.receipts.chain.listed
+        return Eraser(self.store, engine, hasher, new_id, interval_ms, signer, listed)
 
     @property
     def holdings_here(self) -> Holdings:

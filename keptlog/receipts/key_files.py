@@ -97,6 +97,25 @@ def require_signing_key(home: Path, environment: Mapping[str, str]) -> SigningKe
     return None if variable else key
 
 
+def require_signer(home: Path, environment: Mapping[str, str]) -> None:
+    """Refuse who could not sign, and make no key: a public one where nothing was sealed reads as a chain that is lost.
+
+    Raises:
+        InvalidConfig: as ``signing_key``.
+        StorageUnavailable: this user may not read the key; or there is none yet, and he can't make it.
+    """
+    require_signing_key(home, environment)
+    path, variable = _private_place(home, environment)
+    if variable or path.exists():
+        return
+    folder = next(each for each in path.absolute().parents if each.exists())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StorageUnavailable(
+            f"signing key {path} is not there, and can't be made: this user may not write to {folder}; see to its "
+            f"permissions, or {_KEY_OF_ONES_OWN}"
+        ).for_good()
+
+
 def trusted_keys(home: Path) -> list[PublicKey]:
     """The public keys whose signatures a home takes for true: none if it never signed anything.
 

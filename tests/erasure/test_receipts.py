@@ -14,14 +14,14 @@ import pytest
 from keptlog.cli.receipt_text import lines_of
 from keptlog.engine.engine import Engine
 from keptlog.engine.search_tasks import KeySearch
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import SparkUnavailable, StorageUnavailable
 from keptlog.home import open_home
 from keptlog.log.erasures.erasure import ErasureState
 from keptlog.log.erasures.receipt_id import receipt_id
 from keptlog.log.search import FileFindings
 from keptlog.receipts.receipt import Draft
 from keptlog.table.removal.drafts import Seal
-from tests.erasure.world import KEY, OTHER, SECOND_MS, VALUE, World
+from tests.erasure.world import DAY_MS, KEY, OTHER, SECOND_MS, VALUE, World
 from tests.in_process import in_process_engine
 from tests.receipts.chains import KEY as KEY_OF_RECEIPTS
 from tests.table.receipt_chains import chain_at
@@ -188,6 +188,27 @@ def test_who_can_not_sign_is_told_before_any_file_is_looked_through(
     key.write_bytes(KEY_OF_RECEIPTS.to_pem())
     [row] = eraser.verify(now_ms=deleted.now_ms).rows
     assert (row.erasure.state, bool(searches)) == ("verified", True)
+
+
+def test_a_verification_that_proves_nothing_leaves_no_key_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its public half was taken for that of a chain which somebody has dropped."""
+
+    def down(*_: object) -> list[FileFindings]:
+        raise SparkUnavailable("Spark is down")
+
+    world.create()
+    world.ingest({0: (OTHER, VALUE)}, 1)
+    world.ask()
+    for _ in range(2):  # there is nothing to delete of which a receipt would tell
+        world.later(DAY_MS)
+        world.purge()
+    assert world.row().erasure.state == "deleted"
+    monkeypatch.setattr(Engine, "search", down)
+    home = open_home(world.home)
+    found = replace(home.eraser, engine=in_process_engine(home.store.files)).verify(now_ms=world.now_ms)
+    assert {topic: type(error) for topic, error in found.failed.items()} == {"users": SparkUnavailable}
+    assert list(world.home.glob("receipts*")) == []
+    assert home.receipts.verify().is_sound
 
 
 def verify_and_die(home: Path, now_ms: int) -> None:

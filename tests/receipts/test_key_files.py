@@ -17,6 +17,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.receipts.key_files import (
     KEY_FILE_VARIABLE,
     public_keys,
+    require_signer,
     require_signing_key,
     signing_key,
     trusted_keys,
@@ -86,7 +87,7 @@ def test_a_damaged_key_is_named_and_not_replaced(tmp_path: Path, change: object)
     assert path.read_bytes() == damaged
 
 
-@pytest.mark.parametrize("use", [signing_key, require_signing_key])
+@pytest.mark.parametrize("use", [signing_key, require_signing_key, require_signer])
 def test_a_folder_in_the_place_of_a_key_is_named_by_who_looks_and_by_who_signs(
     tmp_path: Path, use: Callable[[Path, dict[str, str]], object]
 ) -> None:
@@ -111,7 +112,7 @@ def of_bob(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("use", [signing_key, require_signing_key])
+@pytest.mark.parametrize("use", [signing_key, require_signing_key, require_signer])
 def test_the_key_of_another_user_is_not_lost_and_each_names_one_of_his_own(
     of_bob: Path, use: Callable[[Path, dict[str, str]], object]
 ) -> None:
@@ -123,6 +124,24 @@ def test_the_key_of_another_user_is_not_lost_and_each_names_one_of_his_own(
         "nothing is lost; run it as bob, or name a key of your own in KEPTLOG_SIGNING_KEY_FILE"
     )
     assert told.value.is_refused
+
+
+def test_who_is_asked_whether_he_could_sign_makes_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that he can't make is told: he would look through all files for a receipt that nobody signs."""
+    home = tmp_path / "home"
+    require_signer(home, {})
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write to any folder
+    with pytest.raises(
+        StorageUnavailable, match=rf"{home}/receipts.key is not .* may not write to {tmp_path};"
+    ) as told:
+        require_signer(home, {})
+    assert told.value.is_refused
+    key = signing_key(home, {})
+    require_signer(home, {})
+    assert trusted_keys(home) == [key.public]
+    (home / "receipts.key").rename(tmp_path / "own.key")
+    require_signer(home, {KEY_FILE_VARIABLE: str(tmp_path / "own.key")})
 
 
 def test_a_key_of_ones_own_that_may_not_be_read_is_given_the_right(

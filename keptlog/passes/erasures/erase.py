@@ -127,7 +127,8 @@ class Eraser:
     new_id: Callable[[], str]
     purge_interval_ms: int = PURGE_INTERVAL_MS
     require_key: Callable[[], object] = lambda: None
-    """Raises if no receipt could be signed; asked before files are looked through, for without it nothing is proved."""
+    """Raises if no receipt could be signed, and makes no key, as nothing may come of it; asked before files are looked
+    through, for without it nothing is proved."""
     list_receipts: Callable[[], ReceiptFiles] | None = None
     """The receipts of what was proved before; null where nothing seals."""
 
