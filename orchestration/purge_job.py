@@ -80,7 +80,9 @@ def _purge(run: Run, config: PurgeConfig) -> None:
     is_any_done = bool({*purged, *result.deletions} - result.failed.keys())
     if outage := outage_among(result.failed, is_any_done=is_any_done):
         tag_outage(context, outage, now_ms)
-    fail_if_any(result.failed, "not purged")
+    # No outage of what purges: the files are gone, and only what proves it waits.
+    unsealed = result.unsealed
+    fail_if_any(unsealed | result.failed, "not purged, or not sealed" if unsealed else "not purged")
 
 
 def _tell(context: Context, result: "PurgeResult") -> set[str]:

@@ -33,7 +33,6 @@ from keptlog.cli.purged import (
     purge_numbers,
     purge_rest,
     tell_previews,
-    unsealed,
 )
 from keptlog.home import new_id, open_home
 from keptlog.log.broker import CLEANER_DISABLED
@@ -137,16 +136,15 @@ def purge(names: Sequence[str], orphan_grace_ms: int, *, dry_run: bool, yes: boo
             confirm(f"delete these files{dropped} for good?")
     result = purger.purge(names, now_ms=now_ms, orphan_grace_ms=orphan_grace_ms)
     deleted = {topic: purge_numbers(receipt) for topic, receipt in result.receipts.items()}
-    waiting = unsealed(result.receipts)
     if as_json:
         deletions = {topic: deletion_numbers(deletion) for topic, deletion in result.deletions.items()}
         told = {topic: deleted[topic] | purge_rest(each) for topic, each in result.receipts.items()}
         topics = {topic: each | {"is_idle": topic in result.idle} for topic, each in told.items()}
-        print_json({"topics": topics, "deletions": deletions}, waiting | result.failed)
+        print_json({"topics": topics, "deletions": deletions}, result.unsealed | result.failed)
     else:
         _print_purged(result, deleted)
     exit_if_failed(result.failed)
-    if waiting:  # its lines say why, and so does a warning
+    if result.unsealed:  # its lines say why, and so does a warning
         sys.exit(EXIT_FAILED)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from keptlog.cli.output import print_json, tell_wrong
-from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
+from keptlog.errors import KeptlogError, UnknownTopic
 from keptlog.log.segment import total_bytes
 from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.harmless import harmless
@@ -81,18 +81,6 @@ def purge_lines(receipt: PurgeReceipt) -> list[str]:
         *(f"not looked at: {what}" for what in receipt.not_looked_at),
         *_sealing(receipt.sealing),
     ]
-
-
-def unsealed(receipts: Mapping[str, PurgeReceipt]) -> dict[str, KeptlogError]:
-    """Topics of which a receipt waits; what it tells is deleted all the same, and nobody could prove it."""
-    return {
-        topic: StorageUnavailable(
-            f"topic {topic}: {counted(len(sealing.waiting), 'receipt')} can't be sealed ({sealing.why}); "
-            "the next purge seals what waits"
-        )
-        for topic, receipt in receipts.items()
-        if (sealing := receipt.sealing).waiting
-    }
 
 
 def deletion_numbers(deletion: TopicDeletion) -> dict[str, object]:

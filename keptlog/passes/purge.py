@@ -50,6 +50,12 @@ class PurgeResult:
     idle: tuple[str, ...] = ()
     """Topics that were not looked at, because nothing can have become due since their last purge."""
 
+    @property
+    def unsealed(self) -> dict[str, KeptlogError]:
+        """Topics of which a receipt waits: they have not failed, what it tells is gone, but nobody could prove it."""
+        found = {topic: receipt.sealing.unsealed(topic) for topic, receipt in self.receipts.items()}
+        return {topic: error for topic, error in found.items() if error}
+
 
 @dataclass(frozen=True, slots=True)
 class PurgePreviews:

@@ -124,6 +124,7 @@ def test_a_purge_whose_receipt_can_not_be_sealed_ends_with_1_until_one_can(
     [error], [waiting] = first.json["errors"], first.json["topics"]["users"]["receipts_waiting"]
     assert (first.code, again.code, error["subject"]) == (1, 1, "users")
     assert error["message"].startswith("topic users: 1 receipt can't be sealed (")
+    assert error["action"] == "fix_config", "a damaged key is not mended by trying again"
     assert f"users: receipt {waiting} waits to be sealed: " in again.out
     assert "1 receipt can't be sealed (" in again.err
     (proved / "receipts.key").write_bytes(key)

@@ -12,6 +12,7 @@ from dagster_pyspark import LazyPySparkResource
 from pyspark.sql import SparkSession
 
 from keptlog.cli.receipt_text import bytes_of, files_of
+from keptlog.dagster.assets.outage import OUTAGE_TAG
 from keptlog.home import open_home
 from keptlog.log.told.metrics import CleanerMetrics
 from keptlog.log.topic_partition import TopicPartition
@@ -22,6 +23,9 @@ from keptlog.table.io.files import TableFiles
 from tests.logs import carry_out
 from tests.orchestration.conftest import DAY_MS, NOW_MS, World
 from tests.table.receipt_chains import chain_at
+
+AT_ONCE = {"ops": {"delete_retired_files": {"config": {"orphan_grace_ms": 0}}}}
+"""A purge that gives orphans no grace."""
 
 
 def events(world: World, result: dg.ExecuteInProcessResult) -> list[dg.DagsterEvent]:
@@ -259,9 +263,8 @@ def test_what_a_purge_could_not_delete_fails_the_run_and_is_named_with_its_recei
         real(files, path)
 
     monkeypatch.setattr(TableFiles, "delete", delete)
-    config = {"ops": {"delete_retired_files": {"config": {"orphan_grace_ms": 0}}}}
     purge = world.defs.get_job_def("purge")
-    result = purge.execute_in_process(config, instance=world.instance, raise_on_error=False)
+    result = purge.execute_in_process(AT_ONCE, instance=world.instance, raise_on_error=False)
 
     failure = result.failure_data_for_node("delete_retired_files")
     assert failure
@@ -271,6 +274,29 @@ def test_what_a_purge_could_not_delete_fails_the_run_and_is_named_with_its_recei
     told = [line for _, line in world.told(result)]
     assert any(line.startswith(f"users: not deleted: {location}/data/stuck.parquet: ") for line in told)
     assert any(line.startswith("users: 1 file deleted (18 B), receipt ") for line in told)
+
+
+def test_a_purge_whose_receipt_can_not_be_sealed_fails_the_run_after_it_has_told_what_is_gone(world: World) -> None:
+    """It ended in success, so nobody was told that what is gone can't be proved, as with a topic's deletion."""
+    world.topic("users", file_delete_delay_ms="0")
+    location = world.store.describe_topic("users").location
+    world.store.files.write_bytes(f"{location}/data/orphan.parquet", b"of a run that died")
+    key = world.path / "receipts.key"
+    key.touch(0o600)
+
+    result = world.run_job("purge", dg.RunRequest(run_config=AT_ONCE))
+
+    failure = result.failure_data_for_node("delete_retired_files")
+    assert failure
+    assert failure.user_failure_data
+    named = "1 not purged, or not sealed: topic users: 1 receipt can't be sealed (InvalidConfig: "
+    assert (failure.user_failure_data.description or "").startswith(named)
+    assert "users: 1 file deleted (18 B)" in [line for _, line in world.told(result)]
+    assert any(name.endswith("G8_gone_in_time") for name in checks(world, result))
+    assert OUTAGE_TAG not in world.instance.get_run_by_id(result.run_id).tags  # type: ignore[union-attr]
+    key.unlink()
+    assert world.run_job("purge", dg.RunRequest(run_config=AT_ONCE)).success
+    assert len(list(chain_at(world.path).receipts())) == 1
 
 
 def test_a_purge_tells_each_topic_once_with_as_many_files_as_its_receipts_count(world: World) -> None:

@@ -280,7 +280,7 @@ def sync_skipped() -> Iterator[None]:
 
 def drafts_deleted_unsealed() -> AbstractContextManager[object]:
     """Drafts are deleted, and nobody has sealed them."""
-    return patch("keptlog.table.removal.drafts.why_not_sealed", lambda *_: "")
+    return patch("keptlog.table.removal.drafts.why_not_sealed", lambda *_: None)
 
 
 def sealed_again() -> AbstractContextManager[object]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import Action, InvalidConfig, StorageUnavailable
 from keptlog.passes.purge import Purger
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.io.files import TableFiles
@@ -314,6 +314,15 @@ def test_a_topic_is_not_forgotten_before_its_receipts_are_sealed(tmp_path: Path,
     deletion = store.delete_topic(TOPIC, NOW_MS)
     assert "receipts not sealed (StorageUnavailable: the chain's table is locked)" in str(deletion.unfinished)
     assert store.being_deleted() == [TOPIC]
+
+    def refuses(_: object) -> None:
+        raise InvalidConfig("the signing key is damaged")
+
+    assert deletion.unfinished
+    store.seal = refuses
+    again = store.delete_topic(TOPIC, NOW_MS).unfinished
+    assert again
+    assert [deletion.unfinished.action, again.action] == [Action.RETRY, Action.FIX_CONFIG]
     assert Purger(sealing_store(tmp_path)).purge(now_ms=NOW_MS).failed == {}
     assert store.being_deleted() == []
     assert {each["id"] for each in sealed(tmp_path / "chain")} == {earlier, *deletion.receipts}

@@ -142,9 +142,8 @@ class Verification:
         clear = [row.erasure for row in rows if not row.blocked]
         seen = looked.findings, looked.snapshots, looked.not_looked_at, self.now_ms
         proofs = [ErasureProof(self.topic, self._topic_id, each, *seen, now_ms) for each in clear]
-        why = why_not_sealed(erasure_drafts(proofs, self.store.files), self.store.seal)
-        blocked = (f"no record of its keys is left, but its receipt is not sealed ({why}): verify again",)
-        if why:
+        if unsealed := why_not_sealed(erasure_drafts(proofs, self.store.files), self.store.seal):
+            blocked = (f"no record of its keys is left, but its receipt is not sealed ({unsealed.why}): verify again",)
             return [replace(row, blocked=row.blocked or blocked) for row in rows]
         return [row if row.blocked else _verified(row, now_ms) for row in rows]
 

@@ -22,16 +22,16 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.errors import Action, InvalidConfig, LogCorrupt, StorageUnavailable
 from keptlog.log.words.counted import counted
 from keptlog.receipts.receipt import Draft
 from keptlog.table.io.files import TableFiles
 from keptlog.table.removal.journal import DELETION, SWEEP, DeletedFile, Journal, id_of, receipt_folder
 from keptlog.table.removal.removal import NotDeleted, Removal
 from keptlog.table.removal.topic_storage import drafts_among
-from keptlog.table.waiting.reaching import one_line
+from keptlog.table.waiting.reaching import one_line, why_unseen
 
 _logger = logging.getLogger(__name__)
 
@@ -54,6 +54,13 @@ def in_turn(seal: Seal) -> Seal:
     return sealed
 
 
+class Unsealed(NamedTuple):
+    """Why drafts can't be sealed, in one line, and what is to be done about it: a damaged key stays damaged."""
+
+    why: str
+    action: Action
+
+
 @dataclass(frozen=True, slots=True)
 class Sealing:
     """What became of the drafts that lay there."""
@@ -68,6 +75,21 @@ class Sealing:
     """What is no draft, one line each; it is left where it is, unless it is given up."""
     not_deleted: tuple[NotDeleted, ...] = ()
     """Drafts that are sealed, and could not be deleted; to seal them again is no harm."""
+    action: Action = Action.RETRY
+    """What to do about those that wait."""
+
+    def error(self, text: str) -> StorageUnavailable:
+        """An error of those that wait."""
+        error = StorageUnavailable(text)
+        error.action = self.action
+        return error
+
+    def unsealed(self, topic: str) -> StorageUnavailable | None:
+        """That some wait, although what they tell is gone, so that nobody could prove it; null if none does."""
+        if not self.waiting:
+            return None
+        waiting = f"{counted(len(self.waiting), 'receipt')} can't be sealed ({self.why})"
+        return self.error(f"topic {topic}: {waiting}; the next purge seals what waits")
 
 
 def has_receipt(gone: Journal) -> bool:
@@ -166,11 +188,10 @@ def seal_drafts(
             drafts[path] = _unreadable_draft(topic, path, files.read_bytes(path), given_up_at_ms[path])
             unreadable.append(f"{error}; it is sealed as it is, in receipt {drafts[path].id}")
     ids = tuple(draft.id for draft in drafts.values())
-    why = why_not_sealed(list(drafts.values()), seal) if ids else ""
-    if why:
-        waiting = f"{counted(len(ids), 'receipt')} can't be sealed ({why})"
-        _logger.warning("topic %s: %s; the next purge seals what waits", topic, waiting)
-        return Sealing((), ids, why, tuple(unreadable))
+    if ids and (refused := why_not_sealed(list(drafts.values()), seal)):
+        sealing = Sealing((), ids, refused.why, tuple(unreadable), action=refused.action)
+        _logger.warning("%s", sealing.unsealed(topic))
+        return sealing
     removal = Removal(files, "")
     for path in drafts:
         removal.delete_file(path)
@@ -190,12 +211,12 @@ def _unreadable_draft(topic: str, path: str, content: bytes, at_ms: int) -> Draf
     return Draft(f"unreadable-{checksum:08x}", PURGE, at_ms, {"topic": topic, "unreadable": text})
 
 
-def why_not_sealed(drafts: Sequence[Draft], seal: Seal | None) -> str:
-    """Seal drafts; gives why they can't be, in one line, empty if they are."""
+def why_not_sealed(drafts: Sequence[Draft], seal: Seal | None) -> Unsealed | None:
+    """Seal drafts; gives why they can't be, null if they are."""
     if seal is None:
-        return "no chain of receipts is open"
+        return Unsealed("no chain of receipts is open", Action.RETRY)
     try:
         seal(drafts)
     except Exception as error:  # noqa: BLE001  # whatever is wrong with the chain, what was deleted is deleted
-        return one_line(error)
-    return ""
+        return Unsealed(one_line(error), why_unseen("", error).action)
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import KeptlogError
 from keptlog.table.removal.drafts import Sealing
 from keptlog.table.removal.journal import DeletedFile, EndedErasure
 from keptlog.table.removal.removal import NotDeleted, not_deleted_error
@@ -40,7 +40,7 @@ class TopicDeletion:
         if self.is_over:
             return None
         why = self.sealing.why or "its folder is still being written to"
-        return StorageUnavailable(f"topic {self.topic}: its files are deleted, its receipts not sealed ({why}): {todo}")
+        return self.sealing.error(f"topic {self.topic}: its files are deleted, its receipts not sealed ({why}): {todo}")
 
     def after(self, earlier: TopicDeletion) -> TopicDeletion:
         """Both in one: an earlier topic of this name was finished first."""
