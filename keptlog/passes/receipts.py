@@ -133,7 +133,8 @@ class Receipts(Generic[Chain]):
         ``keys`` are files of the public keys that are trusted; by default those in the home, ``receipts*.pub``.
 
         Raises:
-            InvalidConfig: a file of a public key can't be read.
+            InvalidConfig: a file of a public key is damaged, or a named one is not there.
+            StorageUnavailable: this user may not read one, or list the home.
         """
         named = [Path(key) for key in keys]
         trusted = list(public_keys(named) if named else self.trusted())
@@ -148,7 +149,8 @@ class Receipts(Generic[Chain]):
 
         Raises:
             LogCorrupt: the catalog has lost the chain, or its table or head can't be read.
-            InvalidConfig: a public key can't be read.
+            InvalidConfig: a public key is damaged.
+            StorageUnavailable: this user may not read one, or list the home.
         """
         trusted = list(self.trusted())
         head = self.chain.head()
