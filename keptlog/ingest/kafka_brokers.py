@@ -206,15 +206,13 @@ class KafkaBrokers:
     def _told_as_left_out(
         self, topics: Mapping[str, SourceIdentity], hidden: set[str], *, is_asked: bool
     ) -> tuple[str, ...]:
-        """A line for each address that they were at; ``hidden`` are those that the user may not describe."""
-        by_address: dict[str, list[str]] = defaultdict(list)
+        """A line for each address that they were at; ``hidden`` are those that the user may not describe: their own."""
+        told_together: dict[tuple[str, bool], list[str]] = defaultdict(list)
         for here, known in sorted(topics.items()):
-            by_address[known.bootstrap or ""].append(here)
+            told_together[known.bootstrap or "", here in hidden].append(here)
         return tuple(
-            why_not_shown(
-                names, address, self.bootstrap or "", is_asked=is_asked, is_hidden=not hidden.isdisjoint(names)
-            )
-            for address, names in by_address.items()
+            why_not_shown(names, address, self.bootstrap or "", is_asked=is_asked, is_hidden=is_hidden)
+            for (address, is_hidden), names in told_together.items()
         )
 
     def _with_address(self, error: KeptlogError, known: StoredSource | None, *, is_hidden: bool) -> KeptlogError:

@@ -110,7 +110,7 @@ def test_a_topic_of_another_cluster_does_not_fail_where_its_name_may_not_be_desc
     assert not survey.failed
     [warning] = survey.warnings
     assert warning.startswith("orders left out: last at a-1:9092, and nothing shows that ")
-    assert " has the same, or the user may not describe it there. " in warning
+    assert " has the same, as the user may not describe it there. " in warning
 
 
 def test_who_may_do_everything_is_shown_them_and_asking_for_names_creates_none(broker: Broker) -> None:

@@ -95,13 +95,20 @@ def test_one_that_may_not_be_described_there_is_left_out_for_it_may_be_in_anothe
     with_ids(monkeypatch, "id")
     with mock_broker() as broker:
         moved(store, broker, "t", "u")
+        comes_from(store, "gone", SourceIdentity("gone", "id", ELSEWHERE))
         forbid_to_describe(monkeypatch, broker.producer, "t")
         result = ingested_from(store, broker.bootstrap)
     assert not result.failed
-    [warning] = result.warnings
-    assert warning.startswith(
-        f"t left out: last at {ELSEWHERE}, and nothing shows that {broker.bootstrap} has the same, or the user may not "
-        f"describe it there. What still is at {ELSEWHERE} is read there without --bootstrap; "
+    at = broker.bootstrap
+    begin, then = (
+        f"left out: last at {ELSEWHERE}, and nothing shows that {at} has the same",
+        f"What still is at {ELSEWHERE}",
+    )
+    rest = f"{then} is read there without --bootstrap; what {at} has now"
+    gone, hidden = result.warnings
+    assert gone.startswith(f"gone {begin}. {rest} is to be named ")
+    assert hidden.startswith(
+        f"t {begin}, as the user may not describe it there. {rest}, once DESCRIBE is granted there, is to be named "
     )
     assert {each.topic_partition.topic for each in result.committed} == {"u"}
 
