@@ -16,7 +16,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.long_tags import names_in_brief, names_in_full
 from keptlog.dagster.resources.log_store import LogStoreResource
-from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, first_line
+from keptlog.errors import InvalidConfig, KeptlogError, NoRightToWrite, StorageUnavailable, first_line
 from keptlog.passes.landing import NO_ANSWER
 
 FAILED_TAG = "keptlog/failed"
@@ -85,11 +85,13 @@ def json_object(text: str | None) -> dict[str, Any]:
 
 
 def outage_among(failed: Mapping[str, KeptlogError], *, is_any_done: bool) -> KeptlogError | None:
-    """What was down, where nothing was done and nothing else is wrong; null if it is something about single topics."""
+    """What was down, where nothing was done and nothing else is wrong; null if it is something about single topics.
+
+    A right that is missing for a folder is none: it does not come by itself.
+    """
     errors = list(failed.values())
-    if is_any_done or not errors or not all(isinstance(error, NO_ANSWER) for error in errors):
-        return None
-    return errors[0]
+    is_down = all(isinstance(error, NO_ANSWER) and not isinstance(error, NoRightToWrite) for error in errors)
+    return errors[0] if errors and is_down and not is_any_done else None
 
 
 @contextmanager

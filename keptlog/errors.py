@@ -14,7 +14,7 @@
     |- StorageUnavailable            catalog, storage or Spark can't be reached; retry later, unless it was refused or
     |  |                             the catalog is damaged
     |  |- SparkUnavailable           what did the work is lost, and no log is at fault: an executor, a master, a server
-    |  `- NoRightToWrite             this user may not write to a folder of a disk; another one may, no log is at fault
+    |  `- NoRightToWrite             this user may not write to a folder of a disk; no outage, for it stays so
     |- LogCorrupt                    the stored log contradicts itself; names the segment
     |- UnsupportedFormat             a newer keptlog wrote the topic: nothing is wrong with it, and nothing was touched
     `- InvariantViolated             a bug: the verified result breaks a guarantee; nothing was committed
@@ -168,7 +168,7 @@ class SparkUnavailable(StorageUnavailable):
 
 
 class NoRightToWrite(StorageUnavailable):
-    """This user may not write to a folder of a disk. It says nothing of what lies there: another user may."""
+    """This user may not write to a folder of a disk; another one may. It is no outage: it lasts until somebody acts."""
 
     action = Action.FIX_STORAGE
 
@@ -203,6 +203,7 @@ OF_A_LOG: tuple[type[KeptlogError], ...] = (
     CommitStateUnknown,
     InvariantViolated,
     LogCorrupt,
+    NoRightToWrite,
     NoStoreClient,
     StalePlan,
     UnsupportedFormat,

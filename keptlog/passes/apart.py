@@ -1,10 +1,9 @@
 """Rewrites many logs together and, where that fails, apart; and finds out who is at fault: a log, or nobody.
 
 Together is cheap, because Spark gets one job. What it stages counts at once, whatever other logs end with. A log's own
-error is one of four:
+error is one of three:
 
     it names the log (``OF_A_LOG``)     the log has failed
-    this user lacks a right             the log has failed, and is not at fault: another user may have it
     any other                           all such logs are tried once more together, for an outage may just have ended,
                                         or the disk have been full of what others had under way
     again, and others did well then     it is at fault, unless Spark has lost what did the work (``SparkUnavailable``);
@@ -36,7 +35,6 @@ from keptlog.errors import (
     OF_A_LOG,
     InvalidConfig,
     KeptlogError,
-    NoRightToWrite,
     NoStoreClient,
     SparkUnavailable,
     StalePlan,
@@ -48,10 +46,6 @@ from keptlog.log.steps import CleanStep
 from keptlog.log.words.counted import counted
 
 _logger = logging.getLogger(__name__)
-_FINAL: tuple[type[KeptlogError], ...] = (*OF_A_LOG, NoRightToWrite)
-"""What one log ends with, and would end with again."""
-_OF_NO_LOG = (NoRightToWrite, SparkUnavailable)
-"""What says nothing of the log that ends with it."""
 
 
 @contextmanager
@@ -94,8 +88,7 @@ class Apart:
         self._rewrite(steps, is_again=False)
         if len(steps) > 1 and not self.outcomes and not self._is_any_at_fault():
             self.blameless |= self.failed.keys()
-            shared = (each for each in self.failed.values() if not isinstance(each, NoRightToWrite))
-            self.outage = self.outage or next(shared, None)
+            self.outage = self.outage or next(iter(self.failed.values()), None)
 
     def _is_any_at_fault(self) -> bool:
         """Whether a log has an error of its own; none has if no client can be made for the stores of several topics.
@@ -125,7 +118,7 @@ class Apart:
         self.outcomes += good
         unexplained: list[tuple[CleanStep, KeptlogError]] = []
         for step, outcome in zip(steps, outcomes, strict=True):
-            if isinstance(outcome, _FINAL):
+            if isinstance(outcome, OF_A_LOG):
                 self._fail(step, outcome)
             elif isinstance(outcome, KeptlogError):
                 unexplained.append((step, outcome))
@@ -156,7 +149,7 @@ class Apart:
     def _after_death(self, steps: Sequence[CleanStep], error: Exception, *, is_again: bool) -> None:
         """Go on where nothing was staged of any of these."""
         reason = error if isinstance(error, KeptlogError) else KeptlogError(first_line(error))
-        if not isinstance(reason, _FINAL):
+        if not isinstance(reason, OF_A_LOG):
             self.outage = reason if isinstance(reason, InvalidConfig) else self._seen_outage(steps)
         if self.outage:
             self._stop(steps, self.outage)
@@ -166,7 +159,7 @@ class Apart:
             middle = len(steps) // 2
             self._rewrite(steps[:middle], is_again=True)
             self._rewrite(steps[middle:], is_again=True)
-        elif is_again or isinstance(reason, _FINAL):
+        elif is_again or isinstance(reason, OF_A_LOG):
             self._fail(steps[0], reason)
         else:
             text = "run %s: rewriting %s failed, it is tried once more: %s"
@@ -176,7 +169,7 @@ class Apart:
     def _fail(self, step: CleanStep, reason: KeptlogError, *, is_blameless: bool = False) -> None:
         name = str(step.topic_partition)
         self.failed[name] = reason
-        self.blameless |= {name} if is_blameless or isinstance(reason, _OF_NO_LOG) else set()
+        self.blameless |= {name} if is_blameless or isinstance(reason, SparkUnavailable) else set()
 
     def _seen_outage(self, steps: Sequence[CleanStep]) -> KeptlogError | None:
         # What did well tells best whether it is the topic alone that is out of reach.

@@ -10,6 +10,8 @@ takes back what is there already. Where a change may have been made before, it i
 from __future__ import annotations
 
 import errno
+import os
+import pwd
 from typing import NamedTuple
 
 from keptlog.regular_file import NotAFile
@@ -32,7 +34,17 @@ class FolderShut(PermissionError):
 
     @property
     def told(self) -> str:
-        return f"this user may not write to {self.filename} ({self.strerror})"
+        """What is missing, and to whom: a task may work as another user than who has asked for it."""
+        return f"user {user_name()} may not write to {self.filename} ({self.strerror})"
+
+
+def user_name() -> str:
+    """As whom this process works; by number where this machine has no name for him."""
+    user_id = os.geteuid()
+    try:
+        return pwd.getpwuid(user_id).pw_name
+    except KeyError:
+        return str(user_id)
 
 
 _FULL = "make room"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 from pathlib import Path
 
 import pytest
 
+from keptlog.storage.disk import user_name
 from tests.cli.conftest import Run
 
 
@@ -29,6 +31,11 @@ def test_who_has_no_folder_of_his_own_creates_topics_and_looks_at_them(keptlog: 
     assert keptlog("topic", "create", "users", "--config", "cleanup.policy=compact").code == 0
     assert keptlog("status").code == 0
     assert keptlog("doctor", "--json").json["diagnosis"] == "fine"
+
+
+@pytest.mark.usefixtures("unknown_user")
+def test_he_is_called_by_his_number() -> None:
+    assert user_name() == str(os.geteuid())
 
 
 @pytest.mark.usefixtures("unknown_user")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 import dagster as dg
@@ -15,9 +17,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples.ports import free_port
+from keptlog.dagster.assets.outage import OUTAGE_TAG, outage_among
 from keptlog.dagster.orchestration.retention_sensor import retention_interval_seconds
 from keptlog.dagster.resources.spark import spark_resource
-from keptlog.errors import CommitStateUnknown, KeptlogError, StorageUnavailable
+from keptlog.errors import Action, CommitStateUnknown, KeptlogError, NoRightToWrite, StorageUnavailable
+from keptlog.log.uncleanable import Uncleanable
+from keptlog.storage.disk import FolderShut
+from keptlog.table.io import files
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, World, logs_of
 from tests.orchestration.ingesting import InProcessSpark
@@ -253,6 +259,27 @@ def test_a_purge_that_an_outage_has_stopped_says_what_is_down(
     assert "database is locked" in (failure.user_failure_data.description or "")
     assert told(dirty, result)["reason"] == "database is locked"
     assert dirty.run_job("purge", dg.RunRequest(run_config={})).success
+
+
+def test_a_folder_that_this_user_may_not_write_to_is_no_outage(dirty: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lasts until somebody acts: tries have the back-off of a mark, and not the short pauses of an outage."""
+
+    def refused(local: str, _: object) -> None:
+        raise FolderShut(errno.EACCES, "Permission denied", str(Path(local).parent))
+
+    (request,) = dirty.requests(dirty_ratio_sensor)
+    monkeypatch.setattr(files, "create_local", refused)
+    result = dirty.launch(request)
+
+    run = dirty.instance.get_run_by_id(result.run_id)
+    assert run
+    assert OUTAGE_TAG not in run.tags
+    assert [mark.action if isinstance(mark, Uncleanable) else mark for mark in marks(dirty)] == [Action.FIX_STORAGE] * 2
+    said = dirty.skips(dirty_ratio_sensor)
+    assert "users-0 is uncleanable since" in said
+    assert "may not write to" in said
+    shut = {"users-0": NoRightToWrite("user alice may not write to /data")}
+    assert outage_among(shut, is_any_done=False) is None
 
 
 def test_what_landed_before_the_catalog_was_lost_is_told_and_no_log_is_marked(
