@@ -135,7 +135,10 @@ def die_in_a_commit(database: Path) -> None:
         "os.kill(os.getpid(), 9)\n"
     )
     subprocess.run([sys.executable, "-c", died, str(database)], check=False)
-    assert database.with_name("catalog.db-journal").stat().st_size > 0
+    assert database.with_name(f"{database.name}-journal").stat().st_size > 0
+
+
+REMEDY = "any command of a user who may write there mends it; if the disk is mounted read-only, mount it for writing"
 
 
 @pytest.mark.parametrize("command", ["status", "topic list", "doctor --no-probes"])
@@ -147,13 +150,33 @@ def test_who_may_only_read_is_told_of_a_writer_that_died_and_who_mends_it(
         path.chmod(path.stat().st_mode & 0o555)
     told = user(*command.split())
     assert told.code == 1
-    assert "a commit that its writer died in (catalog.db-journal)" in told.out + told.err
-    assert "any command of a user who may write there mends it" in told.out + told.err
-    assert "mount it for writing" not in told.out + told.err
+    assert "a commit that its writer died in, with its journal" in told.out + told.err
+    assert REMEDY in told.out + told.err
+    assert "let this user write there" not in told.out + told.err
     for path in (home, *home.rglob("*")):
         path.chmod(path.stat().st_mode | 0o200)
     assert keptlog("topic", "list").code == 0
     assert user("topic", "list").code == 0
+
+
+@pytest.mark.parametrize("is_configured", [False, True], ids=["embedded", "configured"])
+def test_doctor_has_nothing_put_back_beside_the_journal_of_a_writer_that_died(
+    user: Run, keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch, *, is_configured: bool
+) -> None:
+    """An older catalog would be damaged by it."""
+    database = home / ("other.db" if is_configured else "catalog.db")
+    if is_configured:
+        monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{database}")
+        monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{home / 'lake'}")
+        assert keptlog("topic", "create", "users").code == 0
+    die_in_a_commit(database)
+    for path in (home, *home.rglob("*")):
+        path.chmod(path.stat().st_mode & 0o555)
+    checks = checks_of(user("doctor", "--no-probes", "--json"))
+    [found] = [each for check in checks.values() for each in check["problems"] if "its writer died in" in each["what"]]
+    assert "catalog.db-journal" not in found["what"]
+    assert found["cause"] == "a writer died in a commit, and this user may not take back what is half done"
+    assert found["todo"] == f"{REMEDY}; put nothing back from a copy"
 
 
 def test_a_log_whose_folder_is_another_users_is_told_to_all_and_cleaned_at_once_by_who_may_and_names_it(

@@ -44,7 +44,7 @@ from keptlog.table.doctor.topic_exam import PutBack
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.metadata.format import CURRENT
 from keptlog.table.namespaces import CONFIGURED
-from keptlog.table.waiting.reaching import HELD, one_line
+from keptlog.table.waiting.reaching import HALF_DONE, HELD, one_line
 
 _UNREAD_SETTINGS = "its settings can't be read"
 _SPARK_IS_DOWN = "the Spark server or cluster is down, or was never started, or its address or token is an old one"
@@ -59,6 +59,13 @@ _PUT_RIGHT = (
     "put back the catalog that went on; if it is lost, put the files of the same backup back as well, and run keptlog "
     "doctor again (docs/backup.md). Move no metadata file away before: the newest ones name what the topic has now"
 )
+_AS_TOLD = {
+    HELD: ("a backup, or a program that hangs, has locked it", "do what it says"),
+    HALF_DONE: (
+        "a writer died in a commit, and this user may not take back what is half done",
+        f"{HALF_DONE}; put nothing back from a copy",
+    ),
+}
 _NAMED = 10
 
 
@@ -135,10 +142,10 @@ def _home(patient: Patient) -> Iterator[Problem]:
             raise NotLookedAt(_UNREAD_SETTINGS) from error
         cause = "the path is another one than you mean, its disk is not mounted, or somebody deleted or damaged it"
         todo = "set KEPTLOG_HOME, mount the disk, or put back what is missing"
-        if str(error).startswith(CONFIGURED):
+        if told := _as_told(error):
+            cause, todo = told
+        elif str(error).startswith(CONFIGURED):
             cause, todo = _CATALOG_IS_DOWN, "start it or put it back, or correct the configuration"
-        elif HELD in str(error):
-            cause, todo = "a backup, or a program that hangs, has locked it", "do what it says"
         yield Problem(str(home), str(error), cause, todo)
         return
     if not patient.is_embedded:
@@ -180,7 +187,13 @@ def _catalog_problem(error: BaseException) -> Problem:
     if isinstance(error, KeptlogError) and error.action in {Action.FIX_DATA, Action.FIX_CONFIG}:
         return unreadable_problem("catalog", error)
     cause = "it is down, or its address or credentials are wrong"
-    return Problem("catalog", first_line(error), cause, "see that it answers from this machine; keptlog status asks it")
+    cause, todo = _as_told(error) or (cause, "see that it answers from this machine; keptlog status asks it")
+    return Problem("catalog", first_line(error), cause, todo)
+
+
+def _as_told(error: BaseException | None) -> tuple[str, str] | None:
+    """Cause and remedy of an error of a catalog that knows both, whichever catalog it is."""
+    return next((each for words, each in _AS_TOLD.items() if words in str(error)), None)
 
 
 def _promises(patient: Patient) -> Iterator[Problem]:

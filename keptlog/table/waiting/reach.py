@@ -39,7 +39,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.storage.disk import FULL, IN_THE_WAY, TOO_LARGE, DiskRefusal, is_of_reading_too, refusal_of
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.waiting.database_answers import NO_ANSWER
-from keptlog.table.waiting.reaching import HELD, one_line
+from keptlog.table.waiting.reaching import HALF_DONE, HELD, one_line
 
 if TYPE_CHECKING:
     from requests import HTTPError, RequestException, Response
@@ -85,8 +85,8 @@ _JAVA_S_UNSUPPORTED = {"UnsupportedOperationException", "NotImplementedException
 _READ_ONLY = DiskRefusal("can't be written to", "let this user write there, or mount it for writing")
 """SQLite tells no right that is missing from a disk that is read-only."""
 _HALF_DONE = DiskRefusal(
-    "has a commit that its writer died in (catalog.db-journal), and takes no writes of this user to take it back",
-    "any command of a user who may write there mends it",
+    "has a commit that its writer died in, with its journal, and takes no writes of this user to take it back",
+    HALF_DONE,
 )
 _ALLOW = "see to its permissions and credentials"
 _UNTRUSTED = (

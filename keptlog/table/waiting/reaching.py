@@ -17,6 +17,8 @@ What = TypeVar("What")
 
 HELD = "another process holds its database: wait until it is done, or end it (fuser names it), then try again"
 """What is said of a catalog that somebody else keeps locked."""
+HALF_DONE = "any command of a user who may write there mends it; if the disk is mounted read-only, mount it for writing"
+"""What is said of one that a writer has died in, and that this user can't bring back to its last commit."""
 
 
 @contextmanager
