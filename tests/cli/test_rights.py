@@ -112,6 +112,19 @@ def test_doctor_tells_of_all_topics_in_one_line_that_this_user_may_not_write_to_
     assert f"chmod -R g+rwX {home}/warehouse/keptlog, " in found["todo"]
 
 
+def test_doctor_says_nothing_of_a_catalog_of_a_home_that_uses_another(
+    user: Run, keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{home / 'other.db'}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{home / 'lake'}")
+    assert keptlog("topic", "create", "users").code == 0
+    (home / "catalog.db").chmod(0o444)
+    shut = home / "lake/keptlog/users/metadata"
+    shut.chmod(0o555)
+    [found] = checks_of(user("doctor", "--no-probes", "--json"))["disk"]["problems"]
+    assert (found["subject"], found["files"]) == ("users", [str(shut)])
+
+
 @pytest.mark.parametrize("is_home_shut", [False, True], ids=["catalog", "home"])
 def test_doctor_tells_who_may_write_nowhere_one_thing(user: Run, home: Path, *, is_home_shut: bool) -> None:
     for path in (home, *home.rglob("*")):

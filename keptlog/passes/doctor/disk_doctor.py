@@ -58,7 +58,7 @@ def _home_or_above(patient: Patient) -> Path:
 def _shut_problems(patient: Patient, home: str) -> Iterator[Problem]:
     """What this user may not write to in a home, and in the topics of it, wherever these lie on a disk here."""
     database = patient.home / DATABASE
-    if database.is_file() and not os.access(database, os.W_OK):
+    if _uses_its_own(patient) and database.is_file() and not os.access(database, os.W_OK):
         shut = ShutFolders(
             str(database), str(database), [str(database)], "so this user can change nothing of this home"
         )
@@ -74,6 +74,14 @@ def _shut_problems(patient: Patient, home: str) -> Iterator[Problem]:
         if folders:
             follows = "so what this user purges, deletes or erases gets no receipt"
             yield shut_folders_problem(ShutFolders("receipts", top, folders, follows), home)
+
+
+def _uses_its_own(patient: Patient) -> bool:
+    """Whether a home uses its own catalog, and not a configured one in its place."""
+    try:
+        return patient.is_embedded
+    except NotLookedAt:  # the check of the home says why
+        return False
 
 
 def _shut_topics(exams: Sequence[TopicExam], home: str) -> Iterator[Problem]:
