@@ -33,6 +33,13 @@ def folders_below(folder: str) -> Iterator[tuple[str, list[str]]]:
         yield parent, names
 
 
+def listed_or_not(folder: Path) -> list[Path]:
+    """A folder and all below it, sorted, also each that can't be listed: for who asks which those are."""
+    unlisted: list[str] = []
+    found = [each for each, _, _ in os.walk(folder, onerror=lambda error: unlisted.append(error.filename))]
+    return sorted(map(Path, {*found, *unlisted}))
+
+
 def _any(_name: str) -> bool:
     return True
 

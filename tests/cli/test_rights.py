@@ -112,6 +112,23 @@ def test_doctor_tells_of_all_topics_in_one_line_that_this_user_may_not_write_to_
     assert f"chmod -R g+rwX {home}/warehouse/keptlog, " in found["todo"]
 
 
+@pytest.mark.parametrize("mode", [0, 0o333], ids=["shut", "only not listed"])
+def test_doctor_names_a_folder_of_receipts_that_can_not_be_listed_and_goes_on(
+    user: Run, keptlog: Run, home: Path, mode: int
+) -> None:
+    assert keptlog("topic", "delete", "users", "--yes").code == 0
+    metadata, chain = home / "warehouse/keptlog/odd/metadata", home / "warehouse/keptlog_receipts/chain"
+    metadata.chmod(0o555)
+    (chain / "metadata").chmod(0o555)
+    (chain / "receipts").chmod(mode)
+    check = checks_of(user("doctor", "--no-probes", "--json"))["disk"]
+    named = {each["subject"]: each["files"] for each in check["problems"]}
+    assert (named, check["not_looked_at"]) == (
+        {"odd": [str(metadata)], "receipts": [str(chain / "metadata"), str(chain / "receipts")]},
+        [],
+    )
+
+
 def test_doctor_says_nothing_of_a_catalog_of_a_home_that_uses_another(
     user: Run, keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

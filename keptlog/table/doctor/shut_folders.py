@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from keptlog.folders import folders_below, names_in
+from keptlog.folders import listed_or_not, names_in
 from keptlog.table.chain.receipt_chain import chain_location
 from keptlog.table.io.files import local_path
 from keptlog.table.store import LogStore
@@ -19,20 +19,20 @@ def shut_in_topic(location: str) -> tuple[str, ...]:
     """Those of the topic that lies there.
 
     Raises:
-        OSError: one can't be listed.
+        OSError: that of its data can't be listed.
     """
     top = _on_disk(location)
     if top is None:
         return ()
     data, metadata = top / "data", top / "metadata"
     logs = (data / name for name in names_in(data) if name.startswith("partition="))
-    return tuple(_shut([top, data, *logs, metadata, metadata / "gc", *_all_in(metadata / "receipts")]))
+    return tuple(_shut([top, data, *logs, metadata, metadata / "gc", *listed_or_not(metadata / "receipts")]))
 
 
 def shut_in_chain(store: LogStore) -> tuple[str, tuple[str, ...]]:
-    """Where the chain of receipts lies, and those of it; raises as ``shut_in_topic``."""
+    """Where the chain of receipts lies, and those of it."""
     top = _on_disk(chain_location(store.committer.catalog) or "")
-    return (str(top), tuple(_shut([top, top / "metadata", *_all_in(top / "receipts")]))) if top else ("", ())
+    return (str(top), tuple(_shut([top, top / "metadata", *listed_or_not(top / "receipts")]))) if top else ("", ())
 
 
 def _on_disk(location: str) -> Path | None:
@@ -43,12 +43,8 @@ def _on_disk(location: str) -> Path | None:
     return Path(local)
 
 
-def _all_in(folder: Path) -> list[Path]:
-    return sorted(Path(each) for each, _ in folders_below(str(folder)))
-
-
 def _shut(folders: Iterable[Path]) -> Iterator[str]:
     for folder in folders:
         # What lies in a folder that can't be entered can't be told; that one is named.
-        if not os.access(folder, os.W_OK | os.X_OK) and os.path.isdir(folder):  # noqa: PTH112  # as above
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK) and os.path.isdir(folder):  # noqa: PTH112  # as above
             yield str(folder)
