@@ -87,10 +87,10 @@ def json_object(text: str | None) -> dict[str, Any]:
 def outage_among(failed: Mapping[str, KeptlogError], *, is_any_done: bool) -> KeptlogError | None:
     """What was down, where nothing was done and nothing else is wrong; null if it is something about single topics.
 
-    A right that is missing for a folder is none: it does not come by itself.
+    A right that is missing for a folder is none, as it does not come by itself, and says nothing of others.
     """
-    errors = list(failed.values())
-    is_down = all(isinstance(error, NO_ANSWER) and not isinstance(error, NoRightToWrite) for error in errors)
+    errors = [each for each in failed.values() if not isinstance(each, NoRightToWrite)]
+    is_down = all(isinstance(error, NO_ANSWER) for error in errors)
     return errors[0] if errors and is_down and not is_any_done else None
 
 

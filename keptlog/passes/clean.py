@@ -317,7 +317,9 @@ class Cleaner:
                 done = self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
             except Exception as error:  # noqa: BLE001  # what its commit has met, that of the mark meets too
                 unmarked |= dict.fromkeys(theirs, why_not_landed(topic, error))
-                out_of_reach |= {topic} if isinstance(error, StorageUnavailable) else set()
+                # What is refused is answered at once: nobody waits for the next one.
+                is_away = isinstance(error, StorageUnavailable) and not error.is_refused
+                out_of_reach |= {topic} if is_away else set()
             else:
                 marked += map(str, done)
         return Marked(tuple(marked), unmarked, tuple(untried))

@@ -59,7 +59,8 @@ class Receipts(Generic[Chain]):
         Raises:
             StorageUnavailable: the folder can't be listed.
             LogCorrupt: at the end, if some can't be read; says which. Beside some that are meant, one of others is told
-                only if it is no receipt at all; before none is, each byte is compared (``verify`` always does).
+                only if it is no receipt at all; before none is, each has to be written as receipts are. ``verify``
+                finds whatever was changed.
         """
 
         def is_meant(receipt: Receipt) -> bool:

@@ -102,18 +102,35 @@ def require_signer(home: Path, environment: Mapping[str, str]) -> None:
 
     Raises:
         InvalidConfig: as ``signing_key``.
-        StorageUnavailable: this user may not read the key; or there is none yet, and he can't make it.
+        StorageUnavailable: this user may not read the key; or it, or its public half, is not there yet, and he can't
+            make it.
     """
     require_signing_key(home, environment)
     path, variable = _private_place(home, environment)
-    if variable or path.exists():
+    is_there = variable or path.exists()
+    if is_there and _has_public_key(home, _private_key(path, variable).public):
         return
-    folder = next(each for each in path.absolute().parents if each.exists())
+    place = home / PUBLIC_FILE if is_there else path
+    folder = next(each for each in place.absolute().parents if each.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
+        what = f"the public half of signing key {path}" if is_there else f"signing key {path}"
+        todo = "" if is_there else f", or {_KEY_OF_ONES_OWN}"
         raise StorageUnavailable(
-            f"signing key {path} is not there, and can't be made: this user may not write to {folder}; see to its "
-            f"permissions, or {_KEY_OF_ONES_OWN}"
+            f"{what} is not there, and can't be made: this user may not write to {folder}; see to its permissions{todo}"
         ).for_good()
+
+
+def _has_public_key(home: Path, key: PublicKey) -> bool:
+    for path in _public_places(home, key):
+        with contextlib.suppress(OSError, ValueError):
+            if PublicKey.of_pem(read_file(path)) == key:
+                return True
+    return False
+
+
+def _public_places(home: Path, key: PublicKey) -> tuple[Path, Path]:
+    """Where it is, or is to be: under the second name if another key has the first."""
+    return home / PUBLIC_FILE, home / f"receipts-{key.key_id}.pub"
 
 
 def trusted_keys(home: Path) -> list[PublicKey]:
@@ -214,12 +231,11 @@ def _leave_public_key(home: Path, key: PublicKey) -> Path | None:
         The file that was written beside that of another key; null if none was.
     """
     made: Path | None = None
-    for name in (PUBLIC_FILE, f"receipts-{key.key_id}.pub"):
-        path = home / name
+    for path in _public_places(home, key):
         if not path.exists():
             make_folder(home)
             create_file(path, key.to_pem(), _PUBLIC_MODE)
-            made = path if name != PUBLIC_FILE else None
+            made = path if path.name != PUBLIC_FILE else None
         with contextlib.suppress(ValueError):
             if PublicKey.of_pem(read_file(path)) == key:
                 break

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from unittest.mock import Mock
+
 import pytest
 
 from keptlog.errors import InvalidConfig
+from keptlog.home import open_home
+from keptlog.passes.erasures.erasure_request import ErasureRequest
 from keptlog.table.chain.sealed_receipts import CHAIN
 from keptlog.table.namespaces import RECEIPTS
 from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
@@ -33,12 +38,61 @@ def test_an_id_that_was_verified_long_ago_is_refused_with_its_receipt(world: Wor
 
     assert isinstance(refused, InvalidConfig)
     assert str(refused) == (
-        f"topic users: request {request_id} was verified there, and the topic has forgotten it (keptlog receipt show "
-        f"{receipt.sequence}): nothing is asked. What has come since is new: ask under another id"
+        f"topic users: request {request_id} was verified there before, and is not among its erasures any more (keptlog "
+        f"receipt show {receipt.sequence}): nothing is asked. Ask under another id for what is there now"
     )
     assert [value for _, key, value in world.records() if key == KEY] == [b"came back"]
     for other in ("r", "r1-0", request_id[:-1] + "x"):
         assert not world.ask(id=other).failed
+
+
+def test_an_id_that_is_forgotten_between_proposal_and_request_is_refused(world: World) -> None:
+    """It was told as repeated, and took what the customer had written since."""
+    world.create()
+    world.append((KEY, VALUE), (OTHER, VALUE))
+    world.ask()
+    world.bring_on()
+    world.verified()
+    world.later(31 * DAY_MS)
+    world.append((KEY, b"came back"))
+    proposal = world.eraser.propose(ErasureRequest("r1", ("users",), (KEY,)), now_ms=world.now_ms)
+    assert proposal.topics["users"].is_repeated
+    world.purge()
+    world.ask(OTHER, id="r2")
+
+    failed = world.eraser.request(proposal, now_ms=world.now_ms).failed
+
+    assert str(failed["users"]).endswith("nothing is asked. Ask under another id for what is there now")
+    assert [value for _, key, value in world.records() if key == KEY] == [b"came back"]
+
+
+def test_a_request_that_is_asked_for_again_commits_nothing(world: World) -> None:
+    """It had taken itself out of the list, 30 days after it had ended, and was told as damage."""
+    world.create(settings={"cleanup.policy": "delete"})
+    world.append((KEY, VALUE))
+    world.ask()
+    commits = world.commits()
+    world.later(31 * DAY_MS)
+    assert world.ask().repeated == {"users"}
+    assert world.commits() == commits
+
+
+def test_a_home_asks_its_own_receipts(world: World) -> None:
+    forgotten(world, "r1")
+    asked = open_home(world.home).eraser.propose(ErasureRequest("r1", ("users",), (KEY,)), now_ms=world.now_ms)
+    assert "was verified there before" in str(asked.failed["users"])
+
+
+def test_who_may_not_read_the_receipts_may_ask_and_an_outage_is_told_after_one_question(world: World) -> None:
+    world.create()
+    world.create("orders")
+    for error, topics in ((PermissionError(13, "no right"), set()), (TimeoutError("no answer"), {"users", "orders"})):
+        listing = Mock(side_effect=error)
+        eraser = replace(world.eraser, list_receipts=listing)
+        asked = eraser.propose(ErasureRequest("r1", ("users", "orders"), (KEY,)), now_ms=world.now_ms)
+        assert asked.failed.keys() == topics
+        assert listing.call_count == 1
+        assert all("can't be told, so nothing is asked: " in str(each) for each in asked.failed.values())
 
 
 def test_a_topic_made_anew_is_asked_under_the_id_of_the_one_before(world: World) -> None:

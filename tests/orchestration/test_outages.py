@@ -280,6 +280,8 @@ def test_a_folder_that_this_user_may_not_write_to_is_no_outage(dirty: World, mon
     assert "may not write to" in said
     shut = {"users-0": NoRightToWrite("user alice may not write to /data")}
     assert outage_among(shut, is_any_done=False) is None
+    down = StorageUnavailable("S3 does not answer")
+    assert outage_among(shut | {"orders-0": down}, is_any_done=False) is down
 
 
 def test_what_landed_before_the_catalog_was_lost_is_told_and_no_log_is_marked(

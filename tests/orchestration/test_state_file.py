@@ -176,6 +176,10 @@ def test_two_databases_that_differ_behind_a_hash_are_two(world: World, monkeypat
 
     assert state_of(world).whose.endswith(" sql postgresql+psycopg2://db/la#ke")
 
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", "postgresql+psycopg2://db/lake#password=planted")
+
+    assert "planted" not in state_of(world).whose
+
 
 @pytest.mark.parametrize("uri", ["postgresql+psycopg2://lake:planted@[db/lake", "https://[catalog/"])
 def test_there_is_none_of_a_catalog_whose_address_can_not_be_read(

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,6 +22,7 @@ from keptlog.storage.disk import user_name
 from keptlog.table.io import local_files
 from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore
+from keptlog.table.waiting.reaching import reaching
 from keptlog.whole_file import sync
 from tests.in_process import InProcessJobs, in_process_engine
 from tests.logs import open_store
@@ -99,6 +101,27 @@ def test_a_right_that_this_user_lacks_is_told_once_and_in_the_mark_of_each_log(
     shut.clear()
     assert cleaned(run(store)) == []
     assert cleaned(run(store, marks["c"].retry_at_ms)) == list(topics)
+
+
+def test_topics_in_which_no_mark_can_land_take_none_from_others(
+    store: LogStore, shut: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root has made two of them, metadata too: what is refused is answered at once, and nothing is out of reach."""
+    really = LogStore.mark_uncleanable
+
+    def mark(marking: LogStore, topic: str, *rest: Any) -> Any:
+        if topic in shut:
+            with reaching(f"topic {topic} can't be committed to"):
+                raise PermissionError(errno.EACCES, "Permission denied", f"/warehouse/{topic}/metadata")
+        return really(marking, topic, *rest)
+
+    monkeypatch.setattr(LogStore, "mark_uncleanable", mark)
+    shut.update("ab")
+    for segment in store.logs("h")[0].segments:
+        Path(segment.path.removeprefix("file://")).write_bytes(b"damaged")
+    done = run(store)
+    assert sorted(done.failed) == ["a-0", "b-0", "h-0"]
+    assert [topic for topic in TOPICS if topic not in shut and store.logs(topic)[0].uncleanable] == ["h"]
 
 
 def cleaned(done: Pass) -> list[str]:

@@ -142,6 +142,11 @@ def test_who_is_asked_whether_he_could_sign_makes_no_key(tmp_path: Path, monkeyp
     assert trusted_keys(home) == [key.public]
     (home / "receipts.key").rename(tmp_path / "own.key")
     require_signer(home, {KEY_FILE_VARIABLE: str(tmp_path / "own.key")})
+    # He would be told after the search: who checks receipts needs the public half, and it can't be left there.
+    (home / "receipts.pub").unlink()
+    with pytest.raises(StorageUnavailable, match=rf"the public half of .* may not write to {home};") as told:
+        require_signer(home, {KEY_FILE_VARIABLE: str(tmp_path / "own.key")})
+    assert told.value.is_refused
 
 
 def test_a_key_of_ones_own_that_may_not_be_read_is_given_the_right(

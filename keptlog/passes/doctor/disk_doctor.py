@@ -41,9 +41,9 @@ def room_problems(patient: Patient) -> Iterator[Problem]:
             places.setdefault(device, folder)
             logs.setdefault(device, []).append(log)
     for device, place in places.items():
-        may_not_write = place == own and not os.access(place, os.W_OK)
-        yield from disk_problems(_seen(place, is_shut=may_not_write), logs[device])
-        if place == own and not may_not_write:
+        is_shut = place == own and not os.access(place, os.W_OK) and not _uses_another(patient)
+        yield from disk_problems(_seen(place, is_shut=is_shut), logs[device])
+        if place == own and not is_shut:
             yield from _shut_problems(patient, str(own))
 
 
@@ -58,7 +58,7 @@ def _home_or_above(patient: Patient) -> Path:
 def _shut_problems(patient: Patient, home: str) -> Iterator[Problem]:
     """What this user may not write to in a home, and in the topics of it, wherever these lie on a disk here."""
     database = patient.home / DATABASE
-    if _uses_its_own(patient) and database.is_file() and not os.access(database, os.W_OK):
+    if not _uses_another(patient) and database.is_file() and not os.access(database, os.W_OK):
         shut = ShutFolders(
             str(database), str(database), [str(database)], "so this user can change nothing of this home"
         )
@@ -76,10 +76,10 @@ def _shut_problems(patient: Patient, home: str) -> Iterator[Problem]:
             yield shut_folders_problem(ShutFolders("receipts", top, folders, follows), home)
 
 
-def _uses_its_own(patient: Patient) -> bool:
-    """Whether a home uses its own catalog, and not a configured one in its place."""
+def _uses_another(patient: Patient) -> bool:
+    """Whether a home uses a configured catalog in place of its own, so that its topics need no file of its own."""
     try:
-        return patient.is_embedded
+        return not patient.is_embedded
     except NotLookedAt:  # the check of the home says why
         return False
 

@@ -4,7 +4,8 @@ Whoever asks again for all of his tickets, however old, means what each was abou
 what its customer has written since. So an id that a receipt of the topic has is refused, and none of them is read: the
 request stands in the receipt's name.
 
-Where the chain is damaged, or was put back with the catalog, it tells of nothing, and keeps nobody from asking.
+Where the chain is damaged, was put back with the catalog, or may not be read by this user, it tells of nothing, and
+keeps nobody from asking.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.errors import InvalidConfig, LogCorrupt, StorageUnavailable
 from keptlog.log.erasures.receipt_id import id_beginning
 from keptlog.table.waiting.reaching import reaching
 
@@ -37,17 +38,30 @@ class AskedBefore:
             InvalidConfig: it was; names the receipt.
             StorageUnavailable: nobody can tell now.
         """
-        number = self._receipts and self._receipts.newest(id_beginning(topic.id, self.request_id))
+        try:
+            with reaching("receipts can't be read"):
+                receipts = self._receipts
+                if isinstance(receipts, StorageUnavailable):
+                    raise receipts
+                number = receipts and receipts.newest(id_beginning(topic.id, self.request_id))
+        except LogCorrupt:
+            return  # ``receipt verify`` and doctor say so
+        except StorageUnavailable as error:
+            if error.is_refused:
+                return
+            told = f"topic {topic.name}: whether request {self.request_id} was verified there before can't be told"
+            raise StorageUnavailable(f"{told}, so nothing is asked: {error}") from error
         if number is not None:
             raise InvalidConfig(
-                f"topic {topic.name}: request {self.request_id} was verified there, and the topic has forgotten it "
-                f"(keptlog receipt show {number}): nothing is asked. What has come since is new: ask under another id"
+                f"topic {topic.name}: request {self.request_id} was verified there before, and is not among its "
+                f"erasures any more (keptlog receipt show {number}): nothing is asked. Ask under another id for what "
+                "is there now"
             )
 
     @cached_property
-    def _receipts(self) -> ReceiptFiles | None:
+    def _receipts(self) -> ReceiptFiles | StorageUnavailable:
         try:
             with reaching("receipts can't be listed"):
                 return self.list_receipts()
-        except LogCorrupt:
-            return None  # ``receipt verify`` and doctor say so
+        except StorageUnavailable as error:
+            return error  # asked once, also of hundreds of topics

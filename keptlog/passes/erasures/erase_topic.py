@@ -95,7 +95,7 @@ class TopicErasure:
         known = read_register(self.store.files, lambda: self.store.load_table(self.topic.name))
         repeated = next((each for each in known if each.id == self.request.id), None)
         if repeated:
-            self._require_same(repeated)
+            self._same(repeated)
         for each in known:
             if each.is_open:
                 require_secret(self.hasher, each.fingerprint, f"topic {self.topic.name}: request {each.id}")
@@ -179,6 +179,8 @@ class TopicErasure:
             KeptlogError: the topic can't be read, or the commit did not land.
         """
         require_keys(self.request)
+        if proposal.is_repeated:
+            return self._same(self._change.repeated(self.request.id))
         erasure = Erasure(
             id=self.request.id,
             way=proposal.way.value,
@@ -196,8 +198,7 @@ class TopicErasure:
                 landed = self._seen_at_source(erasure)
             case ErasureWay.HERE | ErasureWay.RETENTION:
                 landed = self._change.request(erasure, self.now_ms)
-        self._require_same(landed)
-        return landed
+        return self._same(landed)
 
     @property
     def key_hashes(self) -> tuple[str, ...]:
@@ -231,7 +232,7 @@ class TopicErasure:
             return ErasureWay.RETENTION
         return ErasureWay.SOURCE if is_ingested else ErasureWay.TOMBSTONE
 
-    def _require_same(self, erasure: Erasure) -> None:
+    def _same(self, erasure: Erasure) -> Erasure:
         require_secret(self.hasher, erasure.fingerprint, f"topic {self.topic.name}: request {erasure.id}")
         if erasure.key_hashes != self.key_hashes:
             raise InvalidConfig(
@@ -241,6 +242,7 @@ class TopicErasure:
             raise InvalidConfig(
                 f"topic {self.topic.name}: request {erasure.id} was not made to erase here; give this one another id"
             )
+        return erasure
 
     def _kept(self) -> list[Hindrance]:
         """Tags and branches that keep what there is now, whatever becomes of it."""

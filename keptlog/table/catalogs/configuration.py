@@ -133,8 +133,8 @@ def catalog_told() -> str:
     except ValueError:
         raise _refused("the host in its uri is not readable: what stands in [ ] is an address of IPv6") from None
     # A database's address does not end at a #, and what stands behind its ? may be secret.
-    is_whole = uri.lower().startswith(_WEB) or address.query or not address.fragment
-    rest = "" if is_whole else f"#{address.fragment.partition('?')[0]}"
+    rest = "" if uri.lower().startswith(_WEB) or address.query else address.fragment.partition("?")[0]
+    rest = f"#{rest}" if rest and "=" not in rest else ""
     place = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}{rest}"
     return f"{kind_of(settings) or settings.get('py-catalog-impl')} {place} {settings.get('warehouse', '')}".strip()
 

@@ -50,7 +50,7 @@ class SealedReceipts(ABC):
 
         Raises:
             LogCorrupt: at the end, if some could not be read; says which. Where none is meant, those that were passed
-                over are compared byte for byte first: one that was changed may be what is asked for.
+                over have to be written as receipts are: one that an editor has written may be what is asked for.
         """
         problems: list[str] = []
         passed_over: list[int] = []

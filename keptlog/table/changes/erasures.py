@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from pyiceberg.table import Table
 
-from keptlog.errors import LogCorrupt, StalePlan
+from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ErasureWay, bound, further, reached
 from keptlog.log.erasures.open_erasures import open_erasures
 from keptlog.log.record import NewRecord
@@ -123,6 +123,22 @@ class RegisterChange:
 
         self._change(f"{erasure.id}/{_PURPOSE}", changed, lambda table: self._earlier(table, next_ms), since=0)
         return self._landed(erasure.id)
+
+    def repeated(self, erasure_id: str) -> Erasure:
+        """A request that was there when it was proposed again; nothing is committed.
+
+        Raises:
+            InvalidConfig: it was forgotten since: asked anew, it would take what came after it.
+            StalePlan: the topic is another one by now.
+        """
+        _, remembered = self._look(erasure_id)
+        for erasure in remembered:
+            if erasure.id == erasure_id:
+                return erasure
+        raise InvalidConfig(
+            f"topic {self.topic.name}: request {erasure_id} was asked for before, and is not among its erasures any "
+            "more: nothing is asked. Ask under another id for what is there now"
+        )
 
     def update(self, updated: Mapping[str, Erasure], next_ms: int | None) -> None:
         """Bring erasures on to what was found out about them; nothing is committed if nothing is new.
