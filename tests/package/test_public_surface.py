@@ -54,7 +54,7 @@ CALLS = {
 }
 
 RECEIPT_CALLS = {
-    "list": "(self, topic: 'str | None' = None) -> 'Iterator[Receipt]'",
+    "list": "(self, topic: 'str | None' = None, *, request: 'str | None' = None) -> 'Iterator[Receipt]'",
     "show": "(self, name: 'str') -> 'Receipt'",
     "verify": "(self, keys: 'Iterable[Path | str]' = ()) -> 'ChainVerification'",
     "export": "(self, folder: 'Path | str') -> 'int'",

@@ -126,10 +126,10 @@ class Eraser:
     """It may hold the environment, and all secrets in it."""
     new_id: Callable[[], str]
     purge_interval_ms: int = PURGE_INTERVAL_MS
-    require_key: Callable[[], object] = lambda: None
+    require_key: Callable[[], object] = field(default=lambda: None, repr=False)
     """Raises if no receipt could be signed, and makes no key, as nothing may come of it; asked before files are looked
-    through, for without it nothing is proved."""
-    list_receipts: Callable[[], ReceiptFiles] | None = None
+    through, for without it nothing is proved. It may hold the environment, too."""
+    list_receipts: Callable[[], ReceiptFiles] | None = field(default=None, repr=False)
     """The receipts of what was proved before; null where nothing seals."""
 
     def hash_of(self, key: bytes) -> str:
