@@ -131,10 +131,8 @@ class RegisterChange:
             InvalidConfig: it was forgotten since: asked anew, it would take what came after it.
             StalePlan: the topic is another one by now.
         """
-        _, remembered = self._look(erasure_id)
-        for erasure in remembered:
-            if erasure.id == erasure_id:
-                return erasure
+        if erasure := self._known(erasure_id):
+            return erasure
         raise InvalidConfig(
             f"topic {self.topic.name}: request {erasure_id} was asked for before, and is not among its erasures any "
             "more: nothing is asked. Ask under another id for what is there now"
@@ -199,14 +197,16 @@ class RegisterChange:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def _landed(self, erasure_id: str) -> Erasure:
-        _, remembered = self._look(erasure_id)
-        for erasure in remembered:
-            if erasure.id == erasure_id:
-                return erasure
+        if erasure := self._known(erasure_id):
+            return erasure
         raise LogCorrupt(
             f"topic {self.topic.name}: request {erasure_id} has landed, and is not among its erasures any more: it was "
             "forgotten after it had ended, or a repair has undone it; ask again under another id"
         )
+
+    def _known(self, erasure_id: str) -> Erasure | None:
+        _, remembered = self._look(erasure_id)
+        return next((each for each in remembered if each.id == erasure_id), None)
 
     def _look(self, erasure_id: str) -> tuple[Table, tuple[Erasure, ...]]:
         """The table as it is now, and what it remembers; a change and a purge may come in between.
