@@ -89,11 +89,7 @@ def require_signing_key(home: Path, environment: Mapping[str, str]) -> SigningKe
         StorageUnavailable: this user may not read it, and another one may.
     """
     path, variable = _private_place(home, environment)
-    try:
-        is_there = variable or path.exists()
-    except PermissionError as error:
-        raise _unread("signing key", path, error, _KEY_OF_ONES_OWN) from error
-    key = _private_key(path, variable) if is_there else None
+    key = _key_there(path, variable)
     return None if variable else key
 
 
@@ -105,16 +101,15 @@ def require_signer(home: Path, environment: Mapping[str, str]) -> None:
         StorageUnavailable: this user may not read the key; or it, or its public half, is not there yet, and he can't
             make it.
     """
-    require_signing_key(home, environment)
     path, variable = _private_place(home, environment)
-    is_there = variable or path.exists()
-    if is_there and _has_public_key(home, _private_key(path, variable).public):
+    key = _key_there(path, variable)
+    if key and _has_public_key(home, key.public):
         return
-    place = home / PUBLIC_FILE if is_there else path
+    place = home / PUBLIC_FILE if key else path
     folder = next(each for each in place.absolute().parents if each.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
-        what = f"the public half of signing key {path}" if is_there else f"signing key {path}"
-        todo = "" if is_there else f", or {_KEY_OF_ONES_OWN}"
+        what = f"the public half of signing key {path}" if key else f"signing key {path}"
+        todo = "" if key else f", or {_KEY_OF_ONES_OWN}"
         raise StorageUnavailable(
             f"{what} is not there, and can't be made: this user may not write to {folder}; see to its permissions{todo}"
         ).for_good()
@@ -182,6 +177,15 @@ def _private_place(home: Path, environment: Mapping[str, str]) -> tuple[Path, st
         return home / PRIVATE_FILE, None
     # Of a user whom this machine does not know it stays as it is, and is not there.
     return Path(os.path.expanduser(named)), KEY_FILE_VARIABLE  # noqa: PTH111
+
+
+def _key_there(path: Path, variable: str | None) -> SigningKey | None:
+    """The private key; null if there is none yet, and a variable does not name it."""
+    try:
+        is_there = variable or path.exists()
+    except PermissionError as error:
+        raise _unread("signing key", path, error, _KEY_OF_ONES_OWN) from error
+    return _private_key(path, variable) if is_there else None
 
 
 def _private_key(path: Path, variable: str | None) -> SigningKey:
