@@ -54,7 +54,7 @@ class DiskSeen:
     free_files: int | None
     """How many files it may still get; null where it does not count them."""
     is_shut: bool = False
-    """Whether it takes files, and this user may not write to the place."""
+    """Whether this user may not write to the place, for whatever reason."""
 
 
 def unreadable_problem(topic: str, error: KeptlogError) -> Problem:
@@ -137,15 +137,25 @@ def no_right_problems(topic: str, paths: Sequence[str]) -> list[Problem]:
 
 def disk_problems(disk: DiskSeen, logs: Iterable[Log]) -> list[Problem]:
     """A disk that takes nothing, or nothing of this user, or that has no room for a clean of the largest log."""
-    if disk.is_read_only or disk.is_shut:
-        what = f"{disk.place} can't be written to{{}}, so nothing is appended, cleaned or remembered"
-        mounted = "its disk is mounted read-only, as after an error"
-        mount = "see what the kernel says of the disk (dmesg), and mount it for writing"
-        no_right = "this user lacks the right: the folder is another user's"
-        allow = "nothing if he is only to read; else let its owner, or root, give him the right, or work as its owner"
-        if disk.is_read_only:
-            return [Problem(disk.place, what.format(""), mounted, mount)]
-        return [Problem(disk.place, what.format(" by this user"), no_right, allow)]
+    follows = "so nothing is appended, cleaned or remembered"
+    if disk.is_read_only:
+        return [
+            Problem(
+                disk.place,
+                f"{disk.place} can't be written to, {follows}",
+                "its disk is mounted read-only, as after an error",
+                "see what the kernel says of the disk (dmesg), and mount it for writing",
+            )
+        ]
+    if disk.is_shut:
+        return [
+            Problem(
+                disk.place,
+                f"{disk.place} can't be written to by this user, {follows}",
+                "this user lacks the right: the folder is another user's",
+                "nothing if he is only to read; else let its owner, or root, give him the right, or work as its owner",
+            )
+        ]
     largest = max((total_bytes(log.segments) for log in logs), default=0)
     needed = max(_LEAST_FREE_BYTES, largest)
     is_full = disk.free_bytes < needed

@@ -103,6 +103,4 @@ def _seen(place: Path, *, is_shut: bool) -> DiskSeen:
     status = os.statvfs(place)
     files = status.f_favail if status.f_files else None
     is_read_only = bool(status.f_flag & os.ST_RDONLY)
-    return DiskSeen(
-        str(place), is_read_only, status.f_bavail * status.f_frsize, files, is_shut=is_shut and not is_read_only
-    )
+    return DiskSeen(str(place), is_read_only, status.f_bavail * status.f_frsize, files, is_shut=is_shut)
