@@ -26,14 +26,7 @@ from keptlog.cli.output import (
     run_id_option,
 )
 from keptlog.cli.own_process import command_spark, spark_ahead
-from keptlog.cli.purged import (
-    deletion_numbers,
-    print_deletion,
-    purge_lines,
-    purge_numbers,
-    purge_rest,
-    tell_previews,
-)
+from keptlog.cli.purged import deletion_numbers, print_deletion, purge_lines, purge_numbers, purge_rest, tell_previews
 from keptlog.home import new_id, open_home
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.holder import ORPHAN_GRACE_MS

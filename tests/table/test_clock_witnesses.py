@@ -151,15 +151,21 @@ def test_a_store_that_is_away_is_waited_for_once_and_not_for_each_topic_of_a_pas
         store.clock_guard.require_plausible(FAR_AHEAD_MS, table)
 
 
-def test_a_topic_that_can_be_read_confirms_the_clock_though_most_others_are_refused(
-    store: LogStore, s3: CountedS3
-) -> None:
-    """Of many, some are asked whether the store answers. Which ones these are, goes by the second."""
+def beside_a_witness(store: LogStore) -> tuple[Table, int, dict[str, str]]:
+    """The table of an idle topic, a time that the newest of all alone confirms, and the setting by which it does."""
     for topic in (*IDLE, WITNESS):
         store.create_topic(topic, 1, COMPACTED)
     table = store.load_table(IDLE[0])
     last_ms, confirmed_ms = (newest_change_ms(store.load_table(topic).metadata) for topic in (IDLE[-1], WITNESS))
     broker = {"keptlog.clock.max.jump.ms": str((confirmed_ms - last_ms) // 2)}
+    return table, confirmed_ms, broker
+
+
+def test_a_topic_that_can_be_read_confirms_the_clock_though_most_others_are_refused(
+    store: LogStore, s3: CountedS3
+) -> None:
+    """Of many, some are asked whether the store answers. Which ones these are, goes by the second."""
+    table, confirmed_ms, broker = beside_a_witness(store)
     s3.refuse = lambda request: REFUSED if "/idle-" in request.path else None
     for second in range(4):
         guard = ClockGuard(broker, store.load_table, store.metadata_locations, store)
@@ -177,11 +183,7 @@ def test_a_witness_is_read_also_where_one_topic_gives_no_answer_and_the_others_a
     store: LogStore, s3: CountedS3
 ) -> None:
     """Also in the second in which the silent one is asked for first, and the witness is not among those beside it."""
-    for topic in (*IDLE, WITNESS):
-        store.create_topic(topic, 1, COMPACTED)
-    table = store.load_table(IDLE[0])
-    last_ms, confirmed_ms = (newest_change_ms(store.load_table(topic).metadata) for topic in (IDLE[-1], WITNESS))
-    broker = {"keptlog.clock.max.jump.ms": str((confirmed_ms - last_ms) // 2)}
+    table, confirmed_ms, broker = beside_a_witness(store)
     s3.refuse = lambda request: (RESET if IDLE[6] in request.path else REFUSED) if "/idle-" in request.path else None
     to_ask = [*IDLE[1:], WITNESS]
     second = (to_ask.index(IDLE[6]) - confirmed_ms // 1_000) % len(to_ask)
