@@ -43,7 +43,7 @@ from keptlog.log.told.metrics import Tally, metrics_of
 from keptlog.log.words.counted import counted, first_lines
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.named import unnamed
-from keptlog.passes.erasures.erasure_request import ErasureList, ErasureRow
+from keptlog.passes.erasures.erasure_request import NEVER_MS, ErasureList, ErasureRow
 from keptlog.passes.observer import Overview, observe
 from keptlog.table.waiting.reaching import apart, parted
 
@@ -53,7 +53,6 @@ TOPICS = 50
 _TOLD = 5
 _REASONS = 50
 """Of the topics at which somebody could not look, so many are told with the reason, and the others by name alone."""
-_NEVER_MS = 2**63
 _GLANCE_CHARACTERS = SHOWN_AT_ONCE - 50
 _GLANCE_BLOCKED = 200
 _COLUMNS = ("topic", "state", "deadline (UTC)", "next state (UTC)", "blocked by", "keys", "request")
@@ -388,7 +387,7 @@ def _topic_row(news: ErasureNews, topic: str, needs: str) -> tuple[str, ...]:
 
 
 def _urgency(topic: str, each: OpenErasures) -> tuple[int, str]:
-    return _NEVER_MS if each.earliest_deadline_ms is None else each.earliest_deadline_ms, topic
+    return NEVER_MS if each.earliest_deadline_ms is None else each.earliest_deadline_ms, topic
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], more: str) -> dg.MarkdownMetadataValue:

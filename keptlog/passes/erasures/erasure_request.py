@@ -21,7 +21,8 @@ OF_NO_KEY = (
 )
 """What is told of an erasure that an older keptlog took in without a key."""
 
-_NEVER_MS = 2**63
+NEVER_MS = 2**63
+"""The deadline of what has none, where lists are sorted by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +158,8 @@ class ErasureRow:
         """
         erasure = self.erasure
         if erasure.is_open:
-            return False, _NEVER_MS if erasure.deadline_ms is None else erasure.deadline_ms, self.topic, self.id
-        return True, _NEVER_MS if erasure.ended_ms is None else now_ms - erasure.ended_ms, self.topic, self.id
+            return False, NEVER_MS if erasure.deadline_ms is None else erasure.deadline_ms, self.topic, self.id
+        return True, NEVER_MS if erasure.ended_ms is None else now_ms - erasure.ended_ms, self.topic, self.id
 
     def next_told(self, now_ms: int, time_told: Callable[[int], str] = iso_time) -> str | None:
         """The earliest time of its next state, or what brings it on once that has come; null if only data can."""
