@@ -22,7 +22,9 @@ _RANDOM_KEYS = (
 )
 _MAP = (
     "nearly 80 % of a task's CPU is the decoding and the grouping of all keys, as much each. Of values only row groups "
-    "with a survivor are read. Tried: values as views (within the noise here)"
+    "with a survivor are read. Tried: values as views (within the noise here). How much it is of the others' time is "
+    "up to the processor: on an AMD EPYC, at commit 94601d02, five rounds gave 0.86 of DuckDB and 0.73 of Polars, and "
+    "three rounds of 20 M records 0.98 and 0.77"
 )
 _SMALL_LOGS = (
     "a log costs the opening of its files and some calls for each. Tried: one reader for files below a MiB, and row "
