@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keptlog.storage import keys, versions
-from keptlog.storage.keys import are_among, grouped_by_key, in_order_of_keys, key_bytes, rows_of
+from keptlog.storage.keys import are_among, fixed_length, grouped_by_key, in_order_of_keys, key_bytes, rows_of
 from keptlog.storage.versions import latest_by_offset
 
 KEYS = st.one_of(st.lists(st.binary(max_size=4), max_size=12), st.lists(st.binary(min_size=3, max_size=3), max_size=12))
@@ -117,3 +117,9 @@ def test_keys_of_one_length_take_no_more_memory_than_others() -> None:
 
 
 SCHEMA = pa.schema([("key", pa.binary()), ("offset", pa.int64())])
+
+
+@pytest.mark.parametrize("length", [7, 8, 9])
+def test_keys_of_eight_bytes_are_not_given_to_arrow_as_numbers(length: int) -> None:
+    longs = column([number.to_bytes(length, "big") for number in range(10)])
+    assert fixed_length(longs) == (None if length == 8 else length)
