@@ -25,6 +25,7 @@ from keptlog.cli.output import (
     print_json,
     print_table,
     require_topics_here,
+    tell_read_only,
 )
 from keptlog.cli.receipt_text import bytes_of, files_of, lines_of, tells_files
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
@@ -85,6 +86,7 @@ def list_receipts(*, topic: str | None, request: str | None, as_json: bool) -> N
         columns = ("number", "done", "kind", "topic", *requests, "files", "size", "id")
         told = [{name: row[name] for name in columns} for row in shown]
         print_table(told, empty=empty, expendable=("id", "files", "size", "request"))
+    tell_read_only(_copied(), {})
     if problem:
         raise problem
 
@@ -129,7 +131,7 @@ def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: 
     receipts. Where FILEs and FOLDERs have no receipt, nothing is proved, and the exit code is 1 too.
 
     A home may have none yet: that is no fault. Receipts of it that wait to be sealed are named too; the chain is whole
-    without them.
+    without them. A copy of a home does not know what was sealed since: its exit code is 1.
 
     \b
     Exit code 0: all is well. 1: something is wrong, and named. 2: no public key, or a file that is not there.
@@ -142,7 +144,7 @@ def verify(files: Sequence[Path], *, keys: Sequence[Path], part: bool, as_json: 
     elif part:
         raise InvalidConfig("--part is about files: name them, or leave it out")
     else:
-        found = _receipts().verify(keys)
+        found = _without_end(_receipts().verify(keys), _copied())
         waiting, failed = _waiting()
     if as_json:
         print_json(asdict(found) | {"is_sound": found.is_sound, "waiting": list(waiting)}, failed)
@@ -173,6 +175,7 @@ def export(folder: Path, *, as_json: bool) -> None:
     The public key is not among them: hand it over by another way, or it would prove nothing.
     """
     count = _receipts().export(folder)
+    tell_read_only(_copied(), {})
     if as_json:
         print_json({"folder": str(folder), "receipts": count})
         return
@@ -193,6 +196,21 @@ def _receipts() -> Receipts[SealedReceipts]:
 
     require_topics_here()
     return Receipts(unopened_store().receipts, lambda: trusted_keys(home_path()))
+
+
+def _copied() -> str | None:
+    """That the home is a copy: it has what was sealed until it was made."""
+    from keptlog.cli.unopened import unopened_store  # noqa: PLC0415  # as above
+
+    return unopened_store().copied
+
+
+def _without_end(found: ChainVerification, copied: str | None) -> ChainVerification:
+    """The same of a copy, whose original may have sealed more."""
+    if copied is None:
+        return found
+    unseen = Finding(Flaw.NO_END, f"{copied}. What was sealed there since is not looked at")
+    return replace(found, findings=(*found.findings, unseen))
 
 
 def _waiting() -> tuple[list[str], Mapping[str, KeptlogError]]:

@@ -23,7 +23,7 @@ from keptlog.log.segment import Log
 from keptlog.log.told.stored_files import live_paths
 from keptlog.settings import home_folder
 from keptlog.table.catalogs.embedded import embedded_location, embedded_locations
-from keptlog.table.catalogs.home_location import warehouse_named, why_elsewhere
+from keptlog.table.catalogs.home_location import warehouse_named, why_copied, why_elsewhere
 from keptlog.table.metadata.logs import Locations, ObservedTopic, StoredTopic, config_of, logs_from
 from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.namespaces import DELETING, NAMESPACE
@@ -113,6 +113,11 @@ class UnopenedStore:
     def read_only(self) -> str | None:
         """Why nothing may be changed here, in one line: the home is a copy, or was moved. Null if all may be."""
         return self._store.read_only if self._embedded is None else why_elsewhere(self._home)
+
+    @property
+    def copied(self) -> str | None:
+        """That the home is a copy, in one line: it does not know what came since. Null if it is none."""
+        return None if self._embedded is None else why_copied(self._home)
 
     def done_ms(self, as_of_ms: int) -> int:
         """What the clock shows by now, or this time where nobody has given one."""

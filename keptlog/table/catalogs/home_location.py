@@ -150,6 +150,15 @@ def why_elsewhere(home: Path, table: tuple[str, ...] = ()) -> str | None:
     )
 
 
+def why_copied(home: Path) -> str | None:
+    """The same, only if all of this home is a copy: then what it tells is of the time at which it was made.
+
+    Raises:
+        sqlite3.Error: its catalog can't be read.
+    """
+    return next((str(found) for found in elsewheres(home) if found.is_copy and not found.tables), None)
+
+
 def why_still_elsewhere(home: Path, known: str) -> str | None:
     """The same for a home that was opened elsewhere: it may have been moved back since, or its old place made a link.
 

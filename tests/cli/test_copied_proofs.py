@@ -1,0 +1,63 @@
+"""A copy of a home knows of no receipt and no erasure that came since it was made: it says so, and proves nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import open_home
+from tests.cli.conftest import Run
+from tests.table.stores import COMPACTED
+
+
+@pytest.fixture(params=[0, 1])
+def copy(
+    keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Path:
+    """One that was made when there were so many receipts; the original has another one since."""
+    for topic in ("users", "gone-0", "gone-1"):
+        open_home().store.create_topic(topic, 1, COMPACTED)
+    for number in range(request.param):
+        assert keptlog("topic", "delete", f"gone-{number}", "--yes").code == 0
+    shutil.copytree(home, tmp_path / "copy")
+    assert keptlog("topic", "delete", f"gone-{request.param}", "--yes").code == 0
+    monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path / "copy"))
+    return tmp_path / "copy"
+
+
+def test_a_copy_does_not_say_that_no_receipt_is_missing(keptlog: Run, copy: Path, home: Path) -> None:
+    verified = keptlog("receipt", "verify")
+    assert verified.code == 1
+    assert "none is missing" not in verified.out
+    assert f"no end: home {copy} is a copy of the home at {home}" in verified.out
+    assert "What was sealed there since is not looked at" in verified.out
+    assert not keptlog("receipt", "verify", "--json").json["is_sound"]
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["receipt", "list"], 0),
+        (["receipt", "list", "--json"], 0),
+        (["receipt", "export", "exported"], 0),
+        (["erasure", "list", "users"], 1),
+        (["erasure", "list", "users", "--json"], 1),
+    ],
+)
+def test_who_asks_a_copy_for_proofs_is_told_that_it_is_one(
+    keptlog: Run, copy: Path, home: Path, command: list[str], code: int
+) -> None:
+    told = keptlog(*command)
+    assert told.code == code
+    [line] = told.err.splitlines()
+    assert line.startswith(f"keptlog: home {copy} is a copy of the home at {home}")
+
+
+def test_the_original_says_nothing_of_it(keptlog: Run, copy: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPTLOG_HOME", str(home))
+    assert copy.exists()
+    for command in (["receipt", "verify"], ["receipt", "list"], ["erasure", "list"]):
+        told = keptlog(*command)
+        assert (told.code, told.err) == (0, "")
