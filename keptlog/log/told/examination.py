@@ -73,6 +73,21 @@ def unreadable_problem(topic: str, error: KeptlogError) -> Problem:
     return Problem(topic, str(error), _CAUSE_BY_ACTION.get(error.action, "it says so itself"), todo)
 
 
+def lost_problem(topic: str, error: KeptlogError) -> Problem:
+    """A topic whose metadata file is gone, as far as is known without anything newer: a copy may be nowhere."""
+    cause = (
+        "the file was deleted by something else than keptlog; or files of an earlier time were put back, or copied "
+        "before the catalog was; or the topic was deleted after this catalog was backed up"
+    )
+    todo = (
+        "put the file back from a copy of the storage, or catalog and files of one backup. If there is no copy, or the "
+        f"topic is to be gone, take it out of the catalog with PyIceberg's catalog.drop_table({('keptlog', topic)!r}), "
+        "which leaves the files: keptlog doctor then names the file from which to put it back, if one is left. What was"
+        " committed after that one is lost, and its offsets are given again"
+    )
+    return Problem(topic, str(error), cause, todo)
+
+
 def ahead_problem(topic: str, ahead: str, files: Sequence[str]) -> Problem:
     """A topic of which the storage knows more than the catalog; ``files`` are what a restored home moves aside."""
     cause = "the catalog was put back from a backup, or another home writes to the same storage"

@@ -25,6 +25,7 @@ from keptlog.log.told.examination import (
     copied_problem,
     file_problems,
     holder_problem,
+    lost_problem,
     name_problems,
     no_right_problems,
     timestamp_problems,
@@ -40,7 +41,7 @@ from keptlog.passes.doctor.proof_doctor import erasure_problems, receipt_problem
 from keptlog.passes.doctor.this_machine import held_here
 from keptlog.table.catalogs.embedded import DATABASE, unfinished_deletion
 from keptlog.table.catalogs.home_folder import RESTORE
-from keptlog.table.doctor.topic_exam import PutBack
+from keptlog.table.doctor.topic_exam import PutBack, is_metadata_lost
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.metadata.format import CURRENT
 from keptlog.table.namespaces import CONFIGURED
@@ -222,10 +223,11 @@ def _topics(patient: Patient) -> Iterator[Problem]:
     for topic, error in errors.items():
         if topic in told_of_home:
             continue
-        if isinstance(patient.histories[topic], PutBack):
+        history = patient.histories[topic]
+        if isinstance(history, PutBack):
             yield Problem(topic, str(error), _PUT_BACK, _PUT_RIGHT)
             continue
-        yield unreadable_problem(topic, error)
+        yield (lost_problem if is_metadata_lost(history) else unreadable_problem)(topic, error)
     for name in patient.topics:
         yield from name_problems(name)
     for each in patient.seen:
@@ -239,10 +241,8 @@ def _formats(patient: Patient) -> Iterator[Problem]:
             continue
         what = f"topic {each.topic} is stored in format {each.format}, and this keptlog writes {CURRENT}"
         if each.format.is_newer:
-            cause, todo = (
-                "a newer keptlog writes to it",
-                "upgrade keptlog here too; until then it reads over what is new",
-            )
+            cause = "a newer keptlog writes to it"
+            todo = "upgrade keptlog here too; until then it reads over what is new"
         else:
             cause, todo = "an older keptlog made it", "nothing: the next commit that makes a snapshot raises it"
         yield Problem(each.topic, what, cause, todo, is_hint=True)

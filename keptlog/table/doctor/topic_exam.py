@@ -143,8 +143,7 @@ def put_back(store: LogStore, topic: str) -> PutBack | None:
         location = store.load_table(topic).location()
     except LogCorrupt as error:
         named = store.metadata_locations().get(topic)
-        is_lost = error.action is Action.FIX_DATA and isinstance(error.__cause__, FileNotFoundError)
-        if named is None or not is_lost:
+        if named is None or not is_metadata_lost(error):
             raise
         with reaching(f"files of topic {topic} can't be listed"):
             paths = [each.path for each in store.files.list(named.rpartition("/")[0])]
@@ -157,6 +156,13 @@ def put_back(store: LogStore, topic: str) -> PutBack | None:
         table = store.load_table(topic)
         elsewhere = _told_apart(store, table, paths).elsewhere
     return PutBack(why_put_back(topic, table.metadata_location, elsewhere)) if elsewhere else None
+
+
+def is_metadata_lost(found: PutBack | KeptlogError | None) -> bool:
+    """Whether ``put_back`` has found that the metadata file that the catalog names is gone, and nothing newer there."""
+    if not isinstance(found, LogCorrupt) or found.action is not Action.FIX_DATA:
+        return False
+    return isinstance(found.__cause__, FileNotFoundError)
 
 
 def _told_apart(store: LogStore, table: Table, paths: Sequence[str]) -> ToldApart:

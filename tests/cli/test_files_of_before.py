@@ -1,0 +1,52 @@
+"""A metadata file that the catalog names is gone, because files or catalog were put back: doctor knows a way out."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from keptlog.home import open_home
+from keptlog.table.catalogs.catalog import open_catalog
+from tests.cli.conftest import Run
+from tests.table.stores import COMPACTED, TOPIC, append_each, values
+
+
+def of_topics(keptlog: Run) -> dict[str, str]:
+    [checked] = [each for each in keptlog("doctor", "--json").json["checks"] if each["name"] == "topics"]
+    [found] = checked["problems"]
+    assert found["subject"] == TOPIC
+    return dict(found)
+
+
+def test_files_that_are_older_than_their_catalog_are_put_back_as_they_are_where_no_newer_ones_are_left(
+    keptlog: Run, home: Path
+) -> None:
+    """A backup that takes the files first and the catalog later is like that."""
+    store = open_home(home).store
+    store.create_topic(TOPIC, 1, COMPACTED)
+    append_each(store, [("a", "1")])
+    shutil.copytree(home / "warehouse", home.with_name("files"))
+    append_each(store, [("a", "2")], [("a", "3")])
+    shutil.rmtree(home / "warehouse")
+    shutil.copytree(home.with_name("files"), home / "warehouse")
+    found = of_topics(keptlog)
+    assert "files of an earlier time were put back" in found["cause"]
+    assert f"catalog.drop_table(('keptlog', '{TOPIC}'))" in found["todo"]
+    open_catalog(home).drop_table(("keptlog", TOPIC))
+    [folders] = [each for each in keptlog("doctor", "--json").json["checks"] if each["name"] == "folders"]
+    newest = folders["problems"][0]["todo"].rpartition("NAME), '")[2].partition("'")[0]
+    open_catalog(home).register_table(("keptlog", TOPIC), newest)
+    assert keptlog("doctor").code == 0
+    assert [value for _, _, value in values(open_home(home).store)] == [b"1"]
+
+
+def test_a_topic_that_keptlog_has_deleted_since_is_not_told_as_deleted_by_something_else(
+    keptlog: Run, home: Path
+) -> None:
+    open_home(home).store.create_topic(TOPIC, 1, COMPACTED)
+    shutil.copy(home / "catalog.db", home.with_name("older.db"))
+    assert keptlog("topic", "delete", TOPIC, "--yes").code == 0
+    shutil.copy(home.with_name("older.db"), home / "catalog.db")
+    assert "the topic was deleted after this catalog was backed up" in of_topics(keptlog)["cause"]
+    open_catalog(home).drop_table(("keptlog", TOPIC))
+    assert TOPIC not in keptlog("doctor").out
