@@ -13,6 +13,7 @@ from keptlog.ingest.plans import IngestPlans
 from keptlog.ingest.result import IngestResult
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import NewRecord, Record
+from keptlog.sources.kafka_broker.part import BrokerPart
 from keptlog.table.store import LogStore
 from tests.broker.broker import Broker
 from tests.in_process import in_process_engine
@@ -49,6 +50,12 @@ class Ingesting:
     def produce(self, *values: bytes) -> None:
         """Records of partition 0."""
         self.broker.produce(self.topic, [NewRecord(b"key", value, 1_700_000_000_000, 0) for value in values])
+
+    def part(self, settings: Mapping[str, str]) -> BrokerPart:
+        """What is there to be read of partition 0, in one part, with settings of the client besides."""
+        client = ClientSettings.load({"bootstrap.servers": self.broker.bootstrap, **settings}, {})
+        [[part]] = KafkaBrokers(client, {self.topic: self.topic}).cut([each.plan for each in self.plan().topics], 1)
+        return part
 
     def plan(self, *, skip_lost: bool = False) -> IngestPlans:
         plans = self.ingest.plan(self.source, skip_lost=skip_lost)

@@ -1,4 +1,4 @@
-"""A log of a broker that was cut off below the position, and has grown past it again: an unclean leader election.
+"""A log of a broker that was cut off, and has grown again: an unclean leader election.
 
 A single broker elects nobody. So it is killed, the last batches are taken out of its log as if it never had them, and
 it is started again: a new leader epoch begins where the log ends now.
@@ -14,7 +14,7 @@ import pytest
 
 from examples.kafka_broker import KafkaBroker, kafka_broker
 from examples.kafka_jars import kafka_jars
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, StalePlan
 from keptlog.home import new_id
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.changes.truncate import Truncation
@@ -23,6 +23,8 @@ from tests.broker.ingesting import Ingesting
 from tests.kafka.jars import or_skip
 
 KEPT = 3
+LARGE = b"taken back" * 60_000
+"""A batch has room for one of them, and a table for some."""
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +107,22 @@ def test_a_new_leader_that_lacks_nothing_is_gone_on_with(there: Ingesting, proce
     produced(there, b"2")
     there.bring_all()
     assert there.values() == [b"0", b"1", b"2"]
+
+
+def test_one_that_is_cut_off_behind_the_position_while_it_is_read_stops_nothing_for_good(
+    there: Ingesting, process: KafkaBroker
+) -> None:
+    there.create()
+    produced(there, b"0", b"1")
+    there.bring_all()
+    there.produce(*[LARGE] * 40)
+    part = there.part(settings={"queued.max.messages.kbytes": "1024", "max.partition.fetch.bytes": "500000"})
+    tables = part.read(print)
+    next(tables)
+    cut_off(process, process.folder / f"{there.topic}-0", KEPT)
+    there.produce(*[b"of another leader"] * 45)
+
+    with pytest.raises(StalePlan, match=f"was cut off at offset {KEPT} while it was read; ingest again"):
+        list(tables)
+    there.bring_all()
+    assert there.values() == [b"0", b"1", LARGE, *[b"of another leader"] * 45]

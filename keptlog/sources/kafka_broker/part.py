@@ -128,7 +128,7 @@ class BrokerPart:
         """The records as tables of ``SCHEMA``, without delete horizons; nothing is ever left out.
 
         Raises:
-            StalePlan: the log there does not hold the range any more.
+            StalePlan: the log there does not hold the range any more, or was cut off in it.
             StorageUnavailable: the broker can't be reached, or nothing came from it for ``stall_seconds``; for a few if
                 its leader was silent for another part just before.
             InvalidConfig: a client setting, a password or a permission is wrong.
@@ -263,6 +263,12 @@ class _Reading:
         if error.code() == OFFSET_OUT_OF_RANGE and "truncation" in error.str():
             found = _BROKER_END.search(error.str())
             end_offset = int(found[1]) if found else None
+            if end_offset is not None and end_offset >= self.part.from_offset:
+                # What was read before this part is still there: nobody needs to choose anything.
+                raise StalePlan(
+                    f"{self.part.there} was cut off at offset {end_offset} while it was read; ingest again to see what "
+                    "is there now"
+                )
             why = why_refilled(self.part.topic_partition, self.part.from_offset, end_offset)
             raise IngestStopped(f"{self.part.there}: {why}")
         if error.code() == OFFSET_OUT_OF_RANGE:
