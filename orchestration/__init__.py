@@ -1,7 +1,7 @@
 """When logs are cleaned, and what together: jobs, sensors, schedules, and the definitions that Dagster loads.
 
 what is loaded       ``definitions``, ``component``; which topics there are: ``loading``, ``seen``, ``state_file``,
-                     ``topic_assets``, ``reload``
+                     ``topic_assets``, ``backfills``, ``reload``
 jobs                 ``jobs``, ``clean_job``, ``retention_job``, ``purge_job``, ``verify_job``, ``ingest_job``,
                      ``erase_job``
 sensors, schedules   ``clean_sensors``, ``retention_sensor``, ``ingest_sensor``, ``erasure_sensor``, ``health_sensor``,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -20,17 +21,20 @@ import dagster as dg
 
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.automation import Automation
+from keptlog.dagster.orchestration.backfills import with_needed
 from keptlog.dagster.orchestration.reload import ask_for_reload
 from keptlog.dagster.orchestration.seen import Seen, shown
 from keptlog.dagster.orchestration.state_file import StateFile
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.given.past import is_past
 from keptlog.log.uncleanable import Backoff
-from keptlog.log.words.counted import counted
+from keptlog.log.words.counted import counted, first_lines
 from keptlog.log.words.iso_time import iso_time
 
 TOPICS_SENSOR = "topics_sensor"
 _PAUSES = Backoff(first_ms=60_000, longest_ms=3_600_000)
+_TOLD = 3
+"""Of topics that are shown for a backfill."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +111,16 @@ def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
         return f"the asset graph stays as it is: {first_line(error)}", asked
     if overview.behind:
         return "; ".join(["the asset graph stays as it is", *overview.behind_lines()]), asked
-    there = shown(overview, loaded.seen)
+    there, needed_by = with_needed(tick, shown(overview, loaded.seen), loaded.seen)
     changes = loaded.seen.changes_to(there)
     unwritten = loaded.state.keep(there, now_ms) if loaded.state else None
     if unwritten:
         tick.context.log.warning("each loading asks the catalog, because %s", unwritten)
     if not changes:
         unread = f", and {len(there.unreadable)} that can't be read" if there.unreadable else ""
-        return f"the asset graph is as the home is: {counted(len(there.topics), 'topic')}{unread}", _Asked()
+        but = "".join(f"; {each}" for each in _still_shown(needed_by))
+        return f"the asset graph is as the home is: {counted(len(there.topics), 'topic')}{unread}{but}", _Asked()
+    changes = "; ".join([changes, *_still_shown(needed_by)])
     asked = asked.unanswered(loaded, now_ms)
     if now_ms < asked.again_at_ms:
         told = f"a reload was asked for at {iso_time(asked.at_ms)}; if it does not come, the code server was not "
@@ -124,3 +130,9 @@ def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
         return f"{changes}; {told}", asked
     refused = ask_for_reload(tick.context.code_location_origin)
     return f"{changes}; {refused or 'a reload is asked for'}", _Asked(asked.times + 1, now_ms, loaded.digest)
+
+
+def _still_shown(needed_by: Mapping[str, str]) -> list[str]:
+    """Why topics are shown as they were, of a few."""
+    told = [f"{topic} is shown as it was until backfill {each} has ended" for topic, each in needed_by.items()]
+    return first_lines(told, _TOLD)
