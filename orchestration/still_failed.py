@@ -7,6 +7,9 @@ checks as skipped. But a log that could not be cleaned still can't be, and one t
 It goes by what Dagster shows, and not by runs: which run hides something is not known when that run ends, as another
 may be deleted later. The sections that an ended run has planned are looked at once it has ended, and all in turn.
 
+So is told what was cleaned and is shown as failed all the same: by a run that lost a race for example, and failed only
+after the winner's clean was seen.
+
 Of a failed run that was deleted Dagster keeps no plan. Then there is none that could be the last again.
 """
 
@@ -23,7 +26,7 @@ from keptlog.dagster.assets.attempts import fail_again, failed_before, last_atte
 from keptlog.dagster.assets.checks import bring_back, broken_before
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.orchestration.still_told import in_turn
-from keptlog.dagster.orchestration.untold_cleans import seen_since
+from keptlog.dagster.orchestration.untold_cleans import seen_since, untold_cleans
 from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Assessment
 from keptlog.log.words.counted import some_of
@@ -32,6 +35,8 @@ from keptlog.passes.observer import Overview
 _SHARED_MS = 60_000
 """What another sensor has seen in this time needs no look of its own."""
 _TOLD = 5
+_MOST_CLEANS = 20
+"""Of one topic in its turn: each takes tens of ms."""
 _BROUGHT_NOTHING = [dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.SUCCESS]
 """How a run has ended that had planned a log, told nothing of it since, and has not failed: of both alike.
 
@@ -47,15 +52,26 @@ class _Asked:
 
 
 def show_in_turn(tick: Tick) -> list[str]:
-    """Let what had failed be shown as failed again, of a few sections of the home; gives what was shown."""
+    """Let a few sections of the home be shown as they are: failed again, or no more; gives what was shown."""
     now_ms, shown = tick.now_ms(), list[str]()
     # A home that can't be looked at is told by the sensors that look at each tick. No run has died because of it.
     with suppress(KeptlogError):
         seen = seen_since(tick, now_ms - _SHARED_MS)
         at_ms = tick.log_store.remembered(_Asked, lambda _: _Asked(), tick.mount.name_prefix).at_ms
+        topics = {tick.keys.clean(topic): topic for topic in seen.locations}
         for key in _in_turn(tick, at_ms, seen, now_ms):
+            shown += _tell_cleaned(tick, seen, topics[key])
             shown += show_failed_again(tick, [key], seen)
     return shown
+
+
+def _tell_cleaned(tick: Tick, seen: Overview, topic: str) -> list[str]:
+    """Tell of cleans of a topic that have landed, and of which Dagster takes the logs for failed; in words."""
+    events = untold_cleans(tick, seen, [topic], _MOST_CLEANS)
+    for event in events:
+        tick.context.instance.report_runless_asset_event(event)
+    told = some_of([event.partition or "" for event in events], _TOLD)
+    return [f"{told} had been cleaned, and is not shown as failed any more"] if events else []
 
 
 def _in_turn(tick: Tick, at_ms: dict[dg.AssetKey, int], seen: Overview, now_ms: int) -> Iterator[dg.AssetKey]:

@@ -7,9 +7,10 @@ that is started again does not help: it finds nothing left to be done.
 
 That a clean has landed is seen in the topic: it has no mark, and its last clean is of that run, or one since the run
 began. One that was ended in the queue never did: another may have done its work, and not told. A run that has named
-what failed has said all that it knows, unless it was of another mount's logs too: of such a log only a clean after its
-end tells more. Dagster's clock and that of who cleaned may differ. So a clean section that is as Dagster was told last
-tells nothing. A log that was found broken stays as it is, because nobody has read this one back.
+what failed has said all that it knows of its own cleans, unless it was of another mount's logs too. But it may have
+failed just because somebody else had cleaned the log meanwhile. Dagster's clock and that of who cleaned may differ. So
+a clean section that is as Dagster was told last tells nothing. A log that was found broken stays as it is, because
+nobody has read this one back.
 """
 
 from __future__ import annotations
@@ -107,12 +108,14 @@ def _of_topic(
         return []
     ids = sorted({run_id for run_id, _ in left.values()})
     records = instance.get_run_records(dg.RunsFilter(run_ids=ids, statuses=_OVER))
-    known_ms = {each.dagster_run.run_id: _knew_all_ms(tick, each, sections) for each in records}
-    failed = {name: (run_id, known_ms[run_id]) for name, (run_id, _) in left.items() if run_id in known_ms}
+    own = OwnRuns.of_tick(tick)
+    over = {each.dagster_run.run_id: each for each in records}
+    failed = {name: over[run_id] for name, (run_id, _) in left.items() if run_id in over}
     landed = [
         each
         for each in logs
-        if (tried := failed.get(str(each.log.topic_partition))) and _was_cleaned_since(*tried, each, seen)
+        if (tried := failed.get(str(each.log.topic_partition)))
+        if _was_cleaned_since(own, tried, each, seen, sections)
     ]
     landed = _other_than_told(tick, topic, landed) if landed else []
     broken = broken_before(tick, topic, landed[0].log.topic_id) if landed else set()
@@ -120,17 +123,10 @@ def _of_topic(
     found = []
     for each in landed:
         if each.log.topic_partition.partition not in broken:
-            run_id, _ = failed[str(each.log.topic_partition)]
-            why = f"it was cleaned, which run {run_id} did not tell; it was not read back"
+            run = failed[str(each.log.topic_partition)].dagster_run
+            why = f"it was cleaned, which run {run.run_id} did not tell; it was not read back"
             found.append(unchanged_materialization(tick.keys, each, why, of_topic))
     return found
-
-
-def _knew_all_ms(tick: Tick, record: dg.RunRecord, sections: Callable[[], AbstractSet[dg.AssetKey]]) -> int:
-    """Until when a run that has failed would have told of a clean; one that never began was to tell of all since."""
-    if OwnRuns.of_tick(tick).has_named_failed(record.dagster_run, sections):
-        return ended_ms(record)
-    return round(1000 * (record.start_time or record.create_timestamp.timestamp()))
 
 
 def ended_ms(record: dg.RunRecord) -> int:
@@ -138,12 +134,20 @@ def ended_ms(record: dg.RunRecord) -> int:
     return round(1000 * (record.end_time or record.update_timestamp.timestamp()))
 
 
-def _was_cleaned_since(run_id: str, at_ms: int, each: Assessment, seen: Overview) -> bool:
-    """Whether the last clean of a log is that of a run, or one since then."""
+def _was_cleaned_since(
+    own: OwnRuns,
+    record: dg.RunRecord,
+    each: Assessment,
+    seen: Overview,
+    sections: Callable[[], AbstractSet[dg.AssetKey]],
+) -> bool:
+    """Whether the last clean of a log is that of a run that is over, or one since it began or, if never, was made."""
     last = seen.last_passes.get(each.log.topic_partition)
     if last is None or each.log.uncleanable:
         return False
-    return is_of_run(last.run_id, run_id) or at_ms <= last.ended_ms
+    if is_of_run(last.run_id, record.dagster_run.run_id):
+        return not own.has_named_failed(record.dagster_run, sections)
+    return round(1000 * (record.start_time or record.create_timestamp.timestamp())) <= last.ended_ms
 
 
 def _other_than_told(tick: Tick, topic: str, logs: list[Assessment]) -> list[Assessment]:
