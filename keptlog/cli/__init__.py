@@ -37,7 +37,14 @@ from keptlog.cli.output import (
     require_topics_here,
     tell_wrong,
 )
-from keptlog.cli.own_process import SERVER_STOPPED, ServerStopped, begin_command, begin_own_process
+from keptlog.cli.own_process import (
+    NOTHING_APPENDED,
+    SERVER_STOPPED,
+    NothingAppended,
+    ServerStopped,
+    begin_command,
+    begin_own_process,
+)
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
 from keptlog.interrupted import EXIT_STOPPED, STOPPED, Interrupted, was_interrupted
@@ -175,7 +182,8 @@ def _stop(error: BaseException) -> NoReturn:
     """Somebody wants it to end. What is lost, or left to do, depends on what was under way."""
     if isinstance(error, Declined):
         _fail(str(error), EXIT_STOPPED, error)
-    _fail(SERVER_STOPPED if isinstance(error, ServerStopped) else STOPPED, EXIT_STOPPED, error, Action.RETRY)
+    ends: dict[type[BaseException], str] = {ServerStopped: SERVER_STOPPED, NothingAppended: NOTHING_APPENDED}
+    _fail(ends.get(type(error), STOPPED), EXIT_STOPPED, error, Action.RETRY)
 
 
 def _without_home(error: KeptlogError) -> KeptlogError | None:

@@ -12,6 +12,7 @@ from keptlog.cli.arguments import complete_topic, not_empty, topic_argument
 from keptlog.cli.asking import is_piped
 from keptlog.cli.opening import refuse_unknown_topics
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
+from keptlog.cli.own_process import NothingAppended
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
 from keptlog.log.record import NewRecord
@@ -163,6 +164,10 @@ def append(  # noqa: PLR0913
             _print_appended(store.append(topic, records, run_id, reading.now_ms), files.left_out, as_json=as_json)
     except InvalidRecord as error:
         raise InvalidRecord(f"{files.place}: {error}") from None
+    except KeyboardInterrupt:
+        if keeps_offsets or files.is_read:  # from then on the commit may have landed
+            raise
+        raise NothingAppended from None
 
 
 def _begun(records: Iterator[NewRecord], *, is_new: bool) -> Iterator[NewRecord]:

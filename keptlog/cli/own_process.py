@@ -34,6 +34,13 @@ _own: set[str] = set()
 """Not empty in a process of a command's own."""
 
 
+NOTHING_APPENDED = "stopped before all records were read; nothing was appended now, append all of them again"
+
+
+class NothingAppended(click.Abort):
+    """Somebody wants an append to end that has not read all of its records."""
+
+
 class ServerStopped(click.Abort):
     """Somebody wants a command to end that stays until then, and leaves no work half done."""
 
