@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -35,6 +35,7 @@ from keptlog.errors import (
     OF_A_LOG,
     InvalidConfig,
     KeptlogError,
+    NoRightToWrite,
     NoStoreClient,
     SparkUnavailable,
     StalePlan,
@@ -86,18 +87,20 @@ class Apart:
         """Rewrite these logs; whatever a Spark task dies of, the other logs go on."""
         self._all = steps
         self._rewrite(steps, is_again=False)
-        if len(steps) > 1 and not self.outcomes and not self._is_any_at_fault():
-            self.blameless |= self.failed.keys()
-            self.outage = self.outage or next(iter(self.failed.values()), None)
+        # A folder that is shut is the fault of its log, and says nothing of what the others end with.
+        others = {name: error for name, error in self.failed.items() if not isinstance(error, NoRightToWrite)}
+        if len(steps) > 1 and not self.outcomes and not self._is_any_at_fault(others.values()):
+            self.blameless |= others.keys()
+            self.outage = self.outage or next(iter(others.values()), None)
 
-    def _is_any_at_fault(self) -> bool:
+    def _is_any_at_fault(self, errors: Collection[KeptlogError]) -> bool:
         """Whether a log has an error of its own; none has if no client can be made for the stores of several topics.
 
         That is a topic's own fault. If all of several end so, it is the fault of who makes the clients.
         """
-        clientless = [isinstance(error, NoStoreClient) for error in self.failed.values()]
+        clientless = [isinstance(error, NoStoreClient) for error in errors]
         is_shared = all(clientless) and len({step.topic_partition.topic for step in self._all}) > 1
-        return not is_shared and any(isinstance(error, OF_A_LOG) for error in self.failed.values())
+        return not is_shared and any(isinstance(error, OF_A_LOG) for error in errors)
 
     def _rewrite(self, steps: Sequence[CleanStep], *, is_again: bool) -> None:
         if self.outage:

@@ -14,9 +14,12 @@ import pytest
 
 from keptlog.engine.jobs import Result, Task
 from keptlog.engine.tasks import Sizes
-from keptlog.errors import Action
+from keptlog.errors import Action, KeptlogError, NoRightToWrite, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
+from keptlog.log.result import RewriteResult
+from keptlog.log.steps import CleanStep
+from keptlog.passes.apart import Apart
 from keptlog.passes.clean import Cleaner, Pass
 from keptlog.storage.disk import user_name
 from keptlog.table.io import local_files
@@ -198,6 +201,35 @@ def test_a_disk_without_room_for_any_is_asked_twice_and_is_no_logs_fault(
     assert "is full" in str(done.outage)
     assert len(rewrites) == 2
     assert of_run(tmp_path, done) == set()
+
+
+@pytest.mark.parametrize("others", [1, 7])
+def test_a_shut_folder_does_not_make_a_full_disk_the_fault_of_other_logs(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shut: set[str], others: int
+) -> None:
+    for topic in TOPICS[1 + others :]:
+        store.delete_topic(topic, NOW_MS)
+    shut.add("a")
+    with_room_for(0, tmp_path, monkeypatch)
+    done = run(store)
+    assert done.failed.keys() - done.blameless == {"a-0"}
+    assert len(done.blameless) == others
+    assert "is full" in str(done.outage)
+    assert [topic for topic in TOPICS[: 1 + others] if store.logs(topic)[0].uncleanable] == ["a"]
+
+
+def test_a_shut_folder_does_not_make_it_the_fault_of_other_logs_that_each_job_dies(store: LogStore) -> None:
+    cleaner = Cleaner(store, in_process_engine(store.files, Sizes()))
+
+    def rewrite(steps: Sequence[CleanStep]) -> list[RewriteResult | KeptlogError]:
+        if [step.topic_partition.topic for step in steps] == ["a"]:
+            return [NoRightToWrite("user bob may not write to /data/a")]
+        raise StorageUnavailable("a job died")
+
+    apart = Apart(rewrite, lambda steps: None, new_id())
+    apart.rewrite_all(cleaner.begin((), new_id(), now_ms=NOW_MS).plan.steps)
+    assert apart.failed.keys() - apart.blameless == {"a-0"}
+    assert str(apart.outage) == "a job died"
 
 
 def test_a_log_that_a_disk_refuses_only_when_its_task_waits_for_it_is_found_among_those_of_its_task(
