@@ -281,9 +281,7 @@ class Cleaner:
             return Marked((), {}, tuple(untried))
         named = named_logs(self.store, names)
         unmarked = {name: error for name, error in named.unreadable.items() if not isinstance(error, UnknownTopic)}
-        out_of_reach |= {
-            possible_topics(name)[-1] for name, error in unmarked.items() if isinstance(error, StorageUnavailable)
-        }
+        out_of_reach |= {possible_topics(name)[-1] for name, error in unmarked.items() if _is_away(error)}
         by_topic: dict[str, list[Failure]] = defaultdict(list)
         assessments, unjudged = judged_apart(named.logs, now_ms)
         unmarked |= named.by_name(unjudged)
@@ -317,9 +315,7 @@ class Cleaner:
                 done = self.store.mark_uncleanable(topic, failures, now_ms, backoff_of(self.broker))
             except Exception as error:  # noqa: BLE001  # what its commit has met, that of the mark meets too
                 unmarked |= dict.fromkeys(theirs, why_not_landed(topic, error))
-                # What is refused is answered at once: nobody waits for the next one.
-                is_away = isinstance(error, StorageUnavailable) and not error.is_refused
-                out_of_reach |= {topic} if is_away else set()
+                out_of_reach |= {topic} if _is_away(error) else set()
             else:
                 marked += map(str, done)
         return Marked(tuple(marked), unmarked, tuple(untried))
@@ -380,6 +376,11 @@ class Cleaner:
         if result.untried:
             text = "%s not tried to be marked as uncleanable, for too much is out of reach"
             _logger.warning(text, counted(len(result.untried), "log"))
+
+
+def _is_away(error: BaseException) -> bool:
+    """Whether it was waited for an answer; what is refused is answered at once, so nobody waits for the next one."""
+    return isinstance(error, StorageUnavailable) and not error.is_refused
 
 
 def backoff_of(broker: BrokerConfig) -> Backoff:
