@@ -87,7 +87,7 @@ def json_object(text: str | None) -> dict[str, Any]:
 def outage_among(failed: Mapping[str, KeptlogError], *, is_any_done: bool) -> KeptlogError | None:
     """What was down, where nothing was done and nothing else is wrong; null if it is something about single topics.
 
-    A right that is missing for a folder is none, as it does not come by itself, and says nothing of others.
+    A folder that a task may not write to is none: the right does not come by itself, and that says nothing of others.
     """
     errors = [each for each in failed.values() if not isinstance(each, NoRightToWrite)]
     is_down = all(isinstance(error, NO_ANSWER) for error in errors)
