@@ -1,1 +1,4 @@
-"""How Kafka brokers are reached: settings whose secrets are kept, errors in words, and offsets that were told."""
+"""How Kafka brokers are reached: settings whose secrets are kept, errors in words, and offsets that were told.
+
+``one_cluster`` refuses addresses of two clusters.
+"""

@@ -1,4 +1,4 @@
-"""Addresses of brokers, as people and files write them: whether they are any, and whether two are of one cluster."""
+"""Addresses of brokers, as people and files write them: whether they are any, and which of them are the same."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def share_a_broker(bootstrap: str, other: str) -> bool:
 
     Without one they may still be.
     """
-    return not _addresses(bootstrap).isdisjoint(_addresses(other))
+    return not set(addresses(bootstrap)).isdisjoint(addresses(other))
 
 
-def _addresses(bootstrap: str) -> set[tuple[str, int]]:
-    """Hosts and ports."""
+def addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """Hosts, an IPv6 address in brackets, and ports: each of a list once, however it is written there."""
     found = (_ADDRESS.fullmatch(part.strip()) for part in bootstrap.split(","))
-    return {(address["host"].lower(), int(address["port"] or _DEFAULT_PORT)) for address in found if address}
+    return list(dict.fromkeys((each["host"].lower(), int(each["port"] or _DEFAULT_PORT)) for each in found if each))

@@ -48,6 +48,7 @@ from keptlog.kafka_client.errors import (
     is_no_answer,
     translated,
 )
+from keptlog.kafka_client.one_cluster import require_one_cluster
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import topic_id_of
@@ -120,7 +121,9 @@ class _Answers:
 
     def metadata(self) -> ClusterMetadata:
         """All topics, but for those that the user may not describe: a broker leaves them out without a word."""
-        return ask(self.admin, self.trouble, lambda seconds: self.admin.list_topics(timeout=seconds), self.wait_seconds)
+        told = ask(self.admin, self.trouble, lambda seconds: self.admin.list_topics(timeout=seconds), self.wait_seconds)
+        require_one_cluster(self.settings, told)
+        return told
 
     def metadata_of(self, topic: str) -> ClusterMetadata:
         """One topic, with an error if it is not there or the user may not describe it."""

@@ -1,0 +1,68 @@
+"""Of a bootstrap list only addresses are asked for their cluster that it does not tell, and no one that can't be asked
+stops anybody.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from keptlog.kafka_client import one_cluster
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.sources.kafka_broker.topics import look_at_topics
+from tests.mock_broker import MockBroker, mock_broker
+
+
+@pytest.fixture
+def broker() -> Iterator[MockBroker]:
+    with mock_broker() as started:
+        started.produce("users", ("ada", "1"))
+        yield started
+
+
+def looked_at(*addresses: str) -> float:
+    """How many seconds a look took that has found the topic."""
+    began = time.monotonic()
+    found = look_at_topics(ClientSettings.load({"bootstrap.servers": ",".join(addresses)}, {}), ["users"])
+    assert found.topics.keys() == {"users"}, found.missing
+    return time.monotonic() - began
+
+
+def test_another_address_of_the_same_cluster_is_as_good_as_those_that_it_tells(broker: MockBroker) -> None:
+    looked_at(broker.bootstrap, broker.bootstrap.replace("127.0.0.1", "localhost"))
+
+
+@pytest.mark.parametrize("down", ["127.0.0.1:1", "nowhere.invalid:9092", "[::1]:1", f"{'long' * 20}.invalid"])
+def test_one_that_is_down_or_has_no_host_is_not_judged(broker: MockBroker, down: str) -> None:
+    looked_at(down, broker.bootstrap)
+
+
+def test_addresses_that_a_cluster_tells_are_not_asked(broker: MockBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(_: object) -> None:
+        raise AssertionError("its cluster is known")
+
+    monkeypatch.setattr(one_cluster, "_cluster_of", asked)
+    looked_at(broker.bootstrap, f"PLAINTEXT://{broker.bootstrap}")
+
+
+def test_one_that_says_nothing_is_waited_for_once_in_some_minutes(
+    broker: MockBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, asked = one_cluster._cluster_of, list[str | None]()
+
+    def noted(settings: ClientSettings) -> str | None:
+        asked.append(settings.bootstrap)
+        return really(settings)
+
+    monkeypatch.setattr(one_cluster, "_cluster_of", noted)
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as another:
+        silent, other = (f"127.0.0.1:{each.getsockname()[1]}" for each in (one, another))
+        assert looked_at(broker.bootstrap, silent, other) < 5, "they are asked side by side"
+        looked_at(broker.bootstrap, silent, other)
+        assert sorted(map(str, asked)) == sorted([silent, other])
+        monkeypatch.setattr(one_cluster, "_ASK_AGAIN_SECONDS", 0.0)
+        looked_at(broker.bootstrap, silent, other)
+        assert len(asked) == 4
