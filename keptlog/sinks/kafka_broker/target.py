@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, Resou
 from confluent_kafka.cimpl import NewTopic
 
 from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_errors
+from keptlog.kafka_client.one_cluster import require_one_cluster
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import topic_id_of
@@ -115,9 +116,10 @@ class Targets:
             ]
 
     def _admin(self, trouble: Trouble) -> AdminClient:
-        """A client that has reached a broker."""
+        """A client that has reached a broker, and no other one can reach another cluster's."""
         admin = AdminClient(self.settings.for_admin(trouble))
-        ask(admin, trouble, lambda seconds: admin.list_topics(timeout=seconds))
+        told = ask(admin, trouble, lambda seconds: admin.list_topics(timeout=seconds))
+        require_one_cluster(self.settings, told)
         return admin
 
 
