@@ -158,9 +158,10 @@ class Sighting:
     is_left: Callable[[str], bool] = lambda _address: False
     """Whether certainly no topic comes from the cluster of this address any more."""
     unknown: Mapping[Matter, str] = field(default_factory=dict)
-    """By matter, why nobody could look where there was something to look at."""
     unlooked: Mapping[Matter, Collection[str]] = field(default_factory=dict)
-    """As in ``Evidence``."""
+    """Both as in ``Evidence``."""
+    is_of_copy: bool = False
+    """Whether the home is a copy: what it remembers is the original's, where people are told of it."""
 
     def with_evidence(self, found: Evidence) -> Sighting:
         """The same with what else was found, about other matters."""
@@ -257,8 +258,7 @@ class KnownCondition:
 
     def once_told(self, way: str) -> KnownCondition:
         """The same after ``event_for`` was told."""
-        level = 0 if self.ended_ms is not None else self.announced
-        return replace(self, told={**self.told, way: level})
+        return replace(self, told={**self.told, way: 0 if self.ended_ms is not None else self.announced})
 
     def as_of(self, now_ms: int) -> KnownCondition:
         """The same, with no time in it that is still to come."""
