@@ -26,7 +26,6 @@ from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
 from keptlog.log.refilled import has_later_leader
 from keptlog.log.source import IngestPlan, SourceIdentity, SourceLog, StoredSource, why_not_shown
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.sources.kafka_broker.cuts import ends_of_epochs
 from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import (
     BrokerTopics,
@@ -210,6 +209,8 @@ class KafkaBrokers:
             }
             if not reached:
                 return each
+            from keptlog.sources.kafka_broker.cuts import ends_of_epochs  # noqa: PLC0415  # most surveys need none of it
+
             source, logs = each.there.source, each.there.logs
             try:
                 ends = self._answer(
