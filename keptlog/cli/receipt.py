@@ -25,7 +25,6 @@ from keptlog.cli.output import (
     print_json,
     print_table,
     require_topics_here,
-    tell_read_only,
 )
 from keptlog.cli.receipt_text import bytes_of, files_of, lines_of, tells_files
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
@@ -86,7 +85,6 @@ def list_receipts(*, topic: str | None, request: str | None, as_json: bool) -> N
         columns = ("number", "done", "kind", "topic", *requests, "files", "size", "id")
         told = [{name: row[name] for name in columns} for row in shown]
         print_table(told, empty=empty, expendable=("id", "files", "size", "request"))
-    tell_read_only(_copied(), {})
     if problem:
         raise problem
 
@@ -175,7 +173,6 @@ def export(folder: Path, *, as_json: bool) -> None:
     The public key is not among them: hand it over by another way, or it would prove nothing.
     """
     count = _receipts().export(folder)
-    tell_read_only(_copied(), {})
     if as_json:
         print_json({"folder": str(folder), "receipts": count})
         return

@@ -36,21 +36,12 @@ def test_a_copy_does_not_say_that_no_receipt_is_missing(keptlog: Run, copy: Path
     assert not keptlog("receipt", "verify", "--json").json["is_sound"]
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        (["receipt", "list"], 0),
-        (["receipt", "list", "--json"], 0),
-        (["receipt", "export", "exported"], 0),
-        (["erasure", "list", "users"], 1),
-        (["erasure", "list", "users", "--json"], 1),
-    ],
-)
-def test_who_asks_a_copy_for_proofs_is_told_that_it_is_one(
-    keptlog: Run, copy: Path, home: Path, command: list[str], code: int
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_who_asks_a_copy_for_its_erasures_is_told_that_it_is_one(
+    keptlog: Run, copy: Path, home: Path, options: list[str]
 ) -> None:
-    told = keptlog(*command)
-    assert told.code == code
+    told = keptlog("erasure", "list", "users", *options)
+    assert told.code == 1
     [line] = told.err.splitlines()
     assert line.startswith(f"keptlog: home {copy} is a copy of the home at {home}")
 
@@ -58,6 +49,6 @@ def test_who_asks_a_copy_for_proofs_is_told_that_it_is_one(
 def test_the_original_says_nothing_of_it(keptlog: Run, copy: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEPTLOG_HOME", str(home))
     assert copy.exists()
-    for command in (["receipt", "verify"], ["receipt", "list"], ["erasure", "list"]):
+    for command in (["receipt", "verify"], ["erasure", "list"]):
         told = keptlog(*command)
         assert (told.code, told.err) == (0, "")

@@ -74,16 +74,13 @@ def unreadable_problem(topic: str, error: KeptlogError) -> Problem:
 
 
 def lost_problem(topic: str, error: KeptlogError) -> Problem:
-    """A topic whose metadata file is gone, as far as is known without anything newer: a copy may be nowhere."""
+    """A topic whose metadata file is gone, and there is nothing newer that would say why."""
     cause = (
-        "the file was deleted by something else than keptlog; or files of an earlier time were put back, or copied "
-        "before the catalog was; or the topic was deleted after this catalog was backed up"
+        "its disk is not mounted; or the file was deleted by something else than keptlog; or files of an earlier time "
+        "were put back, or copied before the catalog was; or the topic was deleted after this catalog was backed up"
     )
     todo = (
-        "put the file back from a copy of the storage, or catalog and files of one backup. If there is no copy, or the "
-        f"topic is to be gone, take it out of the catalog with PyIceberg's catalog.drop_table({('keptlog', topic)!r}), "
-        "which leaves the files: keptlog doctor then names the file from which to put it back, if one is left. What was"
-        " committed after that one is lost, and its offsets are given again"
+        "mount its disk, or put the file back from a copy of the storage, or put back catalog and files of one backup"
     )
     return Problem(topic, str(error), cause, todo)
 
