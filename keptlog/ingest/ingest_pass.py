@@ -47,7 +47,6 @@ from keptlog.log.lost_deletions import (
     why_deletions_may_lack,
     with_times,
 )
-from keptlog.log.refilled import without_refilled
 from keptlog.log.segment import Segment
 from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_ingest, with_leader_epochs, with_truncations
 from keptlog.log.topic_partition import TopicPartition
@@ -113,8 +112,7 @@ class Ingest:
             known = seen_current(stored[each.topic] or StoredSource(None, ()), each.topic, seen)
             try:
                 plan = plan_ingest(each.topic, known.source, known.positions, each.there, skip_lost=skip_lost)
-                if not skip_lost:
-                    plan = without_refilled(with_leader_epochs(plan, known, each.there), known, each.there)
+                plan = plan if skip_lost else with_leader_epochs(plan, known, each.there)
                 plan = with_times(plan, known, each.there, now_ms, confirm_all=reconcile)
                 plan = with_truncations(plan, known)
             except KeptlogError as error:

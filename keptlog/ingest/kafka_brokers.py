@@ -17,14 +17,13 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
-from keptlog.log.refilled import has_later_leader
-from keptlog.log.source import IngestPlan, SourceIdentity, SourceLog, StoredSource, why_not_shown
+from keptlog.log.source import IngestPlan, SourceIdentity, StoredSource, why_not_shown
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import (
@@ -141,7 +140,6 @@ class KafkaBrokers:
                 failed |= {str(TopicPartition(here, number)): error for number, error in partitions.items()}
                 made = settings.get(name, TopicSettings(dict(DEFAULT_CONFIG), {}))
                 topics.append(TopicSurvey(here, found.topics[name], {**made.config, **self.config}, made.left_out))
-        topics = self._looked_for_cuts(topics, stored, failed)
         told = {here: elsewhere[here] for here in left_out or unasked}
         warnings = self._told_as_left_out(told, hidden, is_asked=not unasked)
         refusal: KeptlogError | None = None
@@ -192,40 +190,6 @@ class KafkaBrokers:
                 f"topic {name} was deleted and created again while it was read; nothing of it was committed, ingest "
                 "again to see what is there now"
             )
-
-    def _looked_for_cuts(
-        self, topics: Sequence[TopicSurvey], stored: Mapping[str, StoredSource | None], failed: dict[str, KeptlogError]
-    ) -> list[TopicSurvey]:
-        """The topics, with where later leaders began in logs that end at the position; what can't be told fails."""
-
-        def looked(each: TopicSurvey) -> TopicSurvey:
-            known = stored[each.topic]
-            if not known or not (known.source and known.source.may_be(each.there.source)):
-                return each
-            reached = {
-                log.partition: (log.end_offset, known.leader_epochs[log.partition])
-                for log in each.there.logs
-                if has_later_leader(known, log)
-            }
-            if not reached:
-                return each
-            from keptlog.sources.kafka_broker.cuts import ends_of_epochs  # noqa: PLC0415  # most surveys need none of it
-
-            source, logs = each.there.source, each.there.logs
-            try:
-                ends = self._answer(
-                    self.settings.at(source.bootstrap),
-                    lambda settings, seconds: ends_of_epochs(settings, source.topic, reached, seconds),
-                )
-            except KeptlogError as error:
-                failed.update(dict.fromkeys((str(TopicPartition(each.topic, number)) for number in reached), error))
-                left = tuple(log for log in logs if log.partition not in reached)
-                return replace(each, there=replace(each.there, logs=left, is_whole=False))
-            told = tuple(_with_epoch_start(log, ends.get(log.partition)) for log in logs)
-            return replace(each, there=replace(each.there, logs=told))
-
-        found = side_by_side(lambda number: looked(topics[number]), range(len(topics)))
-        return [found[number] for number in range(len(topics))]
 
     def _by_cluster(self, stored: Mapping[str, StoredSource | None]) -> dict[str | None, dict[str, str]]:
         """The topics by the brokers that have them; null for those that the client settings name."""
@@ -304,13 +268,6 @@ def _may_be_anothers(known: SourceIdentity, name: str, found: BrokerTopics) -> b
     if there is None:
         return name in found.hidden or isinstance(found.missing[name], UnknownTopic)
     return bool(there.source.topic_id) and not known.is_surely(there.source)
-
-
-def _with_epoch_start(log: SourceLog, start: int | None) -> SourceLog:
-    """A log, with where its later leaders began, if that was asked."""
-    if start is None or log.leader_epoch is None:
-        return log
-    return replace(log, epoch_starts=((log.leader_epoch, start),))
 
 
 def _why_unknown(stored: StoredSource | None, there: SourceIdentity) -> StorageUnavailable | None:

@@ -25,7 +25,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from keptlog.log.refilled import has_later_leader
 from keptlog.log.source import IngestPlan, OffsetRange, SourceTopic, StoredSource
 from keptlog.log.words.iso_time import iso_time
 
@@ -52,7 +51,6 @@ def with_times(
 ) -> IngestPlan:
     """The plan with the times of its positions. What is not behind gets an empty range, if its time is old or for all.
 
-    So does what has a later leader, which is remembered: or it would be asked again whether it was cut off.
     For all, the time that a copy says counts, also if it is older. ``now_ms`` is no later than the look at the source.
     """
     logs = {log.partition: log for log in found.logs}
@@ -64,12 +62,10 @@ def with_times(
 
     planned = {each.partition: timed(each) for each in plan.ranges}
     for partition, log in logs.items():
-        position = stored.position(partition)
+        position = stored.positions[partition] if partition < len(stored.positions) else None
         if partition in planned or partition in plan.stopped or position is None or position != log.end_offset:
             continue
-        is_led_anew = has_later_leader(stored, log)
-        epoch = log.leader_epoch if is_led_anew else None
-        confirmed = timed(OffsetRange(partition, position, position, position, end_epoch=epoch))
+        confirmed = timed(OffsetRange(partition, position, position, position))
         before_ms, as_of_ms = confirmed.position_as_of_ms, confirmed.end_as_of_ms
         is_older = log.as_of_ms is not None and before_ms is not None and log.as_of_ms < before_ms <= now_ms
         if is_older and not confirm_all:
@@ -77,7 +73,7 @@ def with_times(
             as_of_ms = before_ms
             confirmed = replace(confirmed, end_as_of_ms=before_ms)
         is_old = before_ms is None or as_of_ms is None or abs(as_of_ms - before_ms) >= CONFIRMED_EVERY_MS
-        if is_old or is_led_anew or confirm_all:
+        if is_old or confirm_all:
             planned[partition] = confirmed
     return replace(plan, ranges=tuple(planned[partition] for partition in sorted(planned)))
 

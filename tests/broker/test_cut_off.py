@@ -104,27 +104,9 @@ def test_a_new_leader_that_lacks_nothing_is_gone_on_with(there: Ingesting, proce
     produced(there, b"0", b"1")
     there.bring_all()
     process.restart()
-    there.bring_all()  # there is nothing to be read, and it asks whether anything is lacking
-    assert there.values() == [b"0", b"1"]
     produced(there, b"2")
     there.bring_all()
     assert there.values() == [b"0", b"1", b"2"]
-
-
-def test_one_that_has_grown_up_to_the_position_and_no_further_is_stopped_too(
-    there: Ingesting, process: KafkaBroker
-) -> None:
-    there.create()
-    produced(there, b"0", b"1", b"2", b"3", b"4")
-    there.bring_all()
-    cut_off(process, process.folder / f"{there.topic}-0", KEPT)
-    produced(there, b"of another leader", b"of another leader")
-
-    why = str(there.bring().failed[f"{there.topic}-0"])
-    assert "below offset 5 there are other records at its source than were read" in why
-    assert f"keptlog truncate {there.topic}-0 {KEPT})" in why
-    assert not there.bring(skip_lost=True).failed
-    there.bring_all()
 
 
 def test_one_that_is_cut_off_behind_the_position_while_it_is_read_stops_nothing_for_good(
