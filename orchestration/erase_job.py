@@ -98,16 +98,17 @@ def _ask_for_erasure(run: Run, config: Mapping[str, Any]) -> None:
     context, now_ms = run.context, run.now_ms()
     with telling_outages(context, now_ms, run.log_store):
         eraser = run.log_store.eraser(run.spark)
+        asked_as = config["id"] or context.run.root_run_id
         try:
             request = ErasureRequest(
-                id=config["id"] or context.run.root_run_id or context.run.run_id,
+                id=asked_as or context.run.run_id,
                 topics=config["topics"],
                 key_hashes=config["key_hashes"],
                 deadline_ms=time_from(config["by"], now_ms) if config["by"] else None,
                 reason=config["reason"],
                 is_here=config["here"],
             )
-            proposal = eraser.propose(request, now_ms=now_ms)
+            proposal = eraser.propose(request, now_ms=now_ms, is_new=not asked_as)
             _tell_proposal(context, proposal)
             result = eraser.request(proposal, now_ms=now_ms, progress=context.log.info)
         except StorageUnavailable:

@@ -123,7 +123,7 @@ def erase(  # noqa: PLR0913
         reason=reason,
         is_here=is_here,
     )
-    proposal = home.eraser.propose(request, now_ms=now_ms)
+    proposal = home.eraser.propose(request, now_ms=now_ms, is_new=run_id is None)
     if dry_run or not as_json:
         _print_proposal(proposal, as_json=as_json)
     if dry_run:

@@ -112,6 +112,19 @@ def test_doctor_tells_of_all_topics_in_one_line_that_this_user_may_not_write_to_
     assert f"chmod -R g+rwX {home}/warehouse/keptlog, " in found["todo"]
 
 
+def test_who_may_not_read_the_receipts_asks_for_an_erasure_under_no_id_that_may_have_been_verified(
+    user: Run, keptlog: Run, home: Path
+) -> None:
+    """It was asked anew, and took what its customer had written since. An id that is made now has no receipt."""
+    assert keptlog("topic", "delete", "users", "--yes").code == 0
+    (home / "warehouse/keptlog_receipts/chain/receipts").chmod(0)
+    told = user("erase", "odd", "--key", "ada-7", "--yes", "--run-id", "r1")
+    assert told.code == 1
+    assert "topic odd: whether request r1 was verified there before can't be told, so nothing is asked" in told.err
+    assert "see to its permissions" in told.err
+    assert user("erase", "odd", "--key", "ada-7", "--yes").code == 0
+
+
 @pytest.mark.parametrize("mode", [0, 0o333], ids=["shut", "only not listed"])
 def test_doctor_names_a_folder_of_receipts_that_can_not_be_listed_and_goes_on(
     user: Run, keptlog: Run, home: Path, mode: int

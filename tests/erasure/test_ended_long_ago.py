@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import Action, InvalidConfig
 from keptlog.home import open_home
 from keptlog.passes.erasures.erasure_request import ErasureRequest
 from keptlog.table.chain.sealed_receipts import CHAIN
@@ -83,16 +83,33 @@ def test_a_home_asks_its_own_receipts(world: World) -> None:
     assert "was verified there before" in str(asked.failed["users"])
 
 
-def test_who_may_not_read_the_receipts_may_ask_and_an_outage_is_told_after_one_question(world: World) -> None:
-    world.create()
+@pytest.mark.parametrize("error", [PermissionError(13, "no right"), TimeoutError("no answer")], ids=["right", "outage"])
+def test_who_can_not_see_the_receipts_asks_nothing_and_is_told_after_one_question(
+    world: World, error: OSError
+) -> None:
+    """Whose right was missing asked anew, and took what the customer had written since."""
+    forgotten(world, "r1")
     world.create("orders")
-    for error, topics in ((PermissionError(13, "no right"), set()), (TimeoutError("no answer"), {"users", "orders"})):
-        listing = Mock(side_effect=error)
-        eraser = replace(world.eraser, list_receipts=listing)
-        asked = eraser.propose(ErasureRequest("r1", ("users", "orders"), (KEY,)), now_ms=world.now_ms)
-        assert asked.failed.keys() == topics
-        assert listing.call_count == 1
-        assert all("can't be told, so nothing is asked: " in str(each) for each in asked.failed.values())
+    listing = Mock(side_effect=error)
+    eraser = replace(world.eraser, list_receipts=listing)
+    proposal = eraser.propose(ErasureRequest("r1", ("users", "orders"), (KEY,)), now_ms=world.now_ms)
+    failed = eraser.request(proposal, now_ms=world.now_ms).failed
+    assert failed.keys() == {"users", "orders"}
+    assert listing.call_count == 1
+    assert all("can't be told, so nothing is asked: " in str(each) for each in failed.values())
+    is_refused = isinstance(error, PermissionError)
+    assert [each.action is Action.FIX_STORAGE for each in failed.values()] == [is_refused] * 2
+    assert ("see to its permissions" in str(failed["users"])) == is_refused
+    assert [value for _, key, value in world.records() if key == KEY] == [b"came back"]
+
+
+def test_of_an_id_that_was_made_just_now_no_receipt_is_looked_for(world: World) -> None:
+    world.create()
+    listing = Mock(side_effect=PermissionError(13, "no right"))
+    eraser = replace(world.eraser, list_receipts=listing)
+    asked = eraser.propose(ErasureRequest("r1", ("users",), (KEY,)), now_ms=world.now_ms, is_new=True)
+    assert not asked.failed
+    assert not listing.called
 
 
 def test_a_topic_made_anew_is_asked_under_the_id_of_the_one_before(world: World) -> None:

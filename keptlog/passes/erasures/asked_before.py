@@ -4,8 +4,9 @@ Whoever asks again for all of his tickets, however old, means what each was abou
 what its customer has written since. So an id that a receipt of the topic has is refused, and none of them is read: the
 request stands in the receipt's name.
 
-Where the chain is damaged, was put back with the catalog, or may not be read by this user, it tells of nothing, and
-keeps nobody from asking.
+Who may not read the receipts, or gets no answer, asks nothing: not looked at is not never asked. An id that was made
+just now needs no look. A chain that is damaged, or was put back with the catalog, tells of nothing, and keeps nobody
+from asking: what it had is gone, and a request has its deadline.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class AskedBefore:
 
         Raises:
             InvalidConfig: it was; names the receipt.
-            StorageUnavailable: nobody can tell now.
+            StorageUnavailable: nobody can tell now, or this user may not.
         """
         try:
             with reaching("receipts can't be read"):
@@ -47,10 +48,9 @@ class AskedBefore:
         except LogCorrupt:
             return  # ``receipt verify`` and doctor say so
         except StorageUnavailable as error:
-            if error.is_refused:
-                return
             told = f"topic {topic.name}: whether request {self.request_id} was verified there before can't be told"
-            raise StorageUnavailable(f"{told}, so nothing is asked: {error}") from error
+            unseen = StorageUnavailable(f"{told}, so nothing is asked: {error}")
+            raise (unseen.for_good() if error.is_refused else unseen) from error
         if number is not None:
             raise InvalidConfig(
                 f"topic {topic.name}: request {self.request_id} was verified there before, and is not among its "

@@ -142,8 +142,10 @@ class Eraser:
         self.store.require_writable()
         return str(self.load_hasher().told(key))
 
-    def propose(self, request: ErasureRequest, *, now_ms: int) -> ErasureProposal:
+    def propose(self, request: ErasureRequest, *, now_ms: int, is_new: bool = False) -> ErasureProposal:
         """What a request would do; changes nothing.
+
+        ``is_new`` is of whoever has just made its id, under which nobody has asked before: no receipt is looked for.
 
         Raises:
             InvalidConfig: it has no topics or keys, a deadline that has passed, a key in its id or reason, or a hash of
@@ -156,7 +158,7 @@ class Eraser:
         self._require_sound(request, hasher)
         topics: dict[str, TopicProposal] = {}
         failed: dict[str, KeptlogError] = {}
-        before = AskedBefore(request.id, self.list_receipts) if self.list_receipts else None
+        before = AskedBefore(request.id, self.list_receipts) if self.list_receipts and not is_new else None
         for topic in dict.fromkeys(request.topics):
             try:
                 asked = self._erasure(request, topic, hasher, now_ms)
