@@ -145,8 +145,7 @@ def test_doctor_names_a_folder_of_receipts_that_can_not_be_listed_and_goes_on(
 def test_doctor_says_nothing_of_a_catalog_of_a_home_that_uses_another(
     user: Run, keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{home / 'other.db'}")
-    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{home / 'lake'}")
+    configure(home / "other.db", monkeypatch)
     assert keptlog("topic", "create", "users").code == 0
     (home / "catalog.db").chmod(0o444)
     shut = home / "lake/keptlog/users/metadata"
@@ -203,14 +202,42 @@ def test_who_may_only_read_is_told_of_a_writer_that_died_and_who_mends_it(
 
 
 @pytest.mark.parametrize("is_configured", [False, True], ids=["embedded", "configured"])
+@pytest.mark.parametrize("shut", ["", "journal"], ids=["folder", "journal"])
+def test_a_writer_that_died_is_told_from_a_disk_that_fails_by_who_may_write_to_the_database_alone(
+    user: Run, keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch, *, shut: str, is_configured: bool
+) -> None:
+    """A folder is its owner's alone, or a journal: SQLite says "disk I/O error", or "unable to open database file"."""
+    database = home / ("other.db" if is_configured else "catalog.db")
+    if is_configured:
+        configure(database, monkeypatch)
+        assert keptlog("topic", "create", "users").code == 0
+    die_in_a_commit(database)
+    if shut:
+        database.with_name(f"{database.name}-{shut}").chmod(0o000)
+    else:
+        home.chmod(0o555)
+    told = user("topic", "list")
+    assert told.code == 1
+    assert "a commit that its writer died in, with its journal" in told.err
+    assert REMEDY in told.err
+    checks = checks_of(user("doctor", "--no-probes", "--json"))
+    [found] = [each for check in checks.values() for each in check["problems"] if "its writer died in" in each["what"]]
+    assert found["todo"] == f"{REMEDY}; put nothing back from a copy"
+
+
+def configure(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{database}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{database.parent / 'lake'}")
+
+
+@pytest.mark.parametrize("is_configured", [False, True], ids=["embedded", "configured"])
 def test_doctor_has_nothing_put_back_beside_the_journal_of_a_writer_that_died(
     user: Run, keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch, *, is_configured: bool
 ) -> None:
     """An older catalog would be damaged by it."""
     database = home / ("other.db" if is_configured else "catalog.db")
     if is_configured:
-        monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{database}")
-        monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{home / 'lake'}")
+        configure(database, monkeypatch)
         assert keptlog("topic", "create", "users").code == 0
     die_in_a_commit(database)
     for path in (home, *home.rglob("*")):

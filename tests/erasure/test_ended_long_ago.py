@@ -84,9 +84,7 @@ def test_a_home_asks_its_own_receipts(world: World) -> None:
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "no right"), TimeoutError("no answer")], ids=["right", "outage"])
-def test_who_can_not_see_the_receipts_asks_nothing_and_is_told_after_one_question(
-    world: World, error: OSError
-) -> None:
+def test_who_can_not_see_the_receipts_asks_nothing_and_is_told_after_one_question(world: World, error: OSError) -> None:
     """Whose right was missing asked anew, and took what the customer had written since."""
     forgotten(world, "r1")
     world.create("orders")

@@ -231,10 +231,7 @@ def _require_whole_database(properties: Mapping[str, Any]) -> None:
     form = _SQLITE.fullmatch(str(properties.get("uri", "")))
     if form is None:
         return
-    path, query = form[2], form[3] or ""
-    is_uri = bool(_NAMES_A_URI.search(query))
-    in_uri = _FILE_URI.match(path) if is_uri else None
-    named = in_uri[1] if in_uri else path
+    path, (named, is_uri) = form[2], _file_named(form)
     _require_no_home(Path(unquote(named) if is_uri else named))
     if not named.startswith("/"):
         whole = f"sqlite:///{'file:' if named != path else ''}{Path.cwd() / named}"
@@ -243,6 +240,22 @@ def _require_whole_database(properties: Mapping[str, Any]) -> None:
             "and after it what follows a ? in its uri. Topics that are in it already are found only where commands "
             "were run until now"
         )
+
+
+def sqlite_file(properties: Mapping[str, Any]) -> Path | None:
+    """The file of a database of SQLite, as its address names it; null where the address is of something else."""
+    form = _SQLITE.fullmatch(str(properties.get("uri", "")))
+    if form is None:
+        return None
+    named, is_uri = _file_named(form)
+    return Path(unquote(named) if is_uri else named)
+
+
+def _file_named(form: re.Match[str]) -> tuple[str, bool]:
+    """The file in an address of SQLite, and whether that is an URI."""
+    is_uri = bool(_NAMES_A_URI.search(form[3] or ""))
+    in_uri = _FILE_URI.match(form[2]) if is_uri else None
+    return (in_uri[1] if in_uri else form[2]), is_uri
 
 
 def _require_no_home(database: Path) -> None:

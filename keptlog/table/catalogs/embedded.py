@@ -16,6 +16,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
 from keptlog.log.words.counted import counted, some_of
 from keptlog.settings import home_folder
 from keptlog.table.namespaces import CATALOG_NAME, NAMESPACE
+from keptlog.table.waiting.half_done import half_done
 from keptlog.table.waiting.reaching import HELD
 
 DATABASE = "catalog.db"
@@ -92,13 +93,15 @@ def looking_into(database: Path, mode: str = "ro") -> Iterator[sqlite3.Connectio
 
     Raises:
         StorageUnavailable: another process holds it for longer than a commit takes.
-        sqlite3.Error: it can't be read.
+        sqlite3.Error: it can't be read; ``HalfDone`` where a writer has died in a commit of it.
     """
     where = f"{database.as_uri()}?mode={mode}"
     try:
         with contextlib.closing(sqlite3.connect(where, timeout=_LOOK_WAIT_SECONDS, uri=True)) as connection:
             yield connection
     except sqlite3.OperationalError as error:
+        if found := half_done(error, database):
+            raise found from error
         if "database is locked" not in str(error):
             raise
         raise StorageUnavailable(f"home {database.parent} can't be looked into: {HELD}") from None

@@ -34,6 +34,7 @@ from keptlog.table.catalogs.sql import failures_told
 from keptlog.table.io.read_only import READ_ONLY
 from keptlog.table.metadata.forward_in_time import ForwardInTime
 from keptlog.table.namespaces import CATALOG_NAME
+from keptlog.table.waiting.reach import tell_half_done
 from keptlog.whole_file import make_folder, sync
 
 
@@ -71,6 +72,7 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
         self.engine = create_engine(URL.create("sqlite", database=str(self._database), query=options))
         event.listen(self.engine, "connect", _make_commits_durable)
         follow_file(self.engine, self._database)
+        tell_half_done(self.engine, self._database)
         self._schema_version = "v1"
         if not self.is_empty:
             with failures_told(self.engine):

@@ -16,8 +16,9 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import OperationalError
 from typing_extensions import override
 
+from keptlog.table.catalogs.configuration import sqlite_file
 from keptlog.table.waiting.database_answers import answer_in_time
-from keptlog.table.waiting.reach import tell_connections
+from keptlog.table.waiting.reach import tell_connections, tell_half_done
 
 _NOT_THERE = ("no such table", "no such column", "doesn't exist", "does not exist", "unknown column")
 """What databases say to a name that they lack; PostgreSQL's client has an error of its own for that."""
@@ -29,6 +30,8 @@ class PatientSqlCatalog(SqlCatalog):
     @override
     def _init_catalog(self) -> None:
         tell_connections(self.engine)
+        if database := sqlite_file(self.properties):
+            tell_half_done(self.engine, database)
         answer_in_time(self.engine)
         with failures_told(self.engine):
             super()._init_catalog()

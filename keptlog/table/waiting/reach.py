@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum, auto
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyiceberg.exceptions import (
@@ -39,6 +40,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.storage.disk import FULL, IN_THE_WAY, TOO_LARGE, DiskRefusal, is_of_reading_too, refusal_of
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.waiting.database_answers import NO_ANSWER
+from keptlog.table.waiting.half_done import HalfDone, half_done
 from keptlog.table.waiting.reaching import HALF_DONE, HELD, one_line
 
 if TYPE_CHECKING:
@@ -342,6 +344,16 @@ def tell_connections(engine: Engine) -> None:
     event.listen(engine, "handle_error", told)
 
 
+def tell_half_done(engine: Engine, database: Path) -> None:
+    """From now on what SQLite says of this file is ``HalfDone`` where a writer has died in a commit of it."""
+
+    def told(context: ExceptionContext) -> BaseException | None:
+        found = half_done(context.original_exception, database)
+        return OperationalError(context.statement, None, found) if found else None
+
+    event.listen(engine, "handle_error", told)
+
+
 @contextmanager
 def connecting() -> Iterator[None]:
     """Around what makes the first connection, before anybody could ``tell_connections``."""
@@ -366,6 +378,7 @@ def disk_refusal_of(error: BaseException) -> DiskRefusal | None:
         return TOO_LARGE
     if _was_moved(error) or is_of_reading_too(error):
         return None
-    if _sqlite_name(error) == "SQLITE_READONLY_ROLLBACK":
+    is_half_done = isinstance(error.orig if isinstance(error, DBAPIError) else error, HalfDone)
+    if is_half_done or _sqlite_name(error) == "SQLITE_READONLY_ROLLBACK":
         return _HALF_DONE
     return _READ_ONLY if "readonly database" in text else refusal_of(error)
