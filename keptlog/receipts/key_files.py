@@ -240,7 +240,7 @@ def _leave_public_key(home: Path, key: PublicKey) -> Path | None:
             make_folder(home)
             create_file(path, key.to_pem(), _PUBLIC_MODE)
             made = path if path.name != PUBLIC_FILE else None
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, PermissionError):
             if PublicKey.of_pem(read_file(path)) == key:
                 break
     return made

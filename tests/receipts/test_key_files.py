@@ -149,6 +149,26 @@ def test_who_is_asked_whether_he_could_sign_makes_no_key(tmp_path: Path, monkeyp
     assert told.value.is_refused
 
 
+def test_a_public_half_that_may_not_be_read_keeps_nobody_from_signing_who_could_sign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """He was told so after all files had been looked through. Root may read it: the refusal is injected."""
+    signing_key(tmp_path / "home", {})
+    own = signing_key(tmp_path / "other", {})
+    variable = {KEY_FILE_VARIABLE: str(tmp_path / "other/receipts.key")}
+
+    def read(path: Path) -> bytes:
+        if path == tmp_path / "home/receipts.pub":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return path.read_bytes()
+
+    monkeypatch.setattr("keptlog.receipts.key_files.read_file", read)
+    require_signer(tmp_path / "home", variable)
+    assert signing_key(tmp_path / "home", variable).public == own.public
+    require_signer(tmp_path / "home", variable)
+    assert (tmp_path / "home" / f"receipts-{own.public.key_id}.pub").is_file()
+
+
 def test_a_key_of_ones_own_that_may_not_be_read_is_given_the_right(
     tmp_path: Path, of_bob: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
