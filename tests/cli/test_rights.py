@@ -154,6 +154,28 @@ def test_doctor_says_nothing_of_a_catalog_of_a_home_that_uses_another(
     assert (found["subject"], found["files"]) == ("users", [str(shut)])
 
 
+def test_doctor_names_a_home_without_its_own_catalog_that_can_not_be_written_to_and_goes_on(
+    user: Run, keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All was fine, and then no secret could be made there, and nothing was remembered."""
+    (tmp_path / "elsewhere").mkdir()
+    configure(tmp_path / "elsewhere/other.db", monkeypatch)
+    assert keptlog("topic", "create", "users").code == 0
+    shut = tmp_path / "elsewhere/lake/keptlog/users/metadata"
+    for folder in (home, shut):
+        folder.chmod(0o555)
+    found = checks_of(user("doctor", "--no-probes", "--json"))["disk"]["problems"]
+    follows = "so what is found is not remembered, and no secret or key can be made there"
+    assert [each["subject"] for each in found] == [str(home), "users"]
+    assert found[0]["what"] == f"{home} can't be written to by this user, {follows}"
+    home.chmod(0o755)
+    (tmp_path / "elsewhere/other.db").chmod(0o444)
+    [found] = checks_of(user("doctor", "--no-probes", "--json"))["disk"]["problems"]
+    assert found["subject"] == str(tmp_path / "elsewhere/other.db")
+    assert "so this user can change nothing of this home" in found["what"]
+    shut.chmod(0o755)
+
+
 @pytest.mark.parametrize("is_home_shut", [False, True], ids=["catalog", "home"])
 def test_doctor_tells_who_may_write_nowhere_one_thing(user: Run, home: Path, *, is_home_shut: bool) -> None:
     for path in (home, *home.rglob("*")):

@@ -55,6 +55,8 @@ class DiskSeen:
     """How many files it may still get; null where it does not count them."""
     is_shut: bool = False
     """Whether this user may not write to the place, for whatever reason."""
+    is_beside: bool = False
+    """Whether it is a home whose catalog is another one, so that topics need nothing of it."""
 
 
 def unreadable_problem(topic: str, error: KeptlogError) -> Problem:
@@ -150,6 +152,8 @@ def no_right_problems(topic: str, paths: Sequence[str]) -> list[Problem]:
 def disk_problems(disk: DiskSeen, logs: Iterable[Log]) -> list[Problem]:
     """A disk that takes nothing, or nothing of this user, or that has no room for a clean of the largest log."""
     follows = "so nothing is appended, cleaned or remembered"
+    if disk.is_beside:
+        follows = "so what is found is not remembered, and no secret or key can be made there"
     if disk.is_read_only:
         return [
             Problem(

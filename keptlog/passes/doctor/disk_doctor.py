@@ -1,7 +1,8 @@
 """What ``keptlog doctor`` asks of disks: has the home's room for what it remembers, and each for the logs on it?
 
 And may this user write there: to the catalog, and to the folders of topics, of receipts and of what the home remembers?
-Another user may have made them, such as root. Who may not write to the home, or to its catalog, is told that alone.
+Another user may have made them, such as root. Who may not write to the catalog, or to the home that has it, is told
+that alone.
 
 A configured catalog may keep topics on another disk, or where there is none: what lies in a bucket needs no room here.
 """
@@ -20,6 +21,7 @@ from keptlog.log.told.shut_folders import ShutFolders, all_topics_shut_problem, 
 from keptlog.notify.folder import FOLDER as NOTIFY
 from keptlog.passes.doctor.home_patient import NotLookedAt, Patient
 from keptlog.passes.stored_files import folder_on_disk
+from keptlog.table.catalogs.configuration import catalog_settings, sqlite_file
 from keptlog.table.catalogs.embedded import DATABASE
 from keptlog.table.doctor.shut_folders import shut_in_chain
 from keptlog.table.doctor.topic_exam import TopicExam
@@ -41,9 +43,10 @@ def room_problems(patient: Patient) -> Iterator[Problem]:
             places.setdefault(device, folder)
             logs.setdefault(device, []).append(log)
     for device, place in places.items():
-        is_shut = place == own and not os.access(place, os.W_OK) and not _uses_another(patient)
-        yield from disk_problems(_seen(place, is_shut=is_shut), logs[device])
-        if place == own and not is_shut:
+        is_own = place == own
+        is_shut, is_beside = is_own and not os.access(place, os.W_OK), is_own and _uses_another(patient)
+        yield from disk_problems(_seen(place, is_shut=is_shut, is_beside=is_beside), logs[device])
+        if is_own and (is_beside or not is_shut):
             yield from _shut_problems(patient, str(own))
 
 
@@ -57,12 +60,10 @@ def _home_or_above(patient: Patient) -> Path:
 
 def _shut_problems(patient: Patient, home: str) -> Iterator[Problem]:
     """What this user may not write to in a home, and in the topics of it, wherever these lie on a disk here."""
-    database = patient.home / DATABASE
-    if not _uses_another(patient) and database.is_file() and not os.access(database, os.W_OK):
-        shut = ShutFolders(
-            str(database), str(database), [str(database)], "so this user can change nothing of this home"
-        )
-        yield shut_folders_problem(shut, home)
+    database = _database(patient)
+    if database and database.is_file() and not os.access(database, os.W_OK):
+        follows = "so this user can change nothing of this home"
+        yield shut_folders_problem(ShutFolders(str(database), str(database), [str(database)], follows), home)
         return
     for folder in (str(patient.home / name) for name in (NOTIFY, CACHE)):
         if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK):  # noqa: PTH112  # a Path may raise
@@ -74,6 +75,13 @@ def _shut_problems(patient: Patient, home: str) -> Iterator[Problem]:
         if folders:
             follows = "so what this user purges, deletes or erases gets no receipt"
             yield shut_folders_problem(ShutFolders("receipts", top, folders, follows), home)
+
+
+def _database(patient: Patient) -> Path | None:
+    """The file of the catalog, where it has one."""
+    if not _uses_another(patient):
+        return patient.home / DATABASE
+    return sqlite_file(catalog_settings() or {})
 
 
 def _uses_another(patient: Patient) -> bool:
@@ -99,8 +107,9 @@ def _logs(patient: Patient) -> list[Log]:
         return []
 
 
-def _seen(place: Path, *, is_shut: bool) -> DiskSeen:
+def _seen(place: Path, *, is_shut: bool, is_beside: bool) -> DiskSeen:
     status = os.statvfs(place)
     files = status.f_favail if status.f_files else None
     is_read_only = bool(status.f_flag & os.ST_RDONLY)
-    return DiskSeen(str(place), is_read_only, status.f_bavail * status.f_frsize, files, is_shut=is_shut)
+    free_bytes = status.f_bavail * status.f_frsize
+    return DiskSeen(str(place), is_read_only, free_bytes, files, is_shut=is_shut, is_beside=is_beside)
