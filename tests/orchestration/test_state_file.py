@@ -180,6 +180,11 @@ def test_two_databases_that_differ_behind_a_hash_are_two(world: World, monkeypat
 
     assert "planted" not in state_of(world).whose
 
+    # That of SQLite has no password, and its whole path tells it from others.
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", "sqlite:////la#ke=a/catalog.db?timeout=9")
+
+    assert state_of(world).whose.endswith(" sql sqlite:////la#ke=a/catalog.db")
+
 
 @pytest.mark.parametrize("uri", ["postgresql+psycopg2://lake:planted@[db/lake", "https://[catalog/"])
 def test_there_is_none_of_a_catalog_whose_address_can_not_be_read(

@@ -132,9 +132,10 @@ def catalog_told() -> str:
         address = urlsplit(uri if uri.lower().startswith(_WEB) else _USER_OF_DATABASE.sub(r"\1", uri))
     except ValueError:
         raise _refused("the host in its uri is not readable: what stands in [ ] is an address of IPv6") from None
-    # A database's address does not end at a #, and what stands behind its ? may be secret.
+    # A database's address does not end at a #, and what stands behind its ? may be secret. Where somebody has written #
+    # for ?, so is that; that of SQLite has no password.
     rest = "" if uri.lower().startswith(_WEB) or address.query else address.fragment.partition("?")[0]
-    rest = f"#{rest}" if rest and "=" not in rest else ""
+    rest = f"#{rest}" if rest and ("=" not in rest or _SQLITE.fullmatch(uri)) else ""
     place = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}{rest}"
     return f"{kind_of(settings) or settings.get('py-catalog-impl')} {place} {settings.get('warehouse', '')}".strip()
 
