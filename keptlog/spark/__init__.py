@@ -7,6 +7,7 @@
     java.py            Java, from its start until it can be asked
     archive.py         a class data archive, from which Java starts with half the work
     archiving.py       how it is made
+    nameless.py        Java of a user whom this machine has no name for
     driver.py          a Spark in hand: a context, a session on it, or a Connect server's session
     bounded.py         the engine on it, bounded as the broker settings say
     prospect.py        whether a Spark could be had, for doctor

@@ -123,15 +123,20 @@ def says_of_archives(environment: Mapping[str, str], settings: Mapping[str, str]
 
 
 def option(name: str, path: Path) -> str:
-    """An option of Java's that is a path, as ``OPTIONS`` takes it: Spark cuts that as a shell would.
+    """An option of Java's that is a path, as ``OPTIONS`` takes it.
 
     Raises:
         FileNotFoundError: Java can't be told of such a path, because it would take it for two.
     """
     if os.pathsep in str(path):
         raise FileNotFoundError(f"Java takes {path} for two paths")
+    return f"-XX:{name}={in_quotes(path)}"
+
+
+def in_quotes(path: Path) -> str:
+    """A path within an option, as ``OPTIONS`` takes it: Spark cuts that as a shell would."""
     quoted = str(path).replace("\\", "\\\\").replace('"', '\\"')
-    return f'-XX:{name}="{quoted}"'
+    return f'"{quoted}"'
 
 
 def _is_safe(path: Path) -> bool:

@@ -28,6 +28,7 @@ from pathlib import Path
 from keptlog.errors import KeptlogError
 from keptlog.spark.archive import with_archive
 from keptlog.spark.java import Java, StartingJava, end
+from keptlog.spark.nameless import with_user
 from keptlog.spark.settings import session_settings
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
@@ -211,7 +212,7 @@ def spark_home() -> Path:
 
 def _variables(settings: Mapping[str, str]) -> dict[str, str]:
     is_local = settings.get("spark.master", "").startswith("local")
-    variables = dict(os.environ)
+    variables = with_user(os.environ)
     if is_local and _BIND_ADDRESS in settings:
         variables[_LISTENS_AT] = variables.get(_LISTENS_AT) or settings[_BIND_ADDRESS]
     return with_archive(variables, settings, spark_home()) if is_local else variables

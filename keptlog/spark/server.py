@@ -29,6 +29,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.spark.archive import with_archive
 from keptlog.spark.java import Words, why_none
 from keptlog.spark.launch import settings_file
+from keptlog.spark.nameless import with_user
 from keptlog.spark.session import use_this_python
 
 _logger = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ def connect_server(
     use_this_python(settings)
     with settings_file(_with_own(settings, port)) as arguments:
         command = [str(_SUBMIT), *arguments, "--class", _SERVER, "spark-internal"]
-        variables = {**os.environ, TOKEN: token}
+        variables = {**with_user(os.environ), TOKEN: token}
         if settings.get("spark.master", "").startswith("local"):
             variables = with_archive(variables, settings, _HOME)
         process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
