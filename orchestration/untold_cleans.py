@@ -6,19 +6,18 @@ is cleaned again: a log that nobody appends to, for ever. What is downstream hea
 that is started again does not help: it finds nothing left to be done.
 
 That a clean has landed is seen in the topic: it has no mark, and its last clean is of that run, or one since the run
-began. One that was ended in the queue never did: another may have done its work, and not told. A run that has named
-what failed has said all that it knows of its own cleans, unless it was of another mount's logs too. But it may have
-failed just because somebody else had cleaned the log meanwhile. Dagster's clock and that of who cleaned may differ. So
-a clean section that is as Dagster was told last tells nothing. A log that was found broken stays as it is, because
-nobody has read this one back.
+began. One that was ended in the queue never did: another may have done its work, and not told. That a run has named the
+log as failed tells nothing: the catalog's answer to its commit may have been lost, or somebody else been faster.
+
+But what is as Dagster was told last stays failed: a run tells first what has landed, and then what of it is not as it
+should be. And Dagster's clock and that of who cleaned may differ. What was found broken stays failed, too, because
+nobody has read it back.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from collections.abc import Set as AbstractSet
-from functools import cache
+from collections.abc import Iterable
 from itertools import islice
 
 import dagster as dg
@@ -28,7 +27,6 @@ from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.assets.numbers import DATA_VERSION_TAG, clean_version, unchanged_materialization
 from keptlog.dagster.assets.outlook import outlook_of
 from keptlog.dagster.assets.report import is_of_run
-from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment
 from keptlog.passes.observer import Overview
 
@@ -42,9 +40,8 @@ def untold_cleans(tick: Tick, seen: Overview, topics: Iterable[str], most: int) 
     for each in seen.assessments:
         if each.log.topic_partition.topic in wanted:
             logs[each.log.topic_partition.topic].append(each)
-    sections = cache(lambda: frozenset(tick.keys.clean(topic) for topic in seen.locations))
     # One topic after the other: each takes several queries of Dagster's database.
-    found = (event for topic, theirs in logs.items() for event in _of_topic(tick, seen, theirs, sections))
+    found = (event for theirs in logs.values() for event in _of_topic(tick, seen, theirs))
     return list(islice(found, most))
 
 
@@ -93,13 +90,8 @@ def planned_by(instance: dg.DagsterInstance, run_id: str) -> set[dg.AssetKey]:
     return {each.asset_key for each in events if each.asset_key}
 
 
-def _of_topic(
-    tick: Tick, seen: Overview, logs: list[Assessment], sections: Callable[[], AbstractSet[dg.AssetKey]]
-) -> list[dg.AssetMaterialization]:
-    """One for each log whose last attempt was that of a run that failed or was ended, and that was cleaned since.
-
-    The logs are all of a topic, the clean sections those of all topics.
-    """
+def _of_topic(tick: Tick, seen: Overview, logs: list[Assessment]) -> list[dg.AssetMaterialization]:
+    """One for each log, all of a topic, whose last attempt was of a run that is over, and that was cleaned since."""
     instance, topic = tick.context.instance, logs[0].log.topic_partition.topic
     left = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(
         tick.keys.clean(topic)
@@ -108,14 +100,13 @@ def _of_topic(
         return []
     ids = sorted({run_id for run_id, _ in left.values()})
     records = instance.get_run_records(dg.RunsFilter(run_ids=ids, statuses=_OVER))
-    own = OwnRuns.of_tick(tick)
     over = {each.dagster_run.run_id: each for each in records}
     failed = {name: over[run_id] for name, (run_id, _) in left.items() if run_id in over}
     landed = [
         each
         for each in logs
         if (tried := failed.get(str(each.log.topic_partition)))
-        if _was_cleaned_since(own, tried, each, seen, sections)
+        if _was_cleaned_since(tried, each, seen)
     ]
     landed = _other_than_told(tick, topic, landed) if landed else []
     broken = broken_before(tick, topic, landed[0].log.topic_id) if landed else set()
@@ -134,20 +125,13 @@ def ended_ms(record: dg.RunRecord) -> int:
     return round(1000 * (record.end_time or record.update_timestamp.timestamp()))
 
 
-def _was_cleaned_since(
-    own: OwnRuns,
-    record: dg.RunRecord,
-    each: Assessment,
-    seen: Overview,
-    sections: Callable[[], AbstractSet[dg.AssetKey]],
-) -> bool:
+def _was_cleaned_since(record: dg.RunRecord, each: Assessment, seen: Overview) -> bool:
     """Whether the last clean of a log is that of a run that is over, or one since it began or, if never, was made."""
     last = seen.last_passes.get(each.log.topic_partition)
     if last is None or each.log.uncleanable:
         return False
-    if is_of_run(last.run_id, record.dagster_run.run_id):
-        return not own.has_named_failed(record.dagster_run, sections)
-    return round(1000 * (record.start_time or record.create_timestamp.timestamp())) <= last.ended_ms
+    began_ms = round(1000 * (record.start_time or record.create_timestamp.timestamp()))
+    return is_of_run(last.run_id, record.dagster_run.run_id) or began_ms <= last.ended_ms
 
 
 def _other_than_told(tick: Tick, topic: str, logs: list[Assessment]) -> list[Assessment]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from pyspark.sql import SparkSession
 
+from keptlog.dagster.assets.checks import TopicFindings, look_at
 from keptlog.dagster.resources.clock import ClockResource
 from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
@@ -60,18 +61,25 @@ def test_it_is_told_as_cleaned_once_it_is_the_sections_turn(lost: World) -> None
     assert lost.skips(dirty_ratio_sensor).startswith("1 log, none is due"), "nobody would have cleaned it again"
 
 
-def test_what_the_run_has_cleaned_itself_and_named_as_failed_stays_failed(
+def test_what_the_run_has_cleaned_itself_and_has_found_broken_then_stays_failed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.now_ms = time.time_ns() // 1_000_000
     world.more_resources |= {"clock": ClockResource(), "spark": InProcessSpark(spark_config={})}
     world.topic("users")
     world.append("users", ("a", "1"), ("a", "2"))
+
+    def break_and_look(*given: Any, **named: Any) -> TopicFindings:
+        world.break_segment("users")
+        return look_at(*given, **named)
+
     with monkeypatch.context() as patch:
-        patch.setattr("keptlog.dagster.orchestration.clean_job.wrong_among", lambda _: {"users-0": "it is broken"})
+        patch.setattr("keptlog.dagster.assets.report.look_at", break_and_look)
         assert not world.clean("users-0").success
-    before = failed(world)
+    assert world.store.logs("users")[0].checkpoint == 2, "it was cleaned all the same"
 
-    world.tick(failed_run_sensor)
+    for _ in range(2):
+        world.tick(dirty_ratio_sensor)
+        world.tick(failed_run_sensor)
 
-    assert failed(world) == before
+    assert failed(world) == {"users-0"}

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from keptlog.dagster.assets.attempts import last_attempts
 from keptlog.dagster.assets.mount import Mount, MountCall
 from keptlog.dagster.assets.names import AssetKeys
-from keptlog.dagster.assets.outage import FAILED_TAG, tell_in_tags
 from keptlog.dagster.orchestration import clean_job, failed_runs
 from keptlog.dagster.orchestration.untold_cleans import untold_cleans
 from keptlog.dagster.resources.clock import ClockResource
@@ -152,9 +151,8 @@ def test_a_tick_tells_no_more_of_several_runs_than_of_one(died: World, monkeypat
     assert left == [2, 1, 0]
 
 
-@pytest.mark.parametrize("has_named", [False, True])
 def test_of_how_many_topics_the_home_is_costs_each_topic_of_a_run_that_died_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch, *, has_named: bool
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them were named for each topic: of a run of 100 a tick took a minute in a home of 10,000."""
     topics = [f"topic{number}" for number in range(10)]
@@ -165,8 +163,6 @@ def test_of_how_many_topics_the_home_is_costs_each_topic_of_a_run_that_died_noth
         event = dg.DagsterEvent.build_asset_materialization_planned_event(run.job_name, "clean", planned)
         world.instance.report_dagster_event(event, run.run_id)
     world.instance.report_run_failed(run)
-    if has_named:
-        tell_in_tags(world.instance, run.run_id, {FAILED_TAG: "topic0-0"})
     tick = MountCall(Mount(), dg.build_sensor_context(instance=world.instance))
     really, named = AssetKeys.clean, list[str]()
 

@@ -1,0 +1,42 @@
+"""A clean that has landed, and whose answer the catalog did not give, is shown as cleaned once it is seen."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from keptlog.dagster.resources.clock import ClockResource
+from keptlog.errors import CommitStateUnknown, StorageUnavailable
+from keptlog.table.store import LogStore
+from tests.orchestration.conftest import World
+from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.shipped import dirty_ratio_sensor
+from tests.orchestration.test_untold_cleans import failed, made
+
+
+@pytest.mark.parametrize("kind", [CommitStateUnknown, StorageUnavailable])
+def test_a_log_that_its_run_has_named_as_failed_is_told_as_cleaned(
+    world: World, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    world.now_ms = time.time_ns() // 1_000_000
+    world.more_resources |= {"clock": ClockResource(), "spark": InProcessSpark(spark_config={})}
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    really = LogStore.swap
+
+    def swap(*given: Any, **named: Any) -> None:
+        really(*given, **named)
+        raise kind("the catalog gave no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LogStore, "swap", swap)
+        assert not world.clean("users-0").success
+    assert [value for _, _, value in world.records("users")] == [b"2"], "its commit has landed"
+    assert failed(world) == {"users-0"}
+
+    world.tick(dirty_ratio_sensor)
+
+    assert not failed(world)
+    assert len(made(world)) == 1
