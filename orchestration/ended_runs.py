@@ -45,8 +45,8 @@ _TOLD = 5
 """Of the logs of each run."""
 
 
-def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
-    """Tell of at most so many cleans; gives what was told, run by run.
+def tell_of_ended_runs(tick: Tick, most: int) -> tuple[list[str], int]:
+    """Tell of at most so many cleans; gives what was told, run by run, and how many more may be.
 
     Raises:
         StorageUnavailable: the catalog can't be reached; the next tick goes on.
@@ -60,13 +60,13 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
         if _may_be_meant(own, each.dagster_run)
     ]
     if not silent:
-        return []
+        return [], most
     seen, left, told = seen_since(tick, max(map(ended_ms, silent))), most, list[str]()
     hidden = set[dg.AssetKey]()
     sections = _sections(tick, seen.locations)
     meant = [each for each in reversed(silent) if _is_meant(own, each.dagster_run, sections)]
     if not meant:
-        return []
+        return [], most
     for record in _in_turn(tick, meant, sections, _sections(tick, seen.unreadable))[:_AT_ONCE]:
         if not left:
             break
@@ -79,7 +79,7 @@ def tell_of_ended_runs(tick: Tick, most: int) -> list[str]:
             hidden |= sections & planned_by(tick.context.instance, run_id)
         if left and not is_unread(tick, record):
             tell_in_tags(tick.context.instance, run_id, {looked_tag: _NO_MARK})
-    return [*told, *show_failed_again(tick, hidden, seen)]
+    return [*told, *show_failed_again(tick, hidden, seen)], left
 
 
 def _in_turn(

@@ -80,7 +80,9 @@ def failed_run_sensor(automation: Automation) -> dg.SensorDefinition:
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         tick, progress = MountCall(mount, context), _Progress()
-        told = [*_told(tick, progress), *tell_of_ended_runs(tick, progress.events_left), *show_in_turn(tick)]
+        told = _told(tick, progress)
+        of_ended, left = tell_of_ended_runs(tick, progress.events_left)
+        told += [*of_ended, *show_in_turn(tick, left)]
         reason = "; ".join(first_lines(told, _TOLD)) or "no run has died since the last tick"
         return dg.SensorResult(skip_reason=reason, cursor=",".join(sorted(progress.out_of_reach)))
 

@@ -35,8 +35,6 @@ from keptlog.passes.observer import Overview
 _SHARED_MS = 60_000
 """What another sensor has seen in this time needs no look of its own."""
 _TOLD = 5
-_MOST_CLEANS = 20
-"""Of one topic in its turn: each takes tens of ms."""
 _BROUGHT_NOTHING = [dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.SUCCESS]
 """How a run has ended that had planned a log, told nothing of it since, and has not failed: of both alike.
 
@@ -51,27 +49,34 @@ class _Asked:
     at_ms: dict[dg.AssetKey, int] = field(default_factory=dict)
 
 
-def show_in_turn(tick: Tick) -> list[str]:
-    """Let a few sections of the home be shown as they are: failed again, or no more; gives what was shown."""
-    now_ms, shown = tick.now_ms(), list[str]()
+def show_in_turn(tick: Tick, most: int) -> list[str]:
+    """Let a few sections of the home be shown as they are: failed again, or no more; gives what was shown.
+
+    Of cleans at most so many are told. The section at which that ends is looked at again in the next tick.
+    """
+    now_ms, left, shown = tick.now_ms(), most, list[str]()
     # A home that can't be looked at is told by the sensors that look at each tick. No run has died because of it.
     with suppress(KeptlogError):
         seen = seen_since(tick, now_ms - _SHARED_MS)
         at_ms = tick.log_store.remembered(_Asked, lambda _: _Asked(), tick.mount.name_prefix).at_ms
         topics = {tick.keys.clean(topic): topic for topic in seen.locations}
         for key in _in_turn(tick, at_ms, seen, now_ms):
-            shown += _tell_cleaned(tick, seen, topics[key])
+            cleaned = _tell_cleaned(tick, seen, topics[key], left)
+            left -= len(cleaned)
+            if cleaned:
+                shown.append(f"{some_of(cleaned, _TOLD)} had been cleaned, and is not shown as failed any more")
             shown += show_failed_again(tick, [key], seen)
+            if not left:
+                break
     return shown
 
 
-def _tell_cleaned(tick: Tick, seen: Overview, topic: str) -> list[str]:
-    """Tell of cleans of a topic that have landed, and of which Dagster takes the logs for failed; in words."""
-    events = untold_cleans(tick, seen, [topic], _MOST_CLEANS)
+def _tell_cleaned(tick: Tick, seen: Overview, topic: str, most: int) -> list[str]:
+    """Tell of cleans of a topic that have landed, and of which Dagster takes the logs for failed; gives their names."""
+    events = untold_cleans(tick, seen, [topic], most)
     for event in events:
         tick.context.instance.report_runless_asset_event(event)
-    told = some_of([event.partition or "" for event in events], _TOLD)
-    return [f"{told} had been cleaned, and is not shown as failed any more"] if events else []
+    return [event.partition or "" for event in events]
 
 
 def _in_turn(tick: Tick, at_ms: dict[dg.AssetKey, int], seen: Overview, now_ms: int) -> Iterator[dg.AssetKey]:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from keptlog.dagster.orchestration import failed_runs, still_failed
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.errors import CommitStateUnknown, StorageUnavailable
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
-from tests.orchestration.shipped import dirty_ratio_sensor
+from tests.orchestration.shipped import dirty_ratio_sensor, failed_run_sensor
 from tests.orchestration.test_untold_cleans import failed, made
 
 
@@ -22,8 +23,37 @@ def test_a_log_that_its_run_has_named_as_failed_is_told_as_cleaned(
 ) -> None:
     world.now_ms = time.time_ns() // 1_000_000
     world.more_resources |= {"clock": ClockResource(), "spark": InProcessSpark(spark_config={})}
-    world.topic("users")
-    world.append("users", ("a", "1"), ("a", "2"))
+    world.topic("users", 2)
+    lose_the_answer(world, monkeypatch, kind)
+    assert [value for _, _, value in world.records("users")] == [b"2"], "its commit has landed"
+    assert failed(world) == {"users-0", "users-1"}
+
+    world.tick(dirty_ratio_sensor)
+
+    assert not failed(world)
+    assert len(made(world)) == 2
+
+
+def test_a_tick_in_turn_tells_no_more_than_is_left_of_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.now_ms = time.time_ns() // 1_000_000
+    world.more_resources |= {"clock": ClockResource(), "spark": InProcessSpark(spark_config={})}
+    world.topic("users", 2)
+    lose_the_answer(world, monkeypatch, CommitStateUnknown)
+    monkeypatch.setattr(failed_runs, "EVENTS_PER_TICK", 1)
+    monkeypatch.setattr(still_failed, "_SHARED_MS", 0)
+
+    left = [len(failed(world))]
+    for _ in range(2):
+        world.tick(failed_run_sensor)
+        left.append(len(failed(world)))
+
+    assert left == [2, 1, 0], "the section stays next"
+
+
+def lose_the_answer(world: World, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
+    """A run cleans users-0 and users-1, and does not hear that its commit has landed."""
+    for partition in range(2):
+        world.append("users", ("a", "1"), ("a", "2"), partition=partition)
     really = LogStore.swap
 
     def swap(*given: Any, **named: Any) -> None:
@@ -32,11 +62,4 @@ def test_a_log_that_its_run_has_named_as_failed_is_told_as_cleaned(
 
     with monkeypatch.context() as patch:
         patch.setattr(LogStore, "swap", swap)
-        assert not world.clean("users-0").success
-    assert [value for _, _, value in world.records("users")] == [b"2"], "its commit has landed"
-    assert failed(world) == {"users-0"}
-
-    world.tick(dirty_ratio_sensor)
-
-    assert not failed(world)
-    assert len(made(world)) == 1
+        assert not world.clean("users-0", "users-1").success
