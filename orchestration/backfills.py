@@ -7,15 +7,21 @@ backfill needs it. Its own run fails, and says why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import dagster as dg
-from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
+from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus, PartitionBackfill
+from dagster_shared.check import CheckError
+from dagster_shared.serdes.errors import DeserializationError
 
 from keptlog.dagster.assets.asset_topic import AssetTopic
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.orchestration.seen import Seen
+from keptlog.errors import first_line
+
+_UNREADABLE = (DeserializationError, CheckError, LookupError, TypeError, ValueError)
+"""What Dagster raises for a stored text that it can't make a backfill of; not for a database that is away."""
 
 
 def with_needed(tick: Tick, now: Seen, before: Seen) -> tuple[Seen, dict[str, str]]:
@@ -41,6 +47,16 @@ def _backfills_of(tick: Tick, topics: Mapping[str, AssetTopic]) -> dict[str, str
     sections = (tick.keys.clean, tick.keys.dirty)
     keys: dict[dg.AssetKey, str] = {key_of(topic): topic for topic in topics for key_of in sections}
     found: dict[str, str] = {}
-    for each in tick.context.instance.get_backfills(BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])):
+    for each in _under_way(tick):
         found |= {keys[key]: each.backfill_id for key in each.asset_selection or () if key in keys}
     return found
+
+
+def _under_way(tick: Tick) -> Sequence[PartitionBackfill]:
+    """Backfills that are not over. One that can't be read hides all, as a rule from Dagster's daemon too."""
+    try:
+        return tick.context.instance.get_backfills(BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED]))
+    except _UNREADABLE as error:
+        why = f"{type(error).__name__}: {first_line(error)}"
+        tick.context.log.warning("no topic is kept for a backfill, because Dagster can't read a stored one: %s", why)
+        return []

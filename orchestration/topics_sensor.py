@@ -119,7 +119,8 @@ def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
     if not changes:
         unread = f", and {len(there.unreadable)} that can't be read" if there.unreadable else ""
         but = "".join(f"; {each}" for each in _still_shown(needed_by))
-        return f"the asset graph is as the home is: {counted(len(there.topics), 'topic')}{unread}{but}", _Asked()
+        graph = "is kept as it is" if needed_by else "is as the home is"
+        return f"the asset graph {graph}: {counted(len(there.topics), 'topic')}{unread}{but}", _Asked()
     changes = "; ".join([changes, *_still_shown(needed_by)])
     asked = asked.unanswered(loaded, now_ms)
     if now_ms < asked.again_at_ms:

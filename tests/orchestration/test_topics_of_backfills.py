@@ -8,6 +8,8 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
+from dagster._core.storage.runs.schema import BulkActionsTable
+from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 
 from keptlog.dagster.orchestration import topics_sensor
 from keptlog.errors import LogCorrupt
@@ -63,7 +65,9 @@ def test_a_dropped_topic_is_shown_until_the_backfill_of_it_has_ended(world: Worl
 
     told = world.skips(sensor)
 
-    assert told.endswith(f"2 topics; gone is shown as it was until backfill {BACKFILL} has ended")
+    assert told == (
+        f"the asset graph is kept as it is: 2 topics; gone is shown as it was until backfill {BACKFILL} has ended"
+    )
     assert "gone/clean" in keys_after_reload(world)
     world.instance.update_backfill(backfill._replace(status=BulkActionStatus.COMPLETED_FAILED))
     assert world.skips(sensor) == "dropped: gone; a reload is asked for"
@@ -106,3 +110,23 @@ def test_a_topic_made_anew_with_fewer_partitions_is_shown_as_it_was(world: World
     world.topic("gone", partitions=1)
 
     assert f"gone is shown as it was until backfill {BACKFILL} has ended" in world.skips(sensor)
+
+
+@pytest.mark.parametrize("body", ["", "{", '{"__class__": "OfALaterDagster"}', '{"__class__": "PartitionBackfill"}'])
+def test_a_stored_backfill_that_cannot_be_read_hides_no_new_topic(
+    world: World, capfd: pytest.CaptureFixture[str], body: str
+) -> None:
+    sensor = sensor_of(world)
+    begin_backfill(world)
+    storage = world.instance.run_storage
+    assert isinstance(storage, SqlRunStorage)
+    with storage.connect() as connection:
+        connection.execute(BulkActionsTable.update().values(body=body))
+    world.store.delete_topic("gone", world.now_ms)
+    world.topic("later")
+
+    told = world.skips(sensor)
+
+    assert told == "new: later; dropped: gone; a reload is asked for"
+    assert "no topic is kept for a backfill, because Dagster can't read a stored one: " in capfd.readouterr().err
+    assert "later/clean" in keys_after_reload(world)
