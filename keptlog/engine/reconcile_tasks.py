@@ -30,6 +30,7 @@ from keptlog.log.record import Record
 from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.storage.files import Files
+from keptlog.storage.keys import rows_of
 from keptlog.storage.schema import to_arrow
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.storage.segment_writer import SegmentWriter
@@ -158,7 +159,7 @@ class PresentKeysTask:
         Raises:
             KeptlogError: it can't be read.
         """
-        wanted = pa.array(self.keys, pa.binary())
+        wanted = pa.chunked_array([self.keys], pa.binary())
         left_out = LeftOut()
         found: set[int] = set()
         unfit: dict[int, tuple[int, bool]] = {}
@@ -173,15 +174,15 @@ class PresentKeysTask:
 
         for table in self.part.read(skip):
             records += table.num_rows
-            found.update(pc.index_in(table["key"], wanted).drop_null().to_pylist())
+            found.update(rows_of(table["key"], wanted).drop_null().to_pylist())
         newest_unfit = [(place, *newest) for place, newest in unfit.items()]
         counted = {"found": sorted(found), "newest_unfit": newest_unfit, "records": records}
         return {**counted, **dataclasses.asdict(left_out)}
 
 
-def _keep_newest(newest: dict[int, tuple[int, bool]], whole: pa.Table, wanted: pa.Array) -> None:
+def _keep_newest(newest: dict[int, tuple[int, bool]], whole: pa.Table, wanted: pa.ChunkedArray) -> None:
     """Take in records, which are not in the order of those that were taken in before."""
-    found = whole.set_column(whole.schema.get_field_index("key"), "place", pc.index_in(whole["key"], wanted))
+    found = whole.set_column(whole.schema.get_field_index("key"), "place", rows_of(whole["key"], wanted))
     found = found.filter(pc.is_valid(found["place"]))
     columns = (found[name].to_pylist() for name in ("place", "offset", "is_tombstone"))
     for place, offset, is_tombstone in zip(*columns, strict=True):

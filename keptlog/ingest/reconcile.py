@@ -82,6 +82,7 @@ from keptlog.log.segment import Segment
 from keptlog.log.source import NO_PARTITION, IngestPlan, OffsetRange, SourceIdentity, SourceLog
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
+from keptlog.storage.keys import are_among
 from keptlog.storage.segment_reader import read_row_groups
 from keptlog.storage.versions import latest_by_offset
 
@@ -253,7 +254,7 @@ class Reconciliation:
         left = set(keys)
         for segment in segments:
             for table in read_row_groups(self.store.files, segment, ["key", "offset"]) if left else ():
-                found = table.filter(pc.is_in(table["key"], pa.array(list(left), pa.binary())))
+                found = table.filter(are_among(table["key"], pa.chunked_array([list(left)], pa.binary())))
                 pairs = zip(found["key"].to_pylist(), found["offset"].to_pylist(), strict=True)
                 left -= {key for key, offset in pairs if offset > keys[key]}
         return left

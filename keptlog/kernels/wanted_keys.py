@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from keptlog.errors import InvariantViolated
 from keptlog.log.search import KeyHits
 from keptlog.storage.key_hash import KeyHasher
+from keptlog.storage.keys import distinct, rows_of
 from keptlog.storage.segment_reader import SegmentFile
 
 FOUND_SCHEMA = pa.schema(
@@ -60,18 +61,16 @@ class KeyFinder:
         Raises:
             InvariantViolated: the two ways to hash a key differ.
         """
-        distinct = pc.unique(keys).drop_null().to_pylist()
+        met = distinct(keys).to_pylist()
         number_of = self._number_of
-        hashes = self.wanted.hasher.hashes(distinct)
-        found = {
-            key: number_of[key_hash] for key, key_hash in zip(distinct, hashes, strict=True) if key_hash in number_of
-        }
+        hashes = self.wanted.hasher.hashes(met)
+        found = {key: number_of[key_hash] for key, key_hash in zip(met, hashes, strict=True) if key_hash in number_of}
         for key, number in found.items():
             if self.wanted.hasher.hash(key) != self.wanted.key_hashes[number]:
                 raise InvariantViolated("two ways to hash a key differ; nothing was changed, please report this")
         if not found:
             return None
-        rows = pc.index_in(keys, value_set=pa.array(list(found), keys.type))
+        rows = rows_of(keys, pa.chunked_array([list(found)], keys.type))
         return pc.take(pa.array(list(found.values()), pa.int64()), rows)
 
     def found_in(self, opened: SegmentFile, row_group: int) -> pa.Table:

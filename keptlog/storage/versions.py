@@ -241,10 +241,10 @@ def latest_by_offset(tables: Iterable[pa.Table]) -> pa.Table:
 
 def _latest_of_few(tables: Sequence[pa.Table]) -> pa.Table:
     records = pa.concat_tables(tables)
-    distinct = records["key"].combine_chunks().dictionary_encode()
-    highest = np.full(len(distinct.dictionary), -1, np.int64)
-    np.maximum.at(highest, distinct.indices.to_numpy(), records["offset"].to_numpy())
-    return pa.table([distinct.dictionary, highest], schema=_KEYS_AND_OFFSETS)
+    distinct, places = keys.numbered(records["key"])
+    highest = np.full(len(distinct), -1, np.int64)
+    np.maximum.at(highest, places, records["offset"].to_numpy())
+    return pa.table([distinct, highest], schema=_KEYS_AND_OFFSETS)
 
 
 def _latest_of_stream(tables: Iterable[pa.Table]) -> pa.Table:

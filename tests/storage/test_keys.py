@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import Literal
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -9,7 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keptlog.storage import keys, versions
-from keptlog.storage.keys import are_among, fixed_length, grouped_by_key, in_order_of_keys, key_bytes, rows_of
+from keptlog.storage.keys import (
+    are_among,
+    distinct,
+    fixed_length,
+    grouped_by_key,
+    in_order_of_keys,
+    key_bytes,
+    rows_of,
+)
 from keptlog.storage.versions import latest_by_offset
 
 KEYS = st.one_of(st.lists(st.binary(max_size=4), max_size=12), st.lists(st.binary(min_size=3, max_size=3), max_size=12))
@@ -123,3 +135,47 @@ SCHEMA = pa.schema([("key", pa.binary()), ("offset", pa.int64())])
 def test_keys_of_eight_bytes_are_not_given_to_arrow_as_numbers(length: int) -> None:
     longs = column([number.to_bytes(length, "big") for number in range(10)])
     assert fixed_length(longs) == (None if length == 8 else length)
+
+
+def _pairs(order: Literal["big", "little"]) -> pa.ChunkedArray:
+    """40,000 keys of two numbers of 8 bytes, both below 200."""
+    pairs = [tuple(part.to_bytes(8, order) for part in divmod(number, 200)) for number in range(40_000)]
+    return column([first + second for first, second in pairs], 10_000)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda keys: rows_of(keys, keys),
+        distinct,
+        lambda keys: latest_by_offset([pa.table({"key": keys, "offset": range(len(keys))})]),
+    ],
+    ids=["looked up", "distinct", "latest"],
+)
+def test_keys_of_two_small_longs_take_as_long_as_others(look: Callable[[pa.ChunkedArray], object]) -> None:
+    """Numbers that end with their low byte, as Kafka writes them, would take a hundred times as long as others."""
+    taken = {}
+    orders: tuple[Literal["little", "big"], ...] = ("little", "big")
+    for order in orders:
+        keys = _pairs(order)
+        begun = time.process_time()
+        look(keys)
+        taken[order] = time.process_time() - begun
+    assert taken["big"] < 20 * max(taken["little"], 0.005)
+
+
+OF_SIXTEEN = st.lists(st.one_of(st.sampled_from([bytes(16), bytes(15), bytes(17), b"\0" * 15 + b"a"]), st.none()))
+
+
+@given(wanted=OF_SIXTEEN, among=OF_SIXTEEN)
+def test_keys_of_sixteen_bytes_are_told_from_longer_and_shorter_ones(
+    wanted: list[bytes | None], among: list[bytes | None]
+) -> None:
+    once = distinct(column(among)).to_pylist()
+    assert sorted(once) == sorted(set(_known(among)))
+    found = rows_of(column(wanted), column(once))
+    assert found.to_pylist() == [once.index(key) if key in once else None for key in wanted]
+    records = pa.table({"key": column(among), "offset": range(len(among))}, schema=SCHEMA)
+    latest = latest_by_offset([records])
+    pairs = dict(zip(latest["key"].to_pylist(), latest["offset"].to_pylist(), strict=True))
+    assert pairs == {key: offset for offset, key in enumerate(among) if key is not None}

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from keptlog.log.segment import Log, Segment
 from keptlog.log.strategy import Order, Strategy
+from keptlog.storage.keys import are_among, distinct
 from keptlog.storage.segment_reader import SegmentFile, open_segment
 from keptlog.storage.versions import version_columns, with_versions
 
@@ -97,7 +98,7 @@ class KeyPlaces:
     ) -> None:
         with open_segment(self.files, segment) as file:
             for number in range(len(file.row_groups)):
-                keys = file.read(number, ["key"])["key"].combine_chunks()
+                keys = file.read(number, ["key"])["key"]
                 is_wanted = self._is_wanted(keys)
                 if pc.any(is_wanted).as_py():
                     for place in self._places(file, number, is_wanted, from_offset):
@@ -105,16 +106,18 @@ class KeyPlaces:
                         there = found.get(at)
                         found[at] = both(there, place) if there else replace(place, partition=partition)
 
-    def _is_wanted(self, keys: pa.Array) -> pa.Array:
-        is_wanted = pc.is_in(keys, value_set=pa.array(sorted(self.keys), pa.binary()))
+    def _is_wanted(self, keys: pa.ChunkedArray) -> pa.ChunkedArray:
+        wanted = pa.array(sorted(self.keys), pa.binary())
         if self.key_hashes:
-            distinct = keys.unique().drop_null()
-            hashed = self.hasher.hashes(distinct.to_pylist())
-            known = pa.array([each in self.key_hashes for each in hashed], pa.bool_())
-            is_wanted = pc.or_(is_wanted, pc.is_in(keys, value_set=distinct.filter(known)))
-        return pc.and_(is_wanted, keys.is_valid())
+            met = distinct(keys)
+            hashed = self.hasher.hashes(met.to_pylist())
+            known = met.filter(pa.array([each in self.key_hashes for each in hashed], pa.bool_()))
+            wanted = distinct(pa.chunked_array([wanted, known]))
+        return are_among(keys, pa.chunked_array([wanted]))
 
-    def _places(self, file: SegmentFile, number: int, is_wanted: pa.Array, from_offset: int) -> Sequence[KeyPlace]:
+    def _places(
+        self, file: SegmentFile, number: int, is_wanted: pa.ChunkedArray, from_offset: int
+    ) -> Sequence[KeyPlace]:
         columns = ["key", "offset", "value", *version_columns(self.strategy)]
         records = file.read(number, columns).filter(is_wanted)
         records = records.filter(pc.greater_equal(records["offset"], from_offset))
