@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import google_crc32c
 import numpy as np
@@ -38,9 +38,8 @@ import numpy as np
 from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.log.words.counted import counted
 from keptlog.sources.kafka_log.compression import CODECS
+from keptlog.sources.kafka_log.open_file import OpenFile, became_shorter
 
-READ_BYTES = 4 * 2**20
-"""What is read of a file at once; more only for a batch that is larger."""
 _SEARCH_BYTES = 2**18
 """What is searched at once for the next good batch; zeros make a candidate of every byte."""
 
@@ -70,6 +69,7 @@ _LOG_APPEND_TIME_BIT = 0x08
 _TRANSACTIONAL_BIT = 0x10
 _CONTROL_BIT = 0x20
 _DELETE_HORIZON_BIT = 0x40
+_UNUSED_BITS = 0xFF80
 _NO_PRODUCER = -1
 
 
@@ -160,32 +160,6 @@ class BrokenBatch(Exception):
     """Here is no good batch, and why."""
 
 
-@dataclass
-class _OpenFile:
-    """A file that is read forward, a window at a time."""
-
-    file: BinaryIO
-    size_bytes: int
-    _window: bytes = b""
-    _window_start: int = 0
-    _window_end: int = 0
-
-    def read(self, position: int, length: int) -> bytes:
-        """Bytes that must lie inside of the file.
-
-        Raises:
-            StorageUnavailable: the file became shorter.
-        """
-        if position < self._window_start or position + length > self._window_end:
-            self.file.seek(position)
-            self._window = self.file.read(max(length, READ_BYTES))
-            self._window_start, self._window_end = position, position + len(self._window)
-            if len(self._window) < length:
-                raise _became_shorter(self.file.name)
-        start = position - self._window_start
-        return self._window[start : start + length]
-
-
 def batches(segment: LogSegment) -> Iterator[Batch | Damage]:
     """The good batches of a segment in their order, and the damage between them.
 
@@ -199,8 +173,8 @@ def batches(segment: LogSegment) -> Iterator[Batch | Damage]:
         with segment.path.open("rb") as file:
             size_bytes = file.seek(0, 2)
             if size_bytes < segment.size_bytes:
-                raise _became_shorter(segment.path)
-            whole = _walk(_OpenFile(file, size_bytes), str(segment.path))
+                raise became_shorter(segment.path)
+            whole = _walk(OpenFile(file, size_bytes), str(segment.path))
             yield from _with_ends(segment, _in_order(segment, whole))
     except OSError as error:
         raise StorageUnavailable(
@@ -208,11 +182,7 @@ def batches(segment: LogSegment) -> Iterator[Batch | Damage]:
         ) from error
 
 
-def _became_shorter(path: object) -> StorageUnavailable:
-    return StorageUnavailable(f"{path} became shorter while it was read; read it again")
-
-
-def _walk(file: _OpenFile, path: str) -> Iterator[Batch | Damage]:
+def _walk(file: OpenFile, path: str) -> Iterator[Batch | Damage]:
     """The whole batches, and what lies between them; a damage does not know its offset yet."""
     position = 0
     while position < file.size_bytes:
@@ -301,7 +271,7 @@ def _span(batch: Batch) -> str:
     return f"{_first_offset(batch)}..{batch.last_offset}"
 
 
-def _batch_at(file: _OpenFile, position: int) -> Batch:
+def _batch_at(file: OpenFile, position: int) -> Batch:
     """The whole batch that begins here.
 
     Raises:
@@ -374,7 +344,29 @@ def _check(expected: int, actual: int) -> None:
         raise BrokenBatch(f"its checksum is {actual:08x}, its header says {expected:08x}")
 
 
-def _next_whole(file: _OpenFile, start: int) -> int | None:
+def _may_begin(file: OpenFile, position: int) -> bool:
+    """Whether what its header says can be: in numbers of four bytes a batch seems to begin at every other byte.
+
+    A checksum is made of all that a header claims to be its batch, which may be all that is left of the file.
+    """
+    left = file.size_bytes - position
+    start = file.read(position, min(left, _HEADER_V2.size))
+    magic, size_bytes = start[_MAGIC_END - 1], int.from_bytes(start[8:_LENGTH_END], "big") + _LENGTH_END
+    if size_bytes < _LEAST_BYTES[magic]:
+        return False
+    if magic == 2:
+        base_offset, *_, attributes, last_offset_delta, _, _, _, _, _, count = _HEADER_V2.unpack_from(start)
+        return base_offset >= 0 and not attributes & _UNUSED_BITS and 0 <= count <= last_offset_delta + 1
+    header_bytes = _HEADER_BYTES[magic]
+    key_bytes = max(0, int.from_bytes(start[header_bytes : header_bytes + 4], "big", signed=True))
+    value_at = header_bytes + 4 + key_bytes
+    if value_at + 4 > size_bytes:
+        return False
+    value_bytes = max(0, int.from_bytes(file.read(position + value_at, 4), "big", signed=True))
+    return value_at + 4 + value_bytes == size_bytes
+
+
+def _next_whole(file: OpenFile, start: int) -> int | None:
     """The first position from here on at which a whole batch begins."""
     while start + _MAGIC_END <= file.size_bytes:
         piece = np.frombuffer(file.read(start, min(_SEARCH_BYTES, file.size_bytes - start)), np.uint8)
@@ -384,9 +376,10 @@ def _next_whole(file: _OpenFile, start: int) -> int | None:
         least = min(_LEAST_BYTES)
         for head in heads[(sizes >= least) & (start + heads + sizes <= file.size_bytes)]:
             try:
-                _batch_at(file, start + int(head))
+                if _may_begin(file, start + int(head)):
+                    _batch_at(file, start + int(head))
+                    return start + int(head)
             except BrokenBatch:
                 continue
-            return start + int(head)
         start += len(piece) - _MAGIC_END + 1
     return None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.log.record import Record, TimestampType
-from keptlog.sources.kafka_log.batches import READ_BYTES
+from keptlog.sources.kafka_log.open_file import READ_BYTES
 from keptlog.sources.kafka_log.reader import TABLE_BYTES, TABLE_RECORDS, read_segment
 from keptlog.sources.kafka_log.segments import segments_to_read
 from keptlog.sources.kafka_log.transactions import scan_log

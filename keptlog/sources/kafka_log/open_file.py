@@ -1,0 +1,42 @@
+"""A segment file that is read forward, a window at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from keptlog.errors import StorageUnavailable
+
+READ_BYTES = 4 * 2**20
+"""What is read of a file at once; more only for a batch that is larger."""
+
+
+@dataclass
+class OpenFile:
+    """A file that is read forward, a window at a time."""
+
+    file: BinaryIO
+    size_bytes: int
+    _window: bytes = b""
+    _window_start: int = 0
+    _window_end: int = 0
+
+    def read(self, position: int, length: int) -> bytes:
+        """Bytes that must lie inside of the file.
+
+        Raises:
+            StorageUnavailable: the file became shorter.
+        """
+        if position < self._window_start or position + length > self._window_end:
+            self.file.seek(position)
+            self._window = self.file.read(max(length, READ_BYTES))
+            self._window_start, self._window_end = position, position + len(self._window)
+            if len(self._window) < length:
+                raise became_shorter(self.file.name)
+        start = position - self._window_start
+        return self._window[start : start + length]
+
+
+def became_shorter(path: object) -> StorageUnavailable:
+    """What is raised of a file that lost bytes while it was read."""
+    return StorageUnavailable(f"{path} became shorter while it was read; read it again")
