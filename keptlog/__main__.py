@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from keptlog.interrupted import EXIT_STOPPED, STOPPED, watch_ctrl_c
+from keptlog.interrupted import EXIT_STOPPED, told_if_stopped, watch_ctrl_c
 from keptlog.streams import open_closed_streams
 
 # Most of a command's time is what it imports, so that is where Ctrl-C may well come.
@@ -28,7 +28,7 @@ def run() -> None:
 
             code = exit_code_of(run_here)
     except KeyboardInterrupt:
-        print(f"keptlog: {STOPPED}", file=sys.stderr)  # noqa: T201
+        print(f"keptlog: {told_if_stopped()}", file=sys.stderr)  # noqa: T201
         code = EXIT_STOPPED
     os._exit(code)
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
+NOT_BEGUN = "stopped before anything was done"
 STOPPED = "stopped; nothing is lost, uncommitted work will be swept by a purge"
 EXIT_STOPPED = 130
 """By Ctrl-C, or by somebody who was asked: the number by which shells tell the first."""
@@ -38,6 +39,31 @@ _Handler = Callable[[int, FrameType | None], Any]
 
 _raised: list[str] = []
 """Not empty once an interruption was."""
+
+
+_told = [NOT_BEGUN]
+"""What is true if it comes now; and what is once a commit was sent, if that differs."""
+_sent: list[str] = []
+"""The run whose commit was sent since."""
+
+
+def if_stopped(*told: str) -> None:
+    """From now on that is told of a command that is stopped.
+
+    A second text is told once an append was sent, and names its run where it has ``{run_id}``.
+    """
+    _told[:] = told
+    _sent.clear()
+
+
+def note_sent(run_id: str) -> None:
+    """From now on nobody knows whether the append of this run has landed."""
+    _sent[:] = [run_id]
+
+
+def told_if_stopped() -> str:
+    """What is told of a command that was stopped now."""
+    return _told[-1].format(run_id=_sent[0]) if _sent else _told[0]
 
 
 class Interrupted(KeyboardInterrupt):

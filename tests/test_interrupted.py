@@ -128,7 +128,7 @@ def test_a_command_that_still_imports_ends_with_130_and_one_line(tmp_path: Path,
     command = [sys.executable, "-m", "keptlog", "status"]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr.strip() == "keptlog: stopped; nothing is lost, uncommitted work will be swept by a purge"
+    assert done.stderr.strip() == "keptlog: stopped before anything was done"
 
 
 _WRITTEN_BY_PYDANTIC = """
@@ -146,7 +146,10 @@ class Metadata(BaseModel):
         raise LookupError("as ever")
 
 watch_ctrl_c()
-keptlog.cli.cli.main = lambda **_: Metadata().model_dump_json()
+def main(**_):
+    keptlog.cli.begin_command("clean")
+    Metadata().model_dump_json()
+keptlog.cli.cli.main = main
 os._exit(exit_code_of(keptlog.cli.run))
 """
 

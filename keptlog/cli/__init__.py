@@ -37,17 +37,10 @@ from keptlog.cli.output import (
     require_topics_here,
     tell_wrong,
 )
-from keptlog.cli.own_process import (
-    NOTHING_APPENDED,
-    SERVER_STOPPED,
-    NothingAppended,
-    ServerStopped,
-    begin_command,
-    begin_own_process,
-)
+from keptlog.cli.own_process import SERVER_STOPPED, ServerStopped, begin_command, begin_own_process
 from keptlog.errors import Action, InvalidConfig, InvalidRecord, KeptlogError, UnknownTopic
 from keptlog.extras import missing_extra
-from keptlog.interrupted import EXIT_STOPPED, STOPPED, Interrupted, was_interrupted
+from keptlog.interrupted import EXIT_STOPPED, NOT_BEGUN, Interrupted, if_stopped, told_if_stopped, was_interrupted
 from keptlog.log.given.given_time import NOW_MS, given_now_ms
 from keptlog.streams import NotPrinted
 
@@ -152,6 +145,7 @@ def main() -> None:
     """Run the command line; errors become one line and an exit code, and with ``--json`` a document too."""
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     begin_answer()
+    if_stopped(NOT_BEGUN)
     try:
         code = cli.main(prog_name="keptlog", standalone_mode=False)
         sys.stdout.flush()
@@ -175,15 +169,15 @@ def main() -> None:
     except Exception:
         if not was_interrupted():
             raise
-        _fail(STOPPED, EXIT_STOPPED, Interrupted(), Action.RETRY)
+        _fail(told_if_stopped(), EXIT_STOPPED, Interrupted(), Action.RETRY)
 
 
 def _stop(error: BaseException) -> NoReturn:
     """Somebody wants it to end. What is lost, or left to do, depends on what was under way."""
     if isinstance(error, Declined):
         _fail(str(error), EXIT_STOPPED, error)
-    ends: dict[type[BaseException], str] = {ServerStopped: SERVER_STOPPED, NothingAppended: NOTHING_APPENDED}
-    _fail(ends.get(type(error), STOPPED), EXIT_STOPPED, error, Action.RETRY)
+    told = SERVER_STOPPED if isinstance(error, ServerStopped) else told_if_stopped()
+    _fail(told, EXIT_STOPPED, error, Action.RETRY)
 
 
 def _without_home(error: KeptlogError) -> KeptlogError | None:

@@ -12,9 +12,9 @@ from keptlog.cli.arguments import complete_topic, not_empty, topic_argument
 from keptlog.cli.asking import is_piped
 from keptlog.cli.opening import refuse_unknown_topics
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
-from keptlog.cli.own_process import NothingAppended
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
+from keptlog.interrupted import if_stopped
 from keptlog.log.record import NewRecord
 from keptlog.log.source import SourceIdentity
 from keptlog.log.words.counted import counted
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from keptlog.table.changes.append import AppendResult
     from keptlog.table.store import LogStore
 
+_WITH_OFFSETS_STOPPED = "stopped; append all files again with --skip-existing, which leaves out what is there by then"
 _SUMS = ("records", "skipped", "bytes")
 
 
@@ -164,10 +165,6 @@ def append(  # noqa: PLR0913
             _print_appended(store.append(topic, records, run_id, reading.now_ms), files.left_out, as_json=as_json)
     except InvalidRecord as error:
         raise InvalidRecord(f"{files.place}: {error}") from None
-    except KeyboardInterrupt:
-        if keeps_offsets or files.is_read:  # from then on the commit may have landed
-            raise
-        raise NothingAppended from None
 
 
 def _begun(records: Iterator[NewRecord], *, is_new: bool) -> Iterator[NewRecord]:
@@ -189,6 +186,7 @@ def _file_ingest(
 ) -> FileIngest:
     from keptlog.ingest.offset_files import FileIngest  # noqa: PLC0415
 
+    if_stopped(_WITH_OFFSETS_STOPPED)
     return FileIngest(store, topic, source, run_id, new_id, skip_existing)
 
 

@@ -15,7 +15,7 @@ import click
 
 from keptlog.arrow_alone import never_pandas
 from keptlog.errors import KeptlogError
-from keptlog.interrupted import watch_ctrl_c
+from keptlog.interrupted import STOPPED, if_stopped, watch_ctrl_c
 from keptlog.settings import home_path, spark_master, spark_settings
 from keptlog.streams import guard_output
 
@@ -30,15 +30,14 @@ _GATEWAYS_LOGGERS = (None, "py4j.java_gateway", "py4j.clientserver")
 _OPEN_FILES = 65_536
 """Enough for every partition. Some programs that are started from here walk through all that they may have."""
 SERVER_STOPPED = "stopped"
+_APPEND_STOPPED = (
+    "stopped; nothing was appended now, append all records again",
+    "stopped; whether the records were appended is not known: see what keptlog read shows, or append all of them again "
+    "with --run-id {run_id}, which appends nothing twice",
+)
+"""Before its commit is sent, and then: what comes through a pipe is lost unless somebody has it still."""
 _own: set[str] = set()
 """Not empty in a process of a command's own."""
-
-
-NOTHING_APPENDED = "stopped before all records were read; nothing was appended now, append all of them again"
-
-
-class NothingAppended(click.Abort):
-    """Somebody wants an append to end that has not read all of its records."""
 
 
 class ServerStopped(click.Abort):
@@ -73,6 +72,7 @@ def _allow_open_files() -> None:
 
 def begin_command(name: str | None) -> None:
     """The process carries out this one of ``keptlog``'s commands; by name, for its words may name a topic so."""
+    if_stopped(*(_APPEND_STOPPED if name == "append" else (STOPPED,)))
     if _own and name in _WITH_ARROW:
         never_pandas()
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from keptlog.ending import exit_code_of
-from keptlog.interrupted import EXIT_STOPPED, STOPPED
+from keptlog.interrupted import EXIT_STOPPED, NOT_BEGUN, if_stopped, told_if_stopped
 from keptlog.resident.handover import EXIT, GO, HERE, LENGTH, PID, STREAMS, is_of_this_user
 
 _REQUEST_SECONDS = 10.0
@@ -31,10 +31,11 @@ NEVER_BEGAN = 1
 
 def carry_out(client: socket.socket, own_likeness: object, run: Callable[[], object]) -> NoReturn:
     """Do what the client asks for, by ``run``; or end, so that it does it itself."""
+    if_stopped(NOT_BEGUN)  # the resident that was forked has begun
     try:
         _carry_out(client, own_likeness, run)
     except KeyboardInterrupt:  # before the command could take it
-        print(f"keptlog: {STOPPED}", file=sys.stderr)  # noqa: T201
+        print(f"keptlog: {told_if_stopped()}", file=sys.stderr)  # noqa: T201
         _tell_end(client, EXIT_STOPPED)
         with contextlib.suppress(OSError):
             while client.recv(len(GO)):  # until the client has heard it

@@ -99,8 +99,6 @@ class FileSet:
     """What was not wanted, by what it was."""
     lacking: Counter[str] = field(default_factory=Counter)
     """How many rows lack the value of a column, by the column."""
-    is_read: bool = False
-    """Whether ``records`` has given all of them."""
     _bytes_before: int = 0
     _bytes_here: Callable[[], float] = field(default=lambda: 0.0)
 
@@ -133,7 +131,6 @@ class FileSet:
             told = ", ".join(f"{name} in {counted(count, 'row')}" for name, count in sorted(self.lacking.items()))
             _logger.warning("values that did not change are not there, and a clean removes the rows before: %s", told)
         odd.tell(self.count)
-        self.is_read = True
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows as batches of ``parquet.ROWS``, for those that keep their offsets; ``place`` is before the batch.

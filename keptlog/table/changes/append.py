@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
+from keptlog.interrupted import note_sent
 from keptlog.log.record import NewRecord
 from keptlog.log.run_id import valid_run_id
 from keptlog.storage.leftover import discard
@@ -139,6 +140,7 @@ class Append:
             self._move_to_the_ends(staged, log_end_offsets(self.topic.name, fresh.properties))
             land = self._written(fresh, staged)
             was_sent = True
+            note_sent(self.paths.run_id)
             return land
 
         with discarded_if_refused(self.files, staged_paths):
