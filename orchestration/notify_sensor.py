@@ -25,12 +25,10 @@ from keptlog.passes.watch import (
     home_sighting,
     ingest_evidence,
     is_left,
-    sighting_of_copy,
     spark_evidence,
     without_catalog,
     without_topics,
 )
-from keptlog.table.catalogs.home_location import why_copied
 
 NOTIFY_SENSOR = "notify_sensor"
 NOBODY = "nobody is told of anything: set KEPTLOG_NOTIFY_WEBHOOK_URL or another way to reach people (docs/notify.md)"
@@ -89,8 +87,6 @@ def _told(tick: Tick) -> str:
 def _look(tick: Tick, limits: Thresholds) -> Sighting:
     log_store, now_ms = tick.log_store, tick.now_ms()
     try:
-        if copied := why_copied(log_store.path):
-            return sighting_of_copy(copied, now_ms)
         seen = log_store.observer.look(now_ms)
     except (StorageUnavailable, InvalidConfig) as error:
         # With settings that can't be accepted no home can be opened, and no sensor asks for a clean.

@@ -27,7 +27,6 @@ from keptlog.passes.observer import Overview
 from keptlog.passes.watch import (
     home_sighting,
     ingest_evidence,
-    sighting_of_copy,
     spark_evidence,
     tick_evidence,
     unknown_evidence,
@@ -36,7 +35,6 @@ from keptlog.passes.watch import (
 )
 from keptlog.settings import require_entry, spark_master, spark_settings
 from keptlog.table.catalogs.home_folder import require_home
-from keptlog.table.catalogs.home_location import why_copied
 
 if TYPE_CHECKING:
     from keptlog.ingest.lag import LagScan, LagScanner
@@ -47,10 +45,7 @@ class HomeSeen(NamedTuple):
 
     sighting: Sighting
     overview: Overview | None = None
-    """Null if the catalog, or the storage of all topics, did not answer, no catalog is there, or settings are wrong.
-
-    Also of a copy.
-    """
+    """Null if the catalog, or the storage of all topics, did not answer, no catalog is there, or settings are wrong."""
     lags: LagScan | None = None
     """Null where no topic has a broker, or nobody could ask."""
     why_unknown: str | None = None
@@ -58,7 +53,7 @@ class HomeSeen(NamedTuple):
     outage: StorageUnavailable | InvalidConfig | None = None
     """What the catalog, or the storage of all topics, says instead of an answer; the sighting has it too.
 
-    Or which settings can't be accepted, or that the home is a copy: then no log can be cleaned either.
+    Or which settings can't be accepted: with them no log can be cleaned either.
     """
 
 
@@ -103,7 +98,7 @@ class HomeLook:
     observe: Callable[[int], Overview]
 
     def look(self, now_ms: int) -> HomeSeen:
-        """All that can be seen now; of a home that may not be entered that it can't be, of a copy that it is one."""
+        """All that can be seen now; of a home that may not be entered that it can't be."""
         try:
             require_entry(self.home)
         except StorageUnavailable as error:
@@ -117,8 +112,6 @@ class HomeLook:
 
         overview = why_unknown = outage = None
         try:
-            if copied := why_copied(self.home):
-                return HomeSeen(sighting_of_copy(copied, now_ms), outage=StorageUnavailable(copied))
             overview = self._overview(now_ms)
         except (StorageUnavailable, InvalidConfig) as error:
             sighting, outage = without_catalog(error, now_ms), error

@@ -111,8 +111,8 @@ def serve(host: str, port: int, every_s: int, max_series: int) -> None:
 def write(file: str, max_series: int) -> None:
     """Look once and write FILE, whole or not at all, as node_exporter's textfile collector wants it; - is stdout.
 
-    Exit code 1: the catalog, or the storage of all topics, did not answer, no catalog is there, the home is a copy, or
-    broker settings can't be accepted. The file says so too.
+    Exit code 1: the catalog, or the storage of all topics, did not answer, no catalog is there, or broker settings
+    can't be accepted. The file says so too.
     """
     if file == _STDOUT:
         require_stdout("metrics")
@@ -209,7 +209,7 @@ class _Looks:
             monotonic_ms() - began_ms,
             (seen.overview.broker if seen.overview else BrokerConfig()).log_cleaner_enable,
             _lags(seen.lags) if seen.lags else {},
-            [] if seen.sighting.is_of_copy else _ticks(self._looking.home),
+            _ticks(self._looking.home),
         )
         return [_metric(each) for each in exposition(look, self.max_series) if each.rows]
 

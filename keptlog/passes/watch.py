@@ -147,8 +147,7 @@ class Watch:
         return state, {way: [message_of(self.name, told) for told in to_be_told(state, way)] for way in ways}
 
     def _after(self, state: NotifyState, seen: Sighting) -> NotifyState:
-        before = [each for each in state.known if each.matter is Matter.CATALOG or not seen.is_of_copy]
-        known = after_look(before, seen, self.settings.thresholds.settle_ms)
+        known = after_look(state.known, seen, self.settings.thresholds.settle_ms)
         return replace(state, known=tuple(known))
 
 
@@ -233,11 +232,6 @@ def sighting_of(seen: Overview, limits: Thresholds, is_meant: Callable[[str], bo
 def without_catalog(why: KeptlogError, now_ms: int) -> Sighting:
     """A look that could not open a catalog, and so saw nothing else."""
     return Sighting(now_ms, (outage_condition(Matter.CATALOG, str(why)),), {Matter.CATALOG: {_NO_TOPIC}})
-
-
-def sighting_of_copy(why: str, now_ms: int) -> Sighting:
-    """That a home is a copy, and nothing else: what is in it is of the time at which it was made."""
-    return replace(without_catalog(StorageUnavailable(why), now_ms), is_of_copy=True)
 
 
 def without_topics(of_all: Overview, is_meant: Callable[[str], bool]) -> Sighting:

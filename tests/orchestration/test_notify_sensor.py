@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -323,16 +322,3 @@ def test_a_cleaning_sensor_that_fails_alone_is_told_although_the_others_tick(
     monkeypatch.undo()
     world.tick(failing)
     assert not tick_evidence(world.path, world.now_ms, Thresholds()).conditions
-
-
-def test_in_a_copy_of_a_home_it_tells_that_it_is_one_and_nothing_else(
-    world: World, posts: HttpInbox, tmp_path: Path
-) -> None:
-    world.topic("users")
-    world.append("users", ("a", "1"), ("a", "2"))
-    world.break_segment("users")
-    clean(world)
-    shutil.copytree(world.path, tmp_path / "copy")
-    said = ticks(World(tmp_path / "copy", world.instance, world.now_ms), 3)
-    assert said == ["1 condition, 0 messages sent", "1 condition, 1 message sent", "1 condition, 0 messages sent"]
-    assert told(posts) == [("began", "catalog", "all topics")]

@@ -158,10 +158,9 @@ class Sighting:
     is_left: Callable[[str], bool] = lambda _address: False
     """Whether certainly no topic comes from the cluster of this address any more."""
     unknown: Mapping[Matter, str] = field(default_factory=dict)
+    """By matter, why nobody could look where there was something to look at."""
     unlooked: Mapping[Matter, Collection[str]] = field(default_factory=dict)
-    """Both as in ``Evidence``."""
-    is_of_copy: bool = False
-    """Whether the home is a copy: what it remembers is the original's, where people are told of it."""
+    """As in ``Evidence``."""
 
     def with_evidence(self, found: Evidence) -> Sighting:
         """The same with what else was found, about other matters."""
@@ -258,7 +257,8 @@ class KnownCondition:
 
     def once_told(self, way: str) -> KnownCondition:
         """The same after ``event_for`` was told."""
-        return replace(self, told={**self.told, way: 0 if self.ended_ms is not None else self.announced})
+        level = 0 if self.ended_ms is not None else self.announced
+        return replace(self, told={**self.told, way: level})
 
     def as_of(self, now_ms: int) -> KnownCondition:
         """The same, with no time in it that is still to come."""

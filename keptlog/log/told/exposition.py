@@ -5,9 +5,9 @@
     keptlog_conditions        what is wrong, by matter and level: what ``keptlog notify`` tells too (``conditions``)
     keptlog_look_…            when was looked, for how long, and what could not be looked at
 
-Where the catalog, or the storage of all topics, does not answer, no catalog is there, or the home is a copy, nothing is
-known of the logs, and there are no numbers of them: neither fine nor broken. ``keptlog_up`` is 0 then. A topic that
-can't be read has no numbers of its logs either, nor has a matter that nobody could look at, such as brokers.
+Where the catalog, or the storage of all topics, does not answer, or no catalog is there, nothing is known of the logs,
+and there are no numbers of them: neither fine nor broken. ``keptlog_up`` is 0 then. A topic that can't be read has no
+numbers of its logs either, nor has a matter that nobody could look at, such as brokers.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Look:
     """What it is called."""
     sighting: Sighting
     logs: Logs | None
-    """Null if the catalog, or the storage of all topics, did not answer, no catalog is there, or the home is a copy."""
+    """Null if the catalog, or the storage of all topics, did not answer, or no catalog is there."""
     duration_ms: int = 0
     is_cleaner_enabled: bool = True
     lags: Mapping[TopicPartition, SourceLag] = field(default_factory=dict)
@@ -127,8 +127,8 @@ def _one(name: str, meaning: str, number: Number, **labels: str) -> Family:
 def _of_the_look(look: Look) -> Iterable[Family]:
     yield _one(
         "keptlog_up",
-        "0 if the catalog, or the storage of all topics, did not answer, no catalog is there, the home is a copy, or "
-        "broker settings can't be accepted; else 1.",
+        "0 if the catalog, or the storage of all topics, did not answer, no catalog is there, or broker settings can't "
+        "be accepted; else 1.",
         int(look.logs is not None),
     )
     yield _one("keptlog_look_timestamp_seconds", "As of when all this is told.", look.sighting.now_ms / 1000)

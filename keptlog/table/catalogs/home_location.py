@@ -35,7 +35,7 @@ from typing import NamedTuple
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.log.words.counted import some_of
 from keptlog.regular_file import read_file
-from keptlog.table.catalogs.embedded import DATABASE, looking_into, may_be_configured, warehouse_of
+from keptlog.table.catalogs.embedded import DATABASE, looking_into, warehouse_of
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.metadata_json import metadata_json
 from keptlog.table.namespaces import CATALOG_NAME, DELETING, NAMESPACE, RECEIPTS
@@ -153,12 +153,10 @@ def why_elsewhere(home: Path, table: tuple[str, ...] = ()) -> str | None:
 def why_copied(home: Path) -> str | None:
     """The same, only if all of this home is a copy: then what it tells is of the time at which it was made.
 
-    Null also where only an opened catalog can tell. One that another process holds raises ``StorageUnavailable``.
+    Raises:
+        sqlite3.Error: its catalog can't be read.
     """
-    with contextlib.suppress(sqlite3.Error):
-        found = [] if may_be_configured() else elsewheres(home)
-        return next((str(each) for each in found if each.is_copy and not each.tables), None)
-    return None
+    return next((str(found) for found in elsewheres(home) if found.is_copy and not found.tables), None)
 
 
 def why_still_elsewhere(home: Path, known: str) -> str | None:
