@@ -117,7 +117,9 @@ class UnopenedStore:
     @property
     def copied(self) -> str | None:
         """That the home is a copy, in one line: it does not know what came since. Null if it is none."""
-        return None if self._embedded is None else why_copied(self._home)
+        if self._embedded is None and not self._store.read_only:  # another catalog is configured, or may be
+            return None
+        return why_copied(self._home)
 
     def done_ms(self, as_of_ms: int) -> int:
         """What the clock shows by now, or this time where nobody has given one."""

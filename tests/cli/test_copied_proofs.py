@@ -36,6 +36,15 @@ def test_a_copy_does_not_say_that_no_receipt_is_missing(keptlog: Run, copy: Path
     assert not keptlog("receipt", "verify", "--json").json["is_sound"]
 
 
+def test_a_copy_says_so_where_a_variable_may_configure_another_catalog(
+    keptlog: Run, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_MAX_WORKERS", "4")
+    verified = keptlog("receipt", "verify")
+    assert verified.code == 1
+    assert f"no end: home {copy} is a copy" in verified.out
+
+
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_who_asks_a_copy_for_its_erasures_is_told_that_it_is_one(
     keptlog: Run, copy: Path, home: Path, options: list[str]

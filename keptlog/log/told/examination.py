@@ -82,7 +82,8 @@ def lost_problem(topic: str, error: KeptlogError) -> Problem:
         "were put back, or copied before the catalog was; or the topic was deleted after this catalog was backed up"
     )
     todo = (
-        "mount its disk, or put the file back from a copy of the storage, or put back catalog and files of one backup"
+        "mount its disk, or put the file back from a copy of the storage; only if all files are of one backup, put "
+        "back its catalog too"
     )
     return Problem(topic, str(error), cause, todo)
 
