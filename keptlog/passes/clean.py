@@ -25,7 +25,6 @@ never open one.
 from __future__ import annotations
 
 import logging
-import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -34,7 +33,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from keptlog.errors import (
-    Action,
     CommitStateUnknown,
     KeptlogError,
     StalePlan,
@@ -121,28 +119,18 @@ def _stands_still() -> int:
 def clean_plan(logs: Iterable[Log], broker: BrokerConfig, now_ms: int, *, requested: bool = False) -> CleanPlan:
     """What a pass over these logs would do; ``requested`` tries uncleanable ones before their time.
 
-    So is one tried that the disk lets this user write to: another one, who is refused, may come first at each retry.
     A topic with a log that can't be judged is ``unplanned``, and is nothing to the others.
     """
     now_ms = whole_number(now_ms, "now_ms")
     if not broker.log_cleaner_enable:
         return Plan(now_ms, (), {str(log.topic_partition): CLEANER_DISABLED for log in logs})
-    tried = (replace(log, uncleanable=None) if requested or _is_let_in(log) else log for log in logs)
+    tried = (replace(log, uncleanable=None) for log in logs) if requested else logs
 
     def decided(of_topic: list[Log]) -> list[Decision]:
         return [decide(assess(log, now_ms), broker, requested=requested) for log in of_topic]
 
     planned, unplanned = topics_apart(tried, decided)
     return plan_of(chain.from_iterable(planned.values()), now_ms, unplanned)
-
-
-def _is_let_in(log: Log) -> bool:
-    """Whether a storage has refused the last clean of a log, and it lies on a disk where this user may write to it."""
-    if not log.uncleanable or log.uncleanable.action != Action.FIX_STORAGE:
-        return False
-    # What lies on no disk has no such folder.
-    folders = {segment.path.rpartition("/")[0].removeprefix("file://") for segment in log.segments}
-    return all(os.access(folder, os.W_OK | os.X_OK) for folder in folders)
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,22 +292,6 @@ def test_a_log_whose_folder_is_another_users_is_told_to_all_and_cleaned_at_once_
     assert "uncleanable since" not in keptlog("status").out
 
 
-def test_a_log_that_one_user_may_not_clean_waits_for_him_and_not_for_who_may(
-    user: Run, keptlog: Run, home: Path, lines: Callable[..., str]
-) -> None:
-    """Else the one whose passes come first would keep the other from it for good: the wait doubles each time."""
-    assert keptlog("topic", "alter", "odd", "--config", "segment.ms=1").code == 0
-    assert keptlog("append", "odd", "--file", lines({"key": "a", "value": "2"})).code == 0
-    folder = home / "warehouse/keptlog/odd/data/partition=0"
-    folder.chmod(0o555)
-    assert user("clean", "odd-0", "--quiet").code == 1
-    assert user("clean", "--quiet").code == 0
-    assert "1 clean failed with: user" in keptlog("status").out
-    folder.chmod(0o755)
-    assert "odd-0" in user("clean").out
-    assert "uncleanable since" not in keptlog("status").out
-
-
 def test_a_home_that_may_not_be_entered_is_one_problem_of_the_home(user: Run, home: Path) -> None:
     home.chmod(0)
     told = user("doctor", "--no-probes", "--json")

@@ -102,7 +102,8 @@ def test_a_right_that_this_user_lacks_is_told_once_and_in_the_mark_of_each_log(
     assert marks["c"]
     assert (marks["c"].reason, marks["c"].action) == (str(done.failed["c-0"]), Action.FIX_STORAGE)
     shut.clear()
-    assert cleaned(run(store)) == list(topics)
+    assert cleaned(run(store)) == []
+    assert cleaned(run(store, marks["c"].retry_at_ms)) == list(topics)
 
 
 def test_topics_in_which_no_mark_can_land_take_none_from_others(
@@ -225,10 +226,7 @@ def test_a_shut_folder_does_not_make_it_the_fault_of_other_logs_that_each_job_di
             return [NoRightToWrite("user bob may not write to /data/a")]
         raise StorageUnavailable("a job died")
 
-    def look(_: object) -> None:
-        """Nothing is out of reach."""
-
-    apart = Apart(rewrite, look, new_id())
+    apart = Apart(rewrite, lambda steps: None, new_id())
     apart.rewrite_all(cleaner.begin((), new_id(), now_ms=NOW_MS).plan.steps)
     assert apart.failed.keys() - apart.blameless == {"a-0"}
     assert str(apart.outage) == "a job died"
