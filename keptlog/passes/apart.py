@@ -89,7 +89,8 @@ class Apart:
         self._rewrite(steps, is_again=False)
         # A folder that is shut is the fault of its log, and says nothing of what the others end with.
         others = {name: error for name, error in self.failed.items() if not isinstance(error, NoRightToWrite)}
-        if len(steps) > 1 and not self.outcomes and not self._is_any_at_fault(others.values()):
+        are_several = len(steps) - (len(self.failed) - len(others)) > 1
+        if are_several and not self.outcomes and not self._is_any_at_fault(others.values()):
             self.blameless |= others.keys()
             self.outage = self.outage or next(iter(others.values()), None)
 

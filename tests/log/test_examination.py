@@ -80,6 +80,19 @@ def test_a_disk_is_full_of_bytes_or_of_files_or_read_only() -> None:
     assert "dmesg" not in shut.todo
 
 
+def test_a_home_beside_its_catalog_is_told_with_what_follows_for_topics_that_lie_on_its_disk() -> None:
+    beside, here = replace(ROOMY, is_beside=True), [Log(TopicPartition("users", 0), TopicConfig(), (), 0, 0)]
+    told = {
+        (is_read_only, bool(logs)): disk_problems(replace(beside, is_read_only=is_read_only, is_shut=True), logs)[
+            0
+        ].what
+        for is_read_only in (True, False)
+        for logs in ([], here)
+    }
+    assert "nothing is appended" in told.pop((True, True))
+    assert all("so what is found is not remembered" in each for each in told.values())
+
+
 @pytest.mark.parametrize(
     ("error", "command", "todo"),
     [

@@ -203,7 +203,7 @@ def test_a_disk_without_room_for_any_is_asked_twice_and_is_no_logs_fault(
     assert of_run(tmp_path, done) == set()
 
 
-@pytest.mark.parametrize("others", [1, 7])
+@pytest.mark.parametrize("others", [2, 7])
 def test_a_shut_folder_does_not_make_a_full_disk_the_fault_of_other_logs(
     store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shut: set[str], others: int
 ) -> None:
@@ -218,6 +218,17 @@ def test_a_shut_folder_does_not_make_a_full_disk_the_fault_of_other_logs(
     assert [topic for topic in TOPICS[: 1 + others] if store.logs(topic)[0].uncleanable] == ["a"]
 
 
+def test_a_log_with_none_but_a_shut_one_beside_it_is_at_fault_as_if_it_were_alone(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shut: set[str]
+) -> None:
+    for topic in TOPICS[2:]:
+        store.delete_topic(topic, NOW_MS)
+    shut.add("a")
+    with_room_for(0, tmp_path, monkeypatch)
+    done = run(store)
+    assert (done.failed.keys(), done.blameless, done.outage) == ({"a-0", "b-0"}, set(), None)
+
+
 def test_a_shut_folder_does_not_make_it_the_fault_of_other_logs_that_each_job_dies(store: LogStore) -> None:
     cleaner = Cleaner(store, in_process_engine(store.files, Sizes()))
 
@@ -226,7 +237,7 @@ def test_a_shut_folder_does_not_make_it_the_fault_of_other_logs_that_each_job_di
             return [NoRightToWrite("user bob may not write to /data/a")]
         raise StorageUnavailable("a job died")
 
-    apart = Apart(rewrite, lambda steps: None, new_id())
+    apart = Apart(rewrite, lambda _: None, new_id())
     apart.rewrite_all(cleaner.begin((), new_id(), now_ms=NOW_MS).plan.steps)
     assert apart.failed.keys() - apart.blameless == {"a-0"}
     assert str(apart.outage) == "a job died"

@@ -150,10 +150,10 @@ def no_right_problems(topic: str, paths: Sequence[str]) -> list[Problem]:
     return [Problem(topic, what, _CAUSE_BY_ACTION[Action.FIX_STORAGE], _TODO_BY_ACTION[Action.FIX_STORAGE])]
 
 
-def disk_problems(disk: DiskSeen, logs: Iterable[Log]) -> list[Problem]:
+def disk_problems(disk: DiskSeen, logs: Sequence[Log]) -> list[Problem]:
     """A disk that takes nothing, or nothing of this user, or that has no room for a clean of the largest log."""
     follows = "so nothing is appended, cleaned or remembered"
-    if disk.is_beside:
+    if disk.is_beside and not (disk.is_read_only and logs):
         follows = "so what is found is not remembered, and no secret or key can be made there"
     if disk.is_read_only:
         return [

@@ -11,9 +11,10 @@ import os
 import sqlite3
 from pathlib import Path
 
-_AS_OF_A_DISK = ("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY")
-"""So begin SQLite's names of what it may have met then; a lock, or a table that is not there, is something else."""
-_MOVED = "SQLITE_READONLY_DBMOVED"
+_AS_OF_A_DISK = ("SQLITE_IOERR", "SQLITE_CANTOPEN")
+"""So begin SQLite's names of what it may have met then. A lock is something else, and so is a database that this user
+may only read: a living writer has such a journal too.
+"""
 
 
 class HalfDone(sqlite3.OperationalError):
@@ -23,7 +24,7 @@ class HalfDone(sqlite3.OperationalError):
 def half_done(error: BaseException | None, database: Path) -> HalfDone | None:
     """What SQLite says of a file, where this is the reason; else null."""
     name = getattr(error, "sqlite_errorname", "")
-    if not name.startswith(_AS_OF_A_DISK) or name == _MOVED or not _is_left(database):
+    if not name.startswith(_AS_OF_A_DISK) or not _is_left(database):
         return None
     return HalfDone(str(error))
 
