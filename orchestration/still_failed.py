@@ -52,22 +52,23 @@ class _Asked:
 def show_in_turn(tick: Tick, most: int) -> list[str]:
     """Let a few sections of the home be shown as they are: failed again, or no more; gives what was shown.
 
-    Of cleans at most so many are told. The section at which that ends is looked at again in the next tick.
+    Of cleans at most so many are told. The section at which that ends has its turn again in the next tick.
     """
-    now_ms, left, shown = tick.now_ms(), most, list[str]()
+    now_ms, left, shown, cut = tick.now_ms(), most, list[str](), list[dg.AssetKey]()
     # A home that can't be looked at is told by the sensors that look at each tick. No run has died because of it.
     with suppress(KeptlogError):
         seen = seen_since(tick, now_ms - _SHARED_MS)
         at_ms = tick.log_store.remembered(_Asked, lambda _: _Asked(), tick.mount.name_prefix).at_ms
         topics = {tick.keys.clean(topic): topic for topic in seen.locations}
         for key in _in_turn(tick, at_ms, seen, now_ms):
-            cleaned = _tell_cleaned(tick, seen, topics[key], left)
+            cleaned = _tell_cleaned(tick, seen, topics[key], left) if left else []
             left -= len(cleaned)
             if cleaned:
                 shown.append(f"{some_of(cleaned, _TOLD)} had been cleaned, and is not shown as failed any more")
             shown += show_failed_again(tick, [key], seen)
-            if not left:
-                break
+            cut += [key] if cleaned and not left else []
+        for key in cut:  # its turn has been noted once the next one was asked for
+            at_ms.pop(key, None)
     return shown
 
 

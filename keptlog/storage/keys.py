@@ -44,6 +44,8 @@ _HASHED_BY_HALVES = 16
 those that are two small numbers, as pairs of ids, UUIDs made of them and addresses of IPv6 are, thousands have one hash
 then: 131,072 took 9.9 s in place of 0.02. A key with one byte more is hashed as a whole.
 """
+_MANY_HALVED = 100
+"""So many keys of one hash take longer to be told apart than all are to be copied with one byte more."""
 _HASHED_ROWS = 1_000_000
 """Keys that are Python's objects at one time."""
 _NOT_FOUND = -1
@@ -93,7 +95,7 @@ def _are_few(keys: pa.ChunkedArray, among: pa.ChunkedArray) -> bool:
 
 def _rows_in_lot(keys: pa.ChunkedArray, among: pa.ChunkedArray) -> pa.ChunkedArray:
     if _are_few(keys, among):
-        are_lengthened = _are_hashed_by_halves(among)
+        are_lengthened = _are_hashed_by_halves(among) and len(keys) + key_bytes(keys) <= MOST_KEY_BYTES
         return pc.index_in(*(_lengthened(each) if are_lengthened else each for each in (keys, among)))
     joined = _joined(keys, among, ["row", "found"])
     rows = np.full(len(keys), _NOT_FOUND, np.int32)
@@ -136,7 +138,10 @@ def numbered(keys: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]]:
 
 
 def _are_hashed_by_halves(keys: pa.ChunkedArray) -> bool:
-    return bool(pc.any(pc.equal(pc.binary_length(keys), _HASHED_BY_HALVES)).as_py())
+    """Whether so many are that it counts, and none is so large that Arrow would have no room for a longer one."""
+    lengths = pc.binary_length(keys)
+    halved = pc.sum(pc.equal(lengths, _HASHED_BY_HALVES)).as_py() or 0
+    return halved >= _MANY_HALVED and len(keys) + key_bytes(keys) <= MOST_KEY_BYTES
 
 
 def _lengthened(keys: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -167,9 +167,15 @@ def test_keys_of_two_small_longs_take_as_long_as_others(look: Callable[[pa.Chunk
 OF_SIXTEEN = st.lists(st.one_of(st.sampled_from([bytes(16), bytes(15), bytes(17), b"\0" * 15 + b"a"]), st.none()))
 
 
+@pytest.fixture(params=[1, 100])
+def many_halved(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "_MANY_HALVED", request.param)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=OF_SIXTEEN, among=OF_SIXTEEN)
 def test_keys_of_sixteen_bytes_are_told_from_longer_and_shorter_ones(
-    wanted: list[bytes | None], among: list[bytes | None]
+    many_halved: None, wanted: list[bytes | None], among: list[bytes | None]
 ) -> None:
     once = distinct(column(among)).to_pylist()
     assert sorted(once) == sorted(set(_known(among)))

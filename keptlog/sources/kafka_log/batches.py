@@ -355,14 +355,16 @@ def _may_begin(file: OpenFile, position: int) -> bool:
     if size_bytes < _LEAST_BYTES[magic]:
         return False
     if magic == 2:
-        base_offset, *_, attributes, last_offset_delta, _, _, _, _, _, count = _HEADER_V2.unpack_from(start)
-        return base_offset >= 0 and not attributes & _UNUSED_BITS and 0 <= count <= last_offset_delta + 1
+        # The base offset is under no checksum, so it may be damaged where the batch is not.
+        *_, attributes, last_delta, _, _, producer_id, producer_epoch, sequence, count = _HEADER_V2.unpack_from(start)
+        is_one = not attributes & _UNUSED_BITS and attributes & _CODEC_BITS < len(CODECS)
+        return is_one and min(producer_id, producer_epoch, sequence) >= _NO_PRODUCER and 0 <= count <= last_delta + 1
     header_bytes = _HEADER_BYTES[magic]
     key_bytes = max(0, int.from_bytes(start[header_bytes : header_bytes + 4], "big", signed=True))
     value_at = header_bytes + 4 + key_bytes
     if value_at + 4 > size_bytes:
         return False
-    value_bytes = max(0, int.from_bytes(file.read(position + value_at, 4), "big", signed=True))
+    value_bytes = max(0, int.from_bytes(file.peek(position + value_at, 4), "big", signed=True))
     return value_at + 4 + value_bytes == size_bytes
 
 

@@ -36,6 +36,20 @@ class OpenFile:
         start = position - self._window_start
         return self._window[start : start + length]
 
+    def peek(self, position: int, length: int) -> bytes:
+        """A few bytes that must lie inside of the file; the window stays where it is.
+
+        Raises:
+            StorageUnavailable: the file became shorter.
+        """
+        if self._window_start <= position and position + length <= self._window_end:
+            return self.read(position, length)
+        self.file.seek(position)
+        found = self.file.read(length)
+        if len(found) < length:
+            raise became_shorter(self.file.name)
+        return found
+
 
 def became_shorter(path: object) -> StorageUnavailable:
     """What is raised of a file that lost bytes while it was read."""
