@@ -8,15 +8,16 @@ tells its clients where its brokers are:
     any other address  a broker that is down, a load balancer, a proxy, another listener, or another cluster: it is
                        asked by itself which cluster it is of
 
-What can't be asked is not judged. Who looks for lag comes back each half minute, so an address that is of this cluster,
-or says nothing, is asked again after some minutes only. One that refuses costs nothing, and is asked each time.
+What can't be asked is not judged, and is left out for whoever reads or writes: it may answer a moment later, as another
+cluster's. Who looks for lag comes back each half minute, so an address that is of this cluster, or does not say, is
+asked again after some minutes only.
 """
 
 from __future__ import annotations
 
 import socket
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Iterable
+from threading import Thread
 from time import monotonic as _steady_s  # noqa: TID251  # when a broker was asked, which no log depends on
 from typing import cast
 
@@ -31,54 +32,69 @@ from keptlog.log.broker_addresses import addresses
 _CONNECT_SECONDS = 1.0
 """Less than an answer: of an address that swallows everything nobody waits for more."""
 _ASK_AGAIN_SECONDS = 300.0
-_AT_ONCE = 16
 
-_asked: dict[tuple[str, str], float] = {}
-"""By address and the id of the cluster that others of its list are of: when it was asked, by a clock for durations."""
+_asked: dict[tuple[str, str], tuple[float, bool]] = {}
+"""By address and the id of the cluster that others of its list are of: when it was asked, by a clock for durations, and
+whether it said that it is of this one, too."""
 
 
-def require_one_cluster(settings: ClientSettings, told: ClusterMetadata) -> None:
+def require_one_cluster(settings: ClientSettings, told: ClusterMetadata) -> ClientSettings:
     """Refuse a bootstrap list that has an address of another cluster than a client of it was told of.
+
+    Returns:
+        The settings for clients that are to reach no other: with those addresses only that are surely of this one.
 
     Raises:
         InvalidConfig: names the address and both clusters.
     """
-    listed, ours = addresses(settings.bootstrap or ""), _id_in(told)
+    listed, ours = [_written(*each) for each in addresses(settings.bootstrap or "")], _id_in(told)
     if len(listed) < 2 or not ours:  # one alone can't be of two
-        return
-    brokers = {address for each in told.brokers.values() for address in addresses(_written(str(each.host), each.port))}
-    unknown = [_written(*each) for each in listed if each not in brokers]
-    unknown = [each for each in unknown if not _was_asked(each, ours)]
-    if not unknown:
-        return
-    other_cluster = partial(_other_cluster, settings, ours)
-    with ThreadPoolExecutor(min(len(unknown), _AT_ONCE)) as threads:
-        found = zip(unknown, threads.map(other_cluster, unknown), strict=True)
-        others = [f"{address} is of cluster {theirs}" for address, theirs in found if theirs]
+        return settings
+    where = [_written(str(each.host), each.port) for each in told.brokers.values()]
+    brokers = [_written(*address) for each in where for address in addresses(each)]
+    unknown = [each for each in listed if each not in brokers and not _was_asked(each, ours)]
+    found = _clusters_of(settings, unknown)
+    others = {address: theirs for address, theirs in found.items() if theirs != ours}
+    now = _steady_s()
+    _asked.update({(each, ours): (now, each in found) for each in unknown if each not in others})
     if others:
+        shown = ", ".join(f"{address} is of cluster {theirs}" for address, theirs in others.items())
         raise InvalidConfig(
-            f"{settings.bootstrap} has brokers of several clusters: {', '.join(others)}, what answered first is of "
+            f"{settings.bootstrap} has brokers of several clusters: {shown}, what answered first is of "
             f"cluster {ours}. Their records would be mixed: name brokers of one cluster only, as bootstrap "
             f"(--bootstrap HOST:PORT), or {BOOTSTRAP} in kafka.properties"
         )
+    own = [each for each in listed if each in brokers or _asked[each, ours][1]]
+    return settings if own == listed else settings.at(",".join(own or brokers))
 
 
-def _other_cluster(settings: ClientSettings, ours: str, address: str) -> str | None:
-    """The id of the cluster that an address is of, if that is another one."""
-    theirs = None
+def _clusters_of(settings: ClientSettings, unknown: Iterable[str]) -> dict[str, str]:
+    """The ids of the clusters that addresses are of, as far as they say it in time: a name server may take longer."""
+    found: dict[str, str] = {}
+
+    def note(address: str) -> None:
+        if theirs := _cluster_at(settings, address):
+            found[address] = theirs
+
+    # Nobody waits for one that is late, nor does the end of the process.
+    threads = [Thread(target=note, args=(each,), daemon=True) for each in unknown]
+    until = _steady_s() + AFTER_SILENCE_SECONDS
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(max(0.0, until - _steady_s()))
+    return dict(found)
+
+
+def _cluster_at(settings: ClientSettings, address: str) -> str | None:
+    """The id of the cluster that an address is of, if it says it."""
     try:
         # A client would wait for one that refuses, too.
         host, _, port = address.rpartition(":")
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
-        theirs = _cluster_of(settings.at(address))
-    except ConnectionRefusedError:
-        return None
     except (OSError, UnicodeError, OverflowError):
-        pass  # no such host, or no answer: both may have taken their time
-    if theirs in {None, ours}:
-        _asked[address, ours] = _steady_s()
         return None
-    return theirs
+    return _cluster_of(settings.at(address))
 
 
 def _cluster_of(settings: ClientSettings) -> str | None:
@@ -97,7 +113,7 @@ def _id_in(told: ClusterMetadata) -> str | None:
 
 def _was_asked(address: str, cluster: str) -> bool:
     asked = _asked.get((address, cluster))
-    return asked is not None and _steady_s() - asked < _ASK_AGAIN_SECONDS
+    return asked is not None and _steady_s() - asked[0] < _ASK_AGAIN_SECONDS
 
 
 def _written(host: str, port: int | None) -> str:

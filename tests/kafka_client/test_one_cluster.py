@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from threading import Event
+from typing import Any
 
 import pytest
 
@@ -66,3 +68,46 @@ def test_one_that_says_nothing_is_waited_for_once_in_some_minutes(
         monkeypatch.setattr(one_cluster, "_ASK_AGAIN_SECONDS", 0.0)
         looked_at(broker.bootstrap, silent, other)
         assert len(asked) == 4
+
+
+def with_slow_names(monkeypatch: pytest.MonkeyPatch, answer: Callable[..., Any]) -> None:
+    """Only for Python: this machine's names can't be made slow for librdkafka, too."""
+    really = socket.getaddrinfo
+
+    def looked_up(host: str, *rest: Any, **more: Any) -> Any:
+        return answer() if host == "slow.invalid" else really(host, *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+
+
+def test_a_name_server_that_takes_long_is_waited_for_some_seconds_once(
+    broker: MockBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = Event()
+    with_slow_names(monkeypatch, lambda: ended.wait(20) and [])
+    try:
+        assert looked_at(broker.bootstrap, "slow.invalid:9092") < 5
+        assert looked_at(broker.bootstrap, "slow.invalid:9092") < 1
+    finally:
+        ended.set()
+
+
+def test_a_host_of_many_addresses_that_swallow_everything_is_waited_for_as_long_as_one(
+    broker: MockBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as full, socket.socket() as first:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        first.connect(full.getsockname())  # no other one is let in
+        found = (socket.AF_INET, socket.SOCK_STREAM, 6, "", full.getsockname())
+        with_slow_names(monkeypatch, lambda: [found] * 8)
+        assert looked_at(broker.bootstrap, "slow.invalid:9092") < 5
+
+
+def test_one_whose_name_is_slow_and_that_refuses_costs_nothing_the_next_time(
+    broker: MockBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 1))
+    with_slow_names(monkeypatch, lambda: Event().wait(2) or [found])
+    looked_at(broker.bootstrap, "slow.invalid:9092")
+    assert looked_at(broker.bootstrap, "slow.invalid:9092") < 1
