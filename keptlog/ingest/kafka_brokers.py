@@ -95,6 +95,8 @@ class KafkaBrokers:
         default_factory=lambda: defaultdict(Silence), init=False, repr=False, compare=False
     )
     """By address of a cluster that answers, those of its brokers that did not."""
+    _surveyed: dict[str | None, ClientSettings] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By address, the settings that reach no other cluster than was surveyed."""
 
     @property
     def is_copy(self) -> bool:
@@ -153,7 +155,9 @@ class KafkaBrokers:
         """As ``Source`` says; offsets are all that is known of how much work there is."""
         from keptlog.sources.kafka_broker.ranges import broker_parts  # noqa: PLC0415  # a survey needs none of it
 
-        return broker_parts([(plan, self._settings_of(plan)) for plan in plans], cores)
+        # A consumer that takes another cluster's address would read records of that one, and no broker refuses it.
+        settings = [self._surveyed.get(plan.source.bootstrap, self._settings_of(plan)) for plan in plans]
+        return broker_parts(list(zip(plans, settings, strict=True)), cores)
 
     def tombstones_kept_ms(self, plan: IngestPlan, partitions: Collection[int]) -> dict[int, int | None]:
         """As ``Source`` says: its broker's setting. Up to where its cleaner has come no client is told."""
@@ -230,6 +234,8 @@ class KafkaBrokers:
         asked = sorted(set(names.values()))
         silence = self._silence[settings.bootstrap]
         found = self._answer(settings, lambda settings, seconds: look_at_topics(settings, asked, seconds, silence))
+        if found.settings:
+            self._surveyed[settings.bootstrap] = found.settings
         new_there = sorted({name for here, name in names.items() if here in new and name in found.topics})
         if not (self.with_broker_config and new_there):
             return found, {}, {}

@@ -49,7 +49,7 @@ from keptlog.passes.restore_position import is_ahead, is_outdated, require_not_l
 from keptlog.progress import Progress
 from keptlog.sinks.kafka_broker.acceptance import COLUMNS, Acceptance
 from keptlog.sinks.kafka_broker.position import Pair, Position, Trail
-from keptlog.sinks.kafka_broker.target import Target, Targets
+from keptlog.sinks.kafka_broker.target import Target, Targets, of_one_cluster
 from keptlog.sinks.kafka_broker.writer import Writer, open_writer
 from keptlog.storage.schema import from_arrow
 from keptlog.table.reading.readers import ReaderPosition
@@ -124,12 +124,15 @@ class Restore:
                 where it was when it is run again.
         """
         valid_topic_name(name)
+        run = replace(self, settings=of_one_cluster(self.settings))
         done = _Done()
         tries_left = 0
         while True:
             commits = done.commits
             try:
-                self._go_on(topic, name, done, append_to_existing=append_to_existing, skip_lost=skip_lost)
+                run._go_on(  # noqa: SLF001  # this same restore
+                    topic, name, done, append_to_existing=append_to_existing, skip_lost=skip_lost
+                )
             except StorageUnavailable as error:
                 tries_left = _TRIES if done.commits > commits else tries_left - 1
                 if tries_left < 0 or not done.commits:

@@ -5,6 +5,7 @@ So may a list be that was right once: a broker is gone, and another cluster has 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import permutations
 from uuid import uuid4
@@ -22,7 +23,7 @@ from keptlog.log.source import SourceIdentity
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.ingest.directories import records_of
-from tests.mock_broker import MockBroker, mock_broker
+from tests.mock_broker import BROKER_ID, MockBroker, delay_answers, mock_broker
 
 Pair = tuple[MockBroker, MockBroker]
 SETTINGS = ClientSettings.load({}, {}, where="nowhere")
@@ -66,3 +67,23 @@ def test_a_remembered_list_is_mended_by_naming_the_right_ones_even_if_nothing_is
     assert not ingested_from(store, own.bootstrap).failed
     assert not LagScanner(store).scan(SETTINGS, wall_clock_ms()).unanswered
     assert [record.value for record in records_of(store, "users")] == [b"own%d" % n for n in range(5)]
+
+
+def test_one_that_did_not_say_in_time_which_cluster_it_is_of_is_not_read_from_a_moment_later(
+    store: LogStore, brokers: Pair
+) -> None:
+    own, foreign = brokers
+    delay_answers(foreign.producer, BROKER_ID, 2_500)  # of each of the few answers that a client needs
+    ingest = Ingest(store, in_process_engine(store.files), wall_clock_ms)
+    topics = {f"users{n}": "users" for n in range(8)}
+    plan = ingest.plan(KafkaBrokers(SETTINGS, topics, f"{own.bootstrap},{foreign.bootstrap}"))
+    delay_answers(foreign.producer, BROKER_ID, 0)
+    time.sleep(3)  # an answer that was late already comes first
+
+    assert plan.topics
+    ingest.carry_out(plan, f"run-{uuid4()}")
+    read = {record.value for topic in store.topics() for record in records_of(store, topic)}
+    assert read <= {b"own%d" % n for n in range(5)}
+    for topic in store.topics():
+        if source := store.source_of(topic).source:  # none where the other cluster was asked whether it still is there
+            assert source.bootstrap == f"{own.bootstrap},{foreign.bootstrap}", "as it was named"

@@ -15,6 +15,7 @@ from keptlog.kafka_client.one_cluster import require_one_cluster
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import topic_id_of
+from keptlog.log.broker_addresses import addresses
 
 _NOT_KAFKAS = ("compaction.strategy", "internal.", "keptlog.")
 """Settings of a topic here that brokers do not know begin like this."""
@@ -116,11 +117,23 @@ class Targets:
             ]
 
     def _admin(self, trouble: Trouble) -> AdminClient:
-        """A client that has reached a broker, and no other one can reach another cluster's."""
-        admin = AdminClient(self.settings.for_admin(trouble))
-        told = ask(admin, trouble, lambda seconds: admin.list_topics(timeout=seconds))
-        require_one_cluster(self.settings, told)
-        return admin
+        """A client that has reached a broker, of a list without another cluster's."""
+        return _asked(self.settings, trouble)[0]
+
+
+def of_one_cluster(settings: ClientSettings) -> ClientSettings:
+    """The settings with which all clients reach the same cluster; raises as ``Targets`` does."""
+    if len(addresses(settings.bootstrap or "")) < 2:
+        return settings
+    with broker_errors(settings, "nothing can be restored") as trouble:
+        return _asked(settings, trouble)[1]
+
+
+def _asked(settings: ClientSettings, trouble: Trouble) -> tuple[AdminClient, ClientSettings]:
+    """A client that has reached a broker, and the settings with which others reach no other cluster."""
+    admin = AdminClient(settings.for_admin(trouble))
+    told = ask(admin, trouble, lambda seconds: admin.list_topics(timeout=seconds))
+    return admin, require_one_cluster(settings, told)
 
 
 def _config_of(admin: AdminClient, kind: ResourceType, name: str) -> dict[str, str]:

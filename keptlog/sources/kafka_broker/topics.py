@@ -76,6 +76,8 @@ class BrokerTopics:
     missing: dict[str, KeptlogError]
     failed: dict[str, dict[int, KeptlogError]] = field(default_factory=dict)
     """By topic that is there, those of its partitions that could not be looked at."""
+    settings: ClientSettings | None = field(default=None, compare=False)
+    """For clients that are to reach the very cluster that was looked at."""
     hidden: set[str] = field(default_factory=set)
     """Of those that are missing, the ones that the user may not describe: so a broker answers of names that it does not
     have, too, and nobody is told whether they are there."""
@@ -122,7 +124,7 @@ class _Answers:
     def metadata(self) -> ClusterMetadata:
         """All topics, but for those that the user may not describe: a broker leaves them out without a word."""
         told = ask(self.admin, self.trouble, lambda seconds: self.admin.list_topics(timeout=seconds), self.wait_seconds)
-        require_one_cluster(self.settings, told)
+        self.settings = require_one_cluster(self.settings, told)
         return told
 
     def metadata_of(self, topic: str) -> ClusterMetadata:
@@ -220,7 +222,7 @@ def look_at_topics(
         starts = _offsets(answers, leaders, OffsetSpec.earliest())
         high = _offsets(answers, leaders, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
         ends = _offsets(answers, leaders, OffsetSpec.latest())
-    found = BrokerTopics({}, answers.errors, hidden=answers.hidden)
+    found = BrokerTopics({}, answers.errors, hidden=answers.hidden, settings=answers.settings)
     for name, numbers in partitions.items():
         failed = {number: answers.failed[name, number] for number in numbers if (name, number) in answers.failed}
         if name in found.missing:
