@@ -149,7 +149,12 @@ def test_keys_of_two_longs_are_given_to_arrows_tables_with_a_byte_more(
 ) -> None:
     """Numbers that end with their low byte, as Kafka writes them, would take a hundred times as long as others."""
     lengthened: list[pa.ChunkedArray] = []
-    monkeypatch.setattr(keys, "_lengthened", lambda given: lengthened.append(_LENGTHENED(given)) or lengthened[-1])
+
+    def with_one_more(given: pa.ChunkedArray) -> pa.ChunkedArray:
+        lengthened.append(_LENGTHENED(given))
+        return lengthened[-1]
+
+    monkeypatch.setattr(keys, "_lengthened", with_one_more)
     look(column([b"".join(part.to_bytes(8, "big") for part in divmod(number, 20)) for number in range(400)], 100))
     assert lengthened
     assert all(set(pc.binary_length(each).to_pylist()) == {17} for each in lengthened)

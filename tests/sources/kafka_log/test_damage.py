@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import re
 import struct
-import time
 import zlib
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from keptlog.errors import InvalidRecord, LogCorrupt, StorageUnavailable
 from keptlog.log.record import Record
+from keptlog.sources.kafka_log import batches
 from keptlog.sources.kafka_log.batches import NO_END, LogSegment
 from keptlog.sources.kafka_log.open_file import READ_BYTES
 from keptlog.sources.kafka_log.reader import read_segment
@@ -23,6 +23,9 @@ from tests.sources.kafka_log.encoder import BatchOptions, batch, encoded_records
 FIRST, SECOND, THIRD = (
     batch([Record(base + number, b"key", b"value %d" % number, 1_000) for number in range(4)]) for base in (0, 4, 8)
 )
+
+
+_CHECK = batches._check
 
 
 def flipped(data: bytes, position: int) -> bytes:
@@ -305,12 +308,19 @@ def test_a_file_that_is_gone_can_be_tried_again(tmp_path: Path) -> None:
         scan_log([segment])
 
 
-def test_the_next_good_batch_is_found_behind_numbers_that_look_like_headers(tmp_path: Path) -> None:
+def test_the_next_good_batch_is_found_behind_numbers_that_look_like_headers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nearly every place of them seems to begin a batch as long as the rest of the file: each took a checksum of it."""
+    checked: list[int] = []
+
+    def check(expected: int, actual: int) -> None:
+        checked.append(actual)
+        _CHECK(expected, actual)
+
+    monkeypatch.setattr(batches, "_check", check)
     values = [struct.pack(">2500i", *range(low, low + 2500)) for low in (1, 2_000_000)]
     good = [batch([Record(offset, b"k", values[offset % 2], 1_000)]) for offset in range(500)]
     write_segment(tmp_path, 0, [good[0], flipped(good[1], 200), flipped(good[2], 200), *good[3:]])
-    begun = time.process_time()
-    log = read_log(tmp_path, skip_corrupt=True)
-    assert time.process_time() - begun < 5
-    assert log.offsets == [0, *range(3, 500)]
+    assert read_log(tmp_path, skip_corrupt=True).offsets == [0, *range(3, 500)]
+    assert len(checked) < 2_000
