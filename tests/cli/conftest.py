@@ -126,3 +126,13 @@ def user(home: Path, keptlog: Run, lines: Callable[..., str], tmp_path: Path) ->
     yield run
     for path in (home, *home.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def checks_of(told: Outcome) -> dict[str, Any]:
+    """The checks of a doctor with ``--json``, by their names."""
+    return {check["name"]: check for check in told.json["checks"]}
+
+
+def configure(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__URI", f"sqlite:///{database}")
+    monkeypatch.setenv("PYICEBERG_CATALOG__KEPTLOG__WAREHOUSE", f"file://{database.parent / 'lake'}")

@@ -6,9 +6,9 @@
     read_segment(...)          one segment's committed records as tables, offsets kept             reader
 
 The last step knows nothing but its segment and what the pass before it found, so segments can be read by many tasks at
-once. The bytes themselves are understood in four places: ``batches`` walks from batch to batch and tells good from
-broken, ``compression`` knows the codecs, ``record_batch`` the records of format v2 and ``message_set`` those of the
-formats v0 and v1, which no broker writes any more and many directories still hold.
+once. The bytes themselves are understood in four places: ``batches`` walks from batch to batch of an ``open_file`` and
+tells good from broken, ``compression`` knows the codecs, ``record_batch`` the records of format v2 and ``message_set``
+those of the formats v0 and v1, which no broker writes any more and many directories still hold.
 
 Nothing is ever written to such a directory: what a broker's start would rename or delete is only overlooked.
 """
