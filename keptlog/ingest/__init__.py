@@ -9,7 +9,7 @@ module:
     ``kafka_logs``      a broker's log directory, or a backup of it
     ``offset_files``    files whose rows have offsets; no ``Source``, its head says why
 
-A new live source is one module beside these. It has a class with the four methods of ``source.Source``, and parts that
+A new live source is one module beside these. It has a class with the five methods of ``source.Source``, and parts that
 know how to read an offset range (``engine.ingest_tasks.Part``). Positions, plans, tasks, segments, commits, retries and
 what is told of all this are the pass's, and the same for all. Beside the module it needs no more than its wiring: a
 command that hands it to ``Ingest.plan`` and ``Ingest.carry_out`` as ``cli/ingest.py`` does, and for Dagster an op that

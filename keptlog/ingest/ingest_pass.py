@@ -47,6 +47,7 @@ from keptlog.log.lost_deletions import (
     why_deletions_may_lack,
     with_times,
 )
+from keptlog.log.refilled import without_refilled
 from keptlog.log.segment import Segment
 from keptlog.log.source import IngestPlan, OffsetRange, StoredSource, plan_ingest, with_leader_epochs, with_truncations
 from keptlog.log.topic_partition import TopicPartition
@@ -113,6 +114,7 @@ class Ingest:
             try:
                 plan = plan_ingest(each.topic, known.source, known.positions, each.there, skip_lost=skip_lost)
                 plan = plan if skip_lost else with_leader_epochs(plan, known, each.there)
+                plan = without_refilled(plan, known, each.there, skip_lost=skip_lost)
                 plan = with_times(plan, known, each.there, now_ms, confirm_all=reconcile)
                 plan = with_truncations(plan, known)
             except KeptlogError as error:
@@ -130,6 +132,7 @@ class Ingest:
         Raises:
             StorageUnavailable: Spark can't be started, or fails; nothing was committed.
         """
+        plans = plans.asked_for_cuts()
         # Before anything is created: without Spark nothing can be read.
         is_work = plans.reconcile or any(plans.lag.values())
         jobs = self.engine.start_jobs(run_id, progress) if is_work else None

@@ -18,12 +18,13 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
-from keptlog.log.source import IngestPlan, SourceIdentity, StoredSource, why_not_shown
+from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, StoredSource, why_not_shown
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import (
@@ -38,6 +39,7 @@ from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from keptlog.kafka_client.settings import ClientSettings
+    from keptlog.sources.kafka_broker.cuts import LogThere
     from keptlog.sources.kafka_broker.part import BrokerPart
     from keptlog.table.store import LogStore
 
@@ -151,6 +153,35 @@ class KafkaBrokers:
                 warnings = (str(refusal), *warnings)  # or nothing would say it
         return Survey(tuple(topics), failed, warnings, refusal, unasked)
 
+    def ends_of_epochs(
+        self, plans: Sequence[IngestPlan]
+    ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, KeptlogError]]:
+        """As ``Source`` says; a cluster is asked once, and a log there that is in two topics here once for each."""
+        rounds: dict[tuple[str | None, int], dict[LogThere, tuple[TopicPartition, OffsetRange]]] = defaultdict(dict)
+        for plan in plans:
+            for each in plan.unsure:
+                log, at = (plan.source.topic, each.partition), plan.source.bootstrap
+                free = next(number for number in count() if log not in rounds[at, number])
+                rounds[at, free][log] = TopicPartition(plan.topic, each.partition), each
+        ends: dict[TopicPartition, int | None] = {}
+        errors: dict[TopicPartition, KeptlogError] = {}
+        for (bootstrap, _), asked in rounds.items():
+            told, why_not = self._ends_at(self.settings.at(bootstrap), {log: each for log, (_, each) in asked.items()})
+            ends |= {asked[log][0]: end for log, end in told.items()}
+            errors |= {asked[log][0]: error for log, error in why_not.items()}
+        return ends, errors
+
+    def _ends_at(
+        self, settings: ClientSettings, unsure: Mapping[LogThere, OffsetRange]
+    ) -> tuple[Mapping[LogThere, int | None], Mapping[LogThere, KeptlogError]]:
+        """What one cluster says of the ends of epochs. That a leader is silent says nothing of the cluster."""
+        from keptlog.sources.kafka_broker.cuts import ends_of_epochs  # noqa: PLC0415  # a survey needs none of it
+
+        try:
+            return ends_of_epochs(settings, unsure, self._wait_of(settings))
+        except KeptlogError as error:
+            return {}, dict.fromkeys(unsure, error)
+
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[BrokerPart, ...]]:
         """As ``Source`` says; offsets are all that is known of how much work there is."""
         from keptlog.sources.kafka_broker.ranges import broker_parts  # noqa: PLC0415  # a survey needs none of it
@@ -249,15 +280,17 @@ class KafkaBrokers:
 
     def _answer(self, settings: ClientSettings, question: Callable[[ClientSettings, float], Answer]) -> Answer:
         """What one cluster answers. One that was silent for another topic is waited for a few seconds only."""
-        is_silent = settings.bootstrap in self._silent
-        seconds = min(self.wait_seconds, AFTER_SILENCE_SECONDS) if is_silent else self.wait_seconds
         try:
-            answer = question(settings, seconds)
+            answer = question(settings, self._wait_of(settings))
         except StorageUnavailable:
             self._silent.add(settings.bootstrap)
             raise
         self._silent.discard(settings.bootstrap)
         return answer
+
+    def _wait_of(self, settings: ClientSettings) -> float:
+        is_silent = settings.bootstrap in self._silent
+        return min(self.wait_seconds, AFTER_SILENCE_SECONDS) if is_silent else self.wait_seconds
 
     def _settings_of(self, plan: IngestPlan) -> ClientSettings:
         return self.settings.at(plan.source.bootstrap)

@@ -138,6 +138,12 @@ class KafkaLogs:
             warnings += [f"{log.name}: {self._lost[log.name]}"] if log.name in self._lost else []
         return Survey(tuple(topics), failed | unlisted | unread, tuple(warnings))
 
+    def ends_of_epochs(
+        self, _plans: Sequence[IngestPlan]
+    ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, KeptlogError]]:
+        """Never asked: a directory has the beginnings of all epochs."""
+        return {}, {}
+
     def cut(self, plans: Sequence[IngestPlan], cores: int) -> list[tuple[LogPart, ...]]:
         """As ``Source`` says."""
         to_read = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvariantViolated, KeptlogError, UnknownTopic
+from keptlog.log.refilled import without_cut_off
 from keptlog.log.source import IngestPlan, StoredSource, with_later_ends, with_leader_epochs
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted, some_of
@@ -139,6 +140,19 @@ class IngestPlans:
         topics = tuple(filter(None, map(up_to_there, self.topics)))
         return replace(self, topics=topics, failed={**self.failed, **failed_now, **failed})
 
+    def asked_for_cuts(self) -> IngestPlans:
+        """What there is to do, once the source was asked whether logs were cut off in which nothing is to be read.
+
+        Those that were are stopped, and those of which it does not say it fail.
+        """
+        unsure = [each.plan for each in self.topics if each.plan.unsure]
+        if not unsure:
+            return self
+        ends, errors = self.source.ends_of_epochs(unsure)
+        topics = tuple(replace(each, plan=without_cut_off(each.plan, ends, errors)) for each in self.topics)
+        failed = {str(name): error for name, error in errors.items()}
+        return replace(self, topics=topics, failed={**self.failed, **failed})
+
     def of_topics_here(self) -> IngestPlans:
         """What there is to do without creating a topic: those that were asked for were here, and may be deleted since.
 
@@ -162,8 +176,9 @@ def _only_of(planned: PlannedTopic, names: Collection[TopicPartition]) -> Planne
     wanted = {name.partition for name in names if name.topic == plan.topic}
     ranges = tuple(each for each in plan.ranges if each.partition in wanted)
     stopped = {partition: reason for partition, reason in plan.stopped.items() if partition in wanted}
+    unsure = tuple(each for each in plan.unsure if each.partition in wanted)
     waiting = {partition: offsets for partition, offsets in planned.waiting.items() if partition in wanted}
-    return replace(planned, plan=replace(plan, ranges=ranges, stopped=stopped), waiting=waiting)
+    return replace(planned, plan=replace(plan, ranges=ranges, stopped=stopped, unsure=unsure), waiting=waiting)
 
 
 def require_covered(plan: IngestPlan, parts: Sequence[Part]) -> None:

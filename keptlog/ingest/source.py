@@ -1,7 +1,8 @@
-"""What an ingest asks of a source: four questions, and whatever else it does is its own.
+"""What an ingest asks of a source: five questions, and whatever else it does is its own.
 
     survey       what is there?             changes nothing; may take a while
        |            the pass plans: which offsets to read, from the positions here (``keptlog.log.source``)
+    epochs       was it cut off?            asked where a later leader leads, and nothing is to be read
     cut          in which parts?            reads nothing
        |            tasks read the parts, side by side, and stage segments
     tombstones   how long do they stay?     asked of topic-partitions where offsets are missing in what was read
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from keptlog.errors import KeptlogError, StalePlan
 from keptlog.log.source import IngestPlan, SourceTopic, StoredSource
+from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from keptlog.engine.ingest_tasks import Part
@@ -88,6 +90,16 @@ class Source(Protocol):
         Raises:
             InvalidConfig: nobody has said where the source is.
             StorageUnavailable: it needs tasks to look, and whoever runs them fails.
+        """
+        ...
+
+    def ends_of_epochs(
+        self, plans: Sequence[IngestPlan]
+    ) -> tuple[Mapping[TopicPartition, int | None], Mapping[TopicPartition, KeptlogError]]:
+        """Up to where the logs are what they were under the leaders of what plans are unsure of; or why nobody says it.
+
+        Null says that it was cut off, and not where. One without an answer that is in neither is as it was planned.
+        A source whose logs have ``epoch_starts``, or no leaders, is never asked.
         """
         ...
 

@@ -51,9 +51,12 @@ def with_times(
 ) -> IngestPlan:
     """The plan with the times of its positions. What is not behind gets an empty range, if its time is old or for all.
 
+    Where the source is asked about a later leader, that one is remembered with it: from then on nobody asks any more.
+
     For all, the time that a copy says counts, also if it is older. ``now_ms`` is no later than the look at the source.
     """
     logs = {log.partition: log for log in found.logs}
+    later_epochs = {each.partition: each.end_epoch for each in plan.unsure}
 
     def timed(each: OffsetRange) -> OffsetRange:
         as_of_ms = logs[each.partition].ends_as_of_ms(now_ms)
@@ -65,7 +68,8 @@ def with_times(
         position = stored.positions[partition] if partition < len(stored.positions) else None
         if partition in planned or partition in plan.stopped or position is None or position != log.end_offset:
             continue
-        confirmed = timed(OffsetRange(partition, position, position, position))
+        end_epoch = later_epochs.get(partition)
+        confirmed = timed(OffsetRange(partition, position, position, position, end_epoch=end_epoch))
         before_ms, as_of_ms = confirmed.position_as_of_ms, confirmed.end_as_of_ms
         is_older = log.as_of_ms is not None and before_ms is not None and log.as_of_ms < before_ms <= now_ms
         if is_older and not confirm_all:

@@ -176,6 +176,8 @@ class IngestPlan:
     partitions: int
     ranges: tuple[OffsetRange, ...]
     stopped: Mapping[int, str] = field(default_factory=dict)
+    unsure: tuple[OffsetRange, ...] = ()
+    """Where nothing is to be read, and the source is to be asked whether it was cut off (``keptlog.log.refilled``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition as Position
+from confluent_kafka.admin import AdminClient
 
 from examples.kafka_broker import KafkaBroker, kafka_broker
 from examples.kafka_jars import kafka_jars
@@ -104,9 +106,56 @@ def test_a_new_leader_that_lacks_nothing_is_gone_on_with(there: Ingesting, proce
     produced(there, b"0", b"1")
     there.bring_all()
     process.restart()
+    there.bring_all()  # there is nothing to be read, and it asks whether anything is lacking
+    assert there.values() == [b"0", b"1"]
     produced(there, b"2")
     there.bring_all()
     assert there.values() == [b"0", b"1", b"2"]
+
+
+def test_each_of_many_idle_logs_under_a_new_leader_is_asked_for_without_a_commit(
+    there: Ingesting, process: KafkaBroker
+) -> None:
+    there.create(partitions=3)
+    produced(there, b"0")
+    there.bring_all()
+    before = there.store.load_table(there.topic).metadata_location
+    process.restart()
+
+    assert [(each.partition, each.position) for each in there.plan().topics[0].plan.unsure] == [(0, 1)]
+    there.bring_all()
+    assert there.store.load_table(there.topic).metadata_location == before
+
+
+def test_one_that_has_grown_up_to_the_position_and_no_further_is_stopped_too(
+    there: Ingesting, process: KafkaBroker
+) -> None:
+    there.create()
+    produced(there, b"0", b"1", b"2", b"3", b"4")
+    there.bring_all()
+    cut_off(process, process.folder / f"{there.topic}-0", KEPT)
+    produced(there, b"of another leader", b"of another leader")
+
+    why = str(there.bring().failed[f"{there.topic}-0"])
+    assert "below offset 5 there are other records at its source than were read" in why
+    assert f"keptlog truncate {there.topic}-0 {KEPT})" in why
+    assert not there.bring(skip_lost=True).failed
+    there.bring_all()
+
+
+def test_one_whose_records_go_while_it_is_asked_for_fails_nothing(there: Ingesting, process: KafkaBroker) -> None:
+    there.create()
+    produced(there, b"0")
+    there.bring_all()
+    process.restart()
+    plans = there.plan()
+    produced(there, b"1", b"2")
+    admin = AdminClient({"bootstrap.servers": process.bootstrap})
+    [done] = admin.delete_records([Position(there.topic, 0, 2)]).values()
+    assert done.result(60).low_watermark == 2
+
+    result = there.bring(plans)
+    assert (result.failed, there.values()) == ({}, [b"0"])
 
 
 def test_one_that_is_cut_off_behind_the_position_while_it_is_read_stops_nothing_for_good(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from keptlog.engine.ingest_tasks import Skip
-from keptlog.errors import LogCorrupt, StalePlan
+from keptlog.errors import KeptlogError, LogCorrupt, StalePlan
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.log.record import Record
 from keptlog.log.source import IngestPlan, SourceIdentity, SourceLog, SourceTopic, StoredSource
@@ -75,6 +75,12 @@ class MemorySource:
             ),
             {},
         )
+
+    def ends_of_epochs(
+        self, _plans: Sequence[IngestPlan]
+    ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, KeptlogError]]:
+        """Nobody leads there."""
+        return {}, {}
 
     def cut(self, plans: Sequence[IngestPlan], _cores: int) -> list[list[MemoryPart]]:
         return [

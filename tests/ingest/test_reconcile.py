@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from keptlog.engine.ingest_tasks import Skip
-from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.result import IngestResult
 from keptlog.ingest.source import Survey, TopicSurvey
@@ -84,6 +84,12 @@ class CompactedTopic:
     def survey(self, stored: Mapping[str, StoredSource | None]) -> Survey:
         there = SourceTopic(SourceIdentity("t", "id"), (SourceLog(0, self.log_start, self.end),))
         return Survey(tuple(TopicSurvey(name, there, COMPACT) for name in stored), {})
+
+    def ends_of_epochs(
+        self, _plans: Sequence[IngestPlan]
+    ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, KeptlogError]]:
+        """Nobody leads there."""
+        return {}, {}
 
     def cut(self, plans: Sequence[IngestPlan], _cores: int) -> list[list[KeyedPart]]:
         return [[part for each in plan.ranges for part in self._parts(each)] for plan in plans]

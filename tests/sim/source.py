@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from keptlog.engine.ingest_tasks import Skip
+from keptlog.errors import KeptlogError
 from keptlog.ingest.source import Survey, TopicSurvey
 from keptlog.log.record import Record
 from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic, StoredSource
@@ -61,6 +62,12 @@ class SimulatedSource:
         logs = tuple(SourceLog(partition, 0, end) for partition, end in enumerate(self.there.ends))
         topic = SourceTopic(SourceIdentity(self.topic, f"id-of-{self.topic}"), logs)
         return Survey(tuple(TopicSurvey(name, topic, self.config) for name in stored), {})
+
+    def ends_of_epochs(
+        self, _plans: Sequence[IngestPlan]
+    ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, KeptlogError]]:
+        """Nobody leads there."""
+        return {}, {}
 
     def cut(self, plans: Sequence[IngestPlan], _cores: int) -> list[list[SimulatedPart]]:
         return [[part for each in plan.ranges for part in self._parts(plan.topic, each)] for plan in plans]

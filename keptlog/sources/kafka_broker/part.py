@@ -67,7 +67,7 @@ _WHO_LEADS_SECONDS = 0.25
 _TOLD_IN_A_STALL = 12
 """So often librdkafka's statistics come in the longest wait: each 5 s of 60."""
 
-_BROKER_END = re.compile(r"broker end offset is (\d+)")
+BROKER_END = re.compile(r"broker end offset is (\d+)")
 """Where a log was cut off: librdkafka tells it in words alone."""
 
 # Of the group that it must name and never joins:
@@ -258,10 +258,10 @@ class _Reading:
 
     def _heed(self, error: KafkaError | None, offset: int) -> None:
         """What came between the records."""
-        if error is None or _is_harmless(error):
+        if error is None or is_harmless(error):
             return
         if error.code() == OFFSET_OUT_OF_RANGE and "truncation" in error.str():
-            found = _BROKER_END.search(error.str())
+            found = BROKER_END.search(error.str())
             end_offset = int(found[1]) if found else None
             if end_offset is not None and end_offset >= self.part.from_offset:
                 # What was read before this part is still there: nobody needs to choose anything.
@@ -336,10 +336,11 @@ def _no_search_for_cycles() -> Iterator[None]:
 
 def _is_broken(message: Message) -> bool:
     error = message.error()
-    return error is not None and is_broken_batch(error) and not _is_harmless(error)
+    return error is not None and is_broken_batch(error) and not is_harmless(error)
 
 
-def _is_harmless(error: KafkaError) -> bool:
+def is_harmless(error: KafkaError) -> bool:
+    """Whether it is of the group, which nobody needs."""
     return error.code() in _HARMLESS or error.str().startswith(_OF_THE_GROUP)
 
 

@@ -1,0 +1,125 @@
+"""Asks whether logs are up to a position what they were under an earlier leader, where nothing is to be read.
+
+As in ``part``, librdkafka asks for the end of the leader epoch that a position is given with (KIP-320), before it
+fetches. Whatever comes first then, a record or the end of the log, says that nothing was cut off.
+
+One consumer asks for all logs of a cluster. Each answers, or fails, for itself: a leader that is silent costs the
+others the wait, and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import monotonic as _steady_s  # noqa: TID251  # how long brokers are waited for, which no log depends on
+from typing import cast
+
+from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import TopicPartition as Position
+
+from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.kafka_client.errors import (
+    OFFSET_OUT_OF_RANGE,
+    PARTITION_EOF,
+    Trouble,
+    broker_errors,
+    is_broken_batch,
+    no_answer,
+    translated,
+)
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.source import OffsetRange
+from keptlog.sources.kafka_broker.part import BROKER_END, is_harmless
+
+LogThere = tuple[str, int]
+"""A topic's name there, and the partition."""
+
+_POLL_SECONDS = 0.05
+_MESSAGES_AT_ONCE = 500
+_NO_WAITING: Mapping[str, int] = {"fetch.wait.max.ms": 1}
+"""For records that nobody wants: by default a broker waits half a second for some before it says that the log ends."""
+
+
+def ends_of_epochs(
+    settings: ClientSettings, reached: Mapping[LogThere, OffsetRange], wait_seconds: float
+) -> tuple[dict[LogThere, int | None], dict[LogThere, KeptlogError]]:
+    """Up to where logs are what they were, and why others don't say it. Takes no longer than ``wait_seconds``.
+
+    ``reached`` has the position of each, with its leader epoch. An end is null if the log was cut off and nobody says
+    where. A log that does not hold the position any more is in neither: it has been deleted since it was looked at.
+
+    Raises:
+        InvalidConfig: a client setting is wrong.
+    """
+    with broker_errors(settings, "it can't be asked whether logs were cut off") as trouble:
+        asked = _Asked(settings, trouble, reached)
+        consumer = Consumer({**settings.for_consumer(error_cb=trouble), **_NO_WAITING})
+        with contextlib.closing(consumer):
+            consumer.assign([_position(log, each) for log, each in reached.items()])
+            until_s = _steady_s() + wait_seconds
+            while asked.open and _steady_s() < until_s:
+                before = set(asked.open)
+                for message in consumer.consume(_MESSAGES_AT_ONCE, timeout=_POLL_SECONDS):
+                    asked.hear(message)
+                if answered := before - asked.open:
+                    # Or they would go on to fetch, and to say that they end.
+                    consumer.pause([Position(*log) for log in answered])
+        asked.give_up(wait_seconds)
+    return asked.ends, asked.errors
+
+
+def _position(log: LogThere, reached: OffsetRange) -> Position:
+    if reached.position_epoch is None:
+        return Position(*log, reached.from_offset)
+    return Position(*log, reached.from_offset, leader_epoch=reached.position_epoch)
+
+
+@dataclass
+class _Asked:
+    """What is asked of one cluster, and what came of it."""
+
+    settings: ClientSettings
+    trouble: Trouble
+    reached: Mapping[LogThere, OffsetRange]
+    ends: dict[LogThere, int | None] = field(default_factory=dict)
+    errors: dict[LogThere, KeptlogError] = field(default_factory=dict)
+    open: set[LogThere] = field(init=False)
+    """Those that have not answered yet."""
+
+    def __post_init__(self) -> None:
+        self.open = set(self.reached)
+
+    def hear(self, message: Message) -> None:
+        """What came of one log, or an error of a whole topic."""
+        error = message.error()
+        if error is not None and is_harmless(error):
+            return
+        topic, partition = message.topic(), cast("int", message.partition())
+        of_topic = () if partition >= 0 else [log for log in self.open if log[0] == topic]
+        for log in of_topic or self.open & {(topic, partition)}:
+            self.open.discard(log)
+            self._heed(log, error)
+
+    def _heed(self, log: LogThere, error: KafkaError | None) -> None:
+        if error is None or error.code() == PARTITION_EOF or is_broken_batch(error):
+            self.ends[log] = self.reached[log].from_offset
+        elif error.code() != OFFSET_OUT_OF_RANGE:
+            self.errors[log] = translated(error, self.settings, self._unanswered(log))
+        elif "truncation" in error.str():
+            told = BROKER_END.search(error.str())
+            self.ends[log] = int(told[1]) if told else None
+
+    def give_up(self, wait_seconds: float) -> None:
+        """Nothing more is waited for."""
+        for log in self.open:
+            doing = self._unanswered(log)
+            if self.trouble.is_final:
+                self.errors[log] = translated(no_answer().args[0], self.settings, doing, self.trouble)
+            else:
+                why = f"its leader did not say it in {wait_seconds:g} s; try again"
+                self.errors[log] = StorageUnavailable(f"{doing}: {why}")
+
+    def _unanswered(self, log: LogThere) -> str:
+        where, below = f"{log[0]}-{log[1]} at {self.settings.bootstrap}", self.reached[log].from_offset
+        return f"{where}: it can't be told whether it was cut off below offset {below}"

@@ -1,0 +1,91 @@
+"""Whether logs were cut off is asked of a whole cluster at once, and each answers for itself alone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer
+
+from keptlog.errors import StorageUnavailable
+from keptlog.ingest.kafka_brokers import KafkaBrokers
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.sources.kafka_broker.cuts import LogThere, ends_of_epochs
+from tests.mock_broker import delay_answers, set_leader
+
+WAIT_SECONDS = 4
+
+
+@pytest.fixture
+def owner() -> Producer:
+    """A cluster of two brokers: one leads t-0, the other one t-1, and each log has one record."""
+    made = Producer({"test.mock.num.brokers": 2, "bootstrap.servers": "unused", "log_level": 0})
+    for partition in (0, 1):
+        made.produce("t", key=b"k", value=b"v", partition=partition)
+    assert not made.flush(60)
+    for partition, leader in ((0, 1), (1, 2)):
+        set_leader(made, "t", partition, leader)
+    return made
+
+
+@pytest.fixture
+def settings(owner: Producer) -> ClientSettings:
+    broker = owner.list_topics(timeout=60).brokers[1]
+    return ClientSettings.load({"bootstrap.servers": f"{broker.host}:{broker.port}"}, {})
+
+
+def at(*logs: LogThere) -> dict[LogThere, OffsetRange]:
+    return {log: OffsetRange(log[1], 1, 1, 1, 0, 1) for log in logs}
+
+
+@contextmanager
+def busy(owner: Producer) -> Iterator[None]:
+    """Records come to t-0 all the time."""
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.wait(0.02):
+            owner.produce("t", key=b"k", value=b"v", partition=0)
+            owner.poll(0)
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        writing.join()
+
+
+def test_logs_of_several_leaders_answer_together(owner: Producer, settings: ClientSettings) -> None:
+    assert ends_of_epochs(settings, at(("t", 0), ("t", 1)), 60) == ({("t", 0): 1, ("t", 1): 1}, {})
+
+
+def test_a_silent_leader_costs_its_own_log_and_no_more_than_the_wait_also_while_another_one_has_records(
+    owner: Producer, settings: ClientSettings
+) -> None:
+    delay_answers(owner, 2, 60_000)
+    began = time.monotonic()
+    with busy(owner):
+        ends, errors = ends_of_epochs(settings, at(("t", 0), ("t", 1)), WAIT_SECONDS)
+    assert time.monotonic() - began < WAIT_SECONDS + 10
+    assert ends == {("t", 0): 1}
+    [(name, error)] = errors.items()
+    assert name == ("t", 1)
+    assert isinstance(error, StorageUnavailable)
+    assert str(error) == (
+        f"t-1 at {settings.bootstrap}: it can't be told whether it was cut off below offset 1: its leader did not say "
+        f"it in {WAIT_SECONDS} s; try again"
+    )
+
+
+def test_a_log_there_that_is_in_two_topics_here_is_asked_for_once_for_each(settings: ClientSettings) -> None:
+    there = SourceIdentity("t", None, settings.bootstrap)
+    plans = [IngestPlan(name, there, 1, (), unsure=tuple(at(("t", 0)).values())) for name in ("here", "again")]
+    ends, errors = KafkaBrokers(settings, {"here": "t", "again": "t"}).ends_of_epochs(plans)
+    assert (ends, errors) == ({TopicPartition("here", 0): 1, TopicPartition("again", 0): 1}, {})
