@@ -22,7 +22,7 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
-from keptlog.ingest.source import Survey, TopicSurvey
+from keptlog.ingest.source import EpochEnds, Survey, TopicSurvey
 from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
 from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, StoredSource, why_not_shown
 from keptlog.log.topic_partition import TopicPartition
@@ -153,9 +153,7 @@ class KafkaBrokers:
                 warnings = (str(refusal), *warnings)  # or nothing would say it
         return Survey(tuple(topics), failed, warnings, refusal, unasked)
 
-    def ends_of_epochs(
-        self, plans: Sequence[IngestPlan]
-    ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, KeptlogError]]:
+    def ends_of_epochs(self, plans: Sequence[IngestPlan]) -> EpochEnds:
         """As ``Source`` says; a cluster is asked once, and a log there that is in two topics here once for each."""
         rounds: dict[tuple[str | None, int], dict[LogThere, tuple[TopicPartition, OffsetRange]]] = defaultdict(dict)
         for plan in plans:

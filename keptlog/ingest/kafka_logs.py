@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from keptlog.engine.bundles import contiguous_runs
 from keptlog.engine.jobs import Jobs, run_each
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
-from keptlog.ingest.source import Survey, TopicSurvey
+from keptlog.ingest.source import EpochEnds, Survey, TopicSurvey
 from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, SourceLog, SourceTopic, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
@@ -138,9 +138,7 @@ class KafkaLogs:
             warnings += [f"{log.name}: {self._lost[log.name]}"] if log.name in self._lost else []
         return Survey(tuple(topics), failed | unlisted | unread, tuple(warnings))
 
-    def ends_of_epochs(
-        self, _plans: Sequence[IngestPlan]
-    ) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, KeptlogError]]:
+    def ends_of_epochs(self, _plans: Sequence[IngestPlan]) -> EpochEnds:
         """Never asked: a directory has the beginnings of all epochs."""
         return {}, {}
 

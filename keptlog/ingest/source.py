@@ -26,6 +26,9 @@ from keptlog.log.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from keptlog.engine.ingest_tasks import Part
 
+EpochEnds = tuple[Mapping[TopicPartition, int | None], Mapping[TopicPartition, KeptlogError]]
+"""What ``Source.ends_of_epochs`` gives: the ends, and why others are not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicSurvey:
@@ -93,9 +96,7 @@ class Source(Protocol):
         """
         ...
 
-    def ends_of_epochs(
-        self, plans: Sequence[IngestPlan]
-    ) -> tuple[Mapping[TopicPartition, int | None], Mapping[TopicPartition, KeptlogError]]:
+    def ends_of_epochs(self, plans: Sequence[IngestPlan]) -> EpochEnds:
         """Up to where the logs are what they were under the leaders of what plans are unsure of; or why nobody says it.
 
         Null says that it was cut off, and not where. One without an answer that is in neither is as it was planned.
