@@ -65,7 +65,7 @@ def with_times(
 
     planned = {each.partition: timed(each) for each in plan.ranges}
     for partition, log in logs.items():
-        position = stored.positions[partition] if partition < len(stored.positions) else None
+        position = stored.position(partition)
         if partition in planned or partition in plan.stopped or position is None or position != log.end_offset:
             continue
         end_epoch = later_epochs.get(partition)

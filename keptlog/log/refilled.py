@@ -65,7 +65,7 @@ def _led_anew(plan: IngestPlan, stored: StoredSource, found: SourceTopic) -> tup
     ranges: list[OffsetRange] = []
     for log in found.logs:
         partition, end = log.partition, log.end_offset
-        position = stored.positions[partition] if partition < len(stored.positions) else None
+        position = stored.position(partition)
         before, now = stored.leader_epochs.get(partition), log.leader_epoch
         if not position or position != end or partition in plan.stopped:
             continue

@@ -88,6 +88,10 @@ class StoredSource:
     truncations: Mapping[int, int] = field(default_factory=dict)
     """By partition, how many truncations its log here has had, if any (``keptlog.log.truncations``)."""
 
+    def position(self, partition: int) -> int | None:
+        """Of one partition; null as above, and for one that is not here."""
+        return self.positions[partition] if partition < len(self.positions) else None
+
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:

@@ -95,7 +95,7 @@ def _are_few(keys: pa.ChunkedArray, among: pa.ChunkedArray) -> bool:
 
 def _rows_in_lot(keys: pa.ChunkedArray, among: pa.ChunkedArray) -> pa.ChunkedArray:
     if _are_few(keys, among):
-        are_lengthened = _are_hashed_by_halves(among) and len(keys) + key_bytes(keys) <= MOST_KEY_BYTES
+        are_lengthened = _are_hashed_by_halves(among) and _have_room(keys)
         return pc.index_in(*(_lengthened(each) if are_lengthened else each for each in (keys, among)))
     joined = _joined(keys, among, ["row", "found"])
     rows = np.full(len(keys), _NOT_FOUND, np.int32)
@@ -133,15 +133,20 @@ def numbered(keys: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]]:
     """Each of the keys (binary, without nulls; they fit one chunk) once, and of each key its place among those."""
     are_lengthened = _are_hashed_by_halves(keys)
     encoded = (_lengthened(keys) if are_lengthened else keys).combine_chunks().dictionary_encode()
-    of_places = encoded.dictionary
-    return _shortened(of_places) if are_lengthened else of_places, encoded.indices.to_numpy()
+    once = _shortened(encoded.dictionary) if are_lengthened else encoded.dictionary
+    return once, encoded.indices.to_numpy()
 
 
 def _are_hashed_by_halves(keys: pa.ChunkedArray) -> bool:
-    """Whether so many are that it counts, and none is so large that Arrow would have no room for a longer one."""
+    """Whether so many are that it counts, and they have room to be made longer."""
     lengths = pc.binary_length(keys)
     halved = pc.sum(pc.equal(lengths, _HASHED_BY_HALVES)).as_py() or 0
-    return halved >= _MANY_HALVED and len(keys) + key_bytes(keys) <= MOST_KEY_BYTES
+    return halved >= _MANY_HALVED and _have_room(keys)
+
+
+def _have_room(keys: pa.ChunkedArray) -> bool:
+    """Whether Arrow takes them with one byte more each."""
+    return len(keys) + key_bytes(keys) <= MOST_KEY_BYTES
 
 
 def _lengthened(keys: pa.ChunkedArray) -> pa.ChunkedArray:

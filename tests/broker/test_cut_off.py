@@ -61,13 +61,18 @@ def produced(there: Ingesting, *values: bytes) -> None:
         there.produce(value)
 
 
-def test_a_log_that_was_cut_off_and_refilled_is_stopped_until_somebody_chooses(
-    there: Ingesting, process: KafkaBroker
-) -> None:
+def read_and_cut_off(there: Ingesting, process: KafkaBroker) -> None:
+    """Five records were read, and their log lacks some of them now."""
     there.create()
     produced(there, b"0", b"1", b"2", b"3", b"4")
     there.bring_all()
     cut_off(process, process.folder / f"{there.topic}-0", KEPT)
+
+
+def test_a_log_that_was_cut_off_and_refilled_is_stopped_until_somebody_chooses(
+    there: Ingesting, process: KafkaBroker
+) -> None:
+    read_and_cut_off(there, process)
     produced(there, *(b"of another leader" for _ in range(4)))
 
     stopped = there.bring().failed
@@ -87,10 +92,7 @@ def test_a_log_that_was_cut_off_and_refilled_is_stopped_until_somebody_chooses(
 def test_a_log_that_was_cut_off_is_as_its_source_after_the_truncation_that_is_named(
     there: Ingesting, process: KafkaBroker
 ) -> None:
-    there.create()
-    produced(there, b"0", b"1", b"2", b"3", b"4")
-    there.bring_all()
-    cut_off(process, process.folder / f"{there.topic}-0", KEPT)
+    read_and_cut_off(there, process)
     produced(there, *(b"of another leader" for _ in range(4)))
     why = str(there.bring().failed[f"{there.topic}-0"])
     offset = int(why.partition(f"keptlog truncate {there.topic}-0 ")[2].partition(")")[0])
@@ -130,10 +132,7 @@ def test_each_of_many_idle_logs_under_a_new_leader_is_asked_for_without_a_commit
 def test_one_that_has_grown_up_to_the_position_and_no_further_is_stopped_too(
     there: Ingesting, process: KafkaBroker
 ) -> None:
-    there.create()
-    produced(there, b"0", b"1", b"2", b"3", b"4")
-    there.bring_all()
-    cut_off(process, process.folder / f"{there.topic}-0", KEPT)
+    read_and_cut_off(there, process)
     produced(there, b"of another leader", b"of another leader")
 
     why = str(there.bring().failed[f"{there.topic}-0"])

@@ -28,6 +28,16 @@ def die_in_a_commit(database: Path) -> None:
 REMEDY = "any command of a user who may write there mends it; if the disk is mounted read-only, mount it for writing"
 
 
+def dead_database(keptlog: Run, home: Path, configured_by: pytest.MonkeyPatch | None) -> Path:
+    """The catalog in which a writer has died: the home's, or one that is configured."""
+    database = home / ("other.db" if configured_by else "catalog.db")
+    if configured_by:
+        configure(database, configured_by)
+        assert keptlog("topic", "create", "users").code == 0
+    die_in_a_commit(database)
+    return database
+
+
 @pytest.mark.parametrize("command", ["status", "topic list", "doctor --no-probes"])
 def test_who_may_only_read_is_told_of_a_writer_that_died_and_who_mends_it(
     user: Run, keptlog: Run, home: Path, command: str
@@ -52,11 +62,7 @@ def test_a_writer_that_died_is_told_from_a_disk_that_fails_by_who_may_write_to_t
     user: Run, keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch, *, shut: str, is_configured: bool
 ) -> None:
     """A folder is its owner's alone, or a journal: SQLite says "disk I/O error", or "unable to open database file"."""
-    database = home / ("other.db" if is_configured else "catalog.db")
-    if is_configured:
-        configure(database, monkeypatch)
-        assert keptlog("topic", "create", "users").code == 0
-    die_in_a_commit(database)
+    database = dead_database(keptlog, home, monkeypatch if is_configured else None)
     if shut:
         database.with_name(f"{database.name}-{shut}").chmod(0o000)
     else:
@@ -75,11 +81,7 @@ def test_doctor_has_nothing_put_back_beside_the_journal_of_a_writer_that_died(
     user: Run, keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch, *, is_configured: bool
 ) -> None:
     """An older catalog would be damaged by it."""
-    database = home / ("other.db" if is_configured else "catalog.db")
-    if is_configured:
-        configure(database, monkeypatch)
-        assert keptlog("topic", "create", "users").code == 0
-    die_in_a_commit(database)
+    dead_database(keptlog, home, monkeypatch if is_configured else None)
     for path in (home, *home.rglob("*")):
         path.chmod(path.stat().st_mode & 0o555)
     checks = checks_of(user("doctor", "--no-probes", "--json"))
