@@ -17,13 +17,25 @@ from pyarrow import parquet
 
 from keptlog import open_home
 from tests.cli.conftest import Run
+from tests.processes import open_files
 
 _RECORD = '{"key": "ada", "value": "1"}\n'
 _MORE_THAN_A_STEP = 100_001
 """Of records: then the first line of progress is there."""
 _NOTHING = "keptlog: stopped; nothing was appended now, append all records again"
-_WAITS_SECONDS = 5
-"""Until a command has come to the lock."""
+_AGAIN = "append all files again with --skip-existing, which leaves out what is there by then"
+_TELLS_ITS_STEPS = """
+import runpy, sys
+from keptlog import interrupted
+
+def told(name):
+    does = getattr(interrupted, name)
+    setattr(interrupted, name, lambda *given: (does(*given), print(name, *given, file=sys.stderr, flush=True)))
+
+told("if_stopped")
+told("note_sent")
+runpy.run_module("keptlog", run_name="__main__")
+"""
 
 
 @pytest.fixture
@@ -40,9 +52,15 @@ def _locked(home: Path, how: str) -> Iterator[None]:
         yield
 
 
-def _appending(*options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "keptlog", "append", "users", *options]
+def _appending(*options: str, by: tuple[str, str] = ("-m", "keptlog")) -> subprocess.Popen[str]:
+    command = [sys.executable, *by, "append", "users", *options]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _give(process: subprocess.Popen[str]) -> None:
+    assert process.stdin
+    process.stdin.write(_RECORD)
+    process.stdin.close()
 
 
 def _stopped(process: subprocess.Popen[str]) -> str:
@@ -53,13 +71,13 @@ def _stopped(process: subprocess.Popen[str]) -> str:
     return told
 
 
-def _stopped_at(home: Path, lock: str, *options: str) -> str:
-    """What an append of a small pipe says that is stopped while the catalog keeps it waiting."""
-    with _locked(home, lock), _appending(*options) as process:
-        assert process.stdin
-        process.stdin.write(_RECORD)
-        process.stdin.close()
-        time.sleep(_WAITS_SECONDS)
+def _stopped_at(step: str, home: Path, *options: str) -> str:
+    """What an append of a small pipe says that is stopped behind a step, for the catalog takes no commit."""
+    with _locked(home, "immediate"), _appending(*options, by=("-c", _TELLS_ITS_STEPS)) as process:
+        _give(process)
+        assert process.stderr
+        while not (line := process.stderr.readline()).startswith(step):
+            assert line
         return _stopped(process)
 
 
@@ -75,14 +93,19 @@ def test_an_append_that_is_stopped_while_it_reads_says_that_nothing_was_appended
 
 
 def test_one_that_waits_for_the_catalog_before_it_reads_says_so_too(users: Path) -> None:
-    assert _stopped_at(users, "exclusive") == _NOTHING
+    with _locked(users, "exclusive"), _appending() as process:
+        _give(process)
+        while str(users / "catalog.db") not in open_files(process.pid):
+            assert process.poll() is None
+            time.sleep(0.01)
+        assert _stopped(process) == _NOTHING
 
 
 @pytest.mark.parametrize("options", [(), ("--run-id", "mine")])
 def test_one_whose_commit_was_sent_names_the_run_id_under_which_it_can_be_repeated(
     keptlog: Run, users: Path, options: tuple[str, ...]
 ) -> None:
-    told = _stopped_at(users, "immediate", *options)
+    told = _stopped_at("note_sent", users, *options)
     before, _, rest = told.partition("--run-id ")
     run_id, _, after = rest.partition(",")
     assert before == (
@@ -102,8 +125,7 @@ def test_one_of_records_with_offsets_is_repeated_as_ever(keptlog: Run, users: Pa
     file = str(users.parent / "users.parquet")
     parquet.write_table(pa.table({"key": ["ada"], "value": ["1"], "offset": [7]}), file)
     options = ("--file", file, "--column", "offset=offset", "--partition", "0")
-    told = _stopped_at(users, "immediate", *options)
-    again = "append all files again with --skip-existing, which leaves out what is there by then"
-    assert told == f"keptlog: stopped; {again}"
+    told = _stopped_at(f"if_stopped stopped; {_AGAIN}", users, *options)
+    assert told == f"keptlog: stopped; {_AGAIN}"
     assert "appended 1 record" in keptlog("append", "users", *options, "--skip-existing").out
     assert "1 were there already" in keptlog("append", "users", *options, "--skip-existing").out

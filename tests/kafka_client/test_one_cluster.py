@@ -95,9 +95,7 @@ def test_a_name_server_that_takes_long_is_waited_for_some_seconds_once(
 def test_a_host_of_many_addresses_that_swallow_everything_is_waited_for_as_long_as_one(
     broker: MockBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.socket() as full, socket.socket() as first:
-        full.bind(("127.0.0.1", 0))
-        full.listen(0)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.socket() as first:
         first.connect(full.getsockname())  # no other one is let in
         found = (socket.AF_INET, socket.SOCK_STREAM, 6, "", full.getsockname())
         with_slow_names(monkeypatch, lambda: [found] * 8)
