@@ -8,10 +8,10 @@ Spark, one after the other, because a pool bounds how many clean at once (ADR 51
     runs           A: users-0, running          B: users-2, queued          C: orders-0, queued
     A              cleans all three in one pass, tells Dagster of all, and ends B and C: nothing is left for them
 
-Only runs that are queued are taken over, and only those that clean and do nothing else: one that makes a check of a
-project's own has that to do. A taken run is told by a tag,
-and is looked at once more after that; so one that Dagster starts all the same is either left to itself, or sees the tag
-and waits. What could not be cleaned stays with its own run, which then starts, and fails with its reason.
+Only runs of this code location are taken over, for another one has a home of its own. They are queued, and they clean
+and do nothing else: one that makes a check of a project's own has that to do. A taken run is told by a tag, and is
+looked at once more after that; so one that Dagster starts all the same is either left to itself, or sees the tag and
+waits. What could not be cleaned stays with its own run, which then starts, and fails with its reason.
 
 If the run that took them dies, they are queued as before, and one of their logs may be what it died of. So from then on
 each cleans its own: nobody takes it again, and it takes nobody. Only the run of that log dies once more. A run that has
@@ -29,14 +29,14 @@ import dagster as dg
 from dagster._core.events import DagsterEvent, DagsterEventType
 
 from keptlog.dagster.assets.checks import check_specs
-from keptlog.dagster.assets.mount import PLACE_TAG, AssetRun
+from keptlog.dagster.assets.mount import PLACE_TAG, AssetRun, place_of
 from keptlog.dagster.assets.outage import FAILED_TAG, OUTAGE_TAG, told_of_itself
 from keptlog.dagster.resources.clock import pause
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 
 TAKEN_BY_TAG = "keptlog/taken_by"
-_SAME_TAGS = ("dagster/backfill", PLACE_TAG)
+_BACKFILL_TAG = "dagster/backfill"
 _RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _LONGEST_WAIT_SECONDS = 600
 _ENDED_ITSELF = {FAILED_TAG, OUTAGE_TAG}
@@ -59,13 +59,14 @@ def take_over(run: AssetRun) -> Siblings:
     """The queued runs that clean other logs of the same backfill; of none if this run is part of no backfill."""
     context = run.context
     own = _wait_for_taker(context)
-    tags = {name: context.run.tags[name] for name in _SAME_TAGS if name in context.run.tags}
-    if _SAME_TAGS[0] not in tags:
+    backfill, place = context.run.tags.get(_BACKFILL_TAG), place_of(context.run)
+    if not backfill:
         return Siblings()
     if own and not _may_go_with_others(context.instance, own):
         taker_id = own.tags[TAKEN_BY_TAG]
         context.log.info("run %s was to clean these logs too, and has not: this run cleans its own alone", taker_id)
         return Siblings()
+    tags = {_BACKFILL_TAG: backfill} | ({PLACE_TAG: place} if place else {})
     queued = dg.RunsFilter(tags=tags, statuses=[dg.DagsterRunStatus.QUEUED])
     waiting = [each for each in context.instance.get_runs(queued) if _may_go_with_others(context.instance, each)]
     clean_sections = {run.keys.clean(topic) for topic in run.log_store.store.topics()} if waiting else set()
@@ -76,7 +77,7 @@ def take_over(run: AssetRun) -> Siblings:
     still = {each.run_id for each in context.instance.get_runs(queued)}
     taken = Siblings({run_id: names for run_id, names in found.items() if run_id in still})
     if taken.names:
-        context.log.info("%s of this backfill are cleaned here as well", counted(len(taken.names), "queued run"))
+        context.log.info("cleaned here as well: %s of this backfill", counted(len(taken.names), "queued run"))
     return taken
 
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.events import DagsterEvent, DagsterEventType
-from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteRepositoryOrigin
+from dagster._core.execution.api import execute_run
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 from pyspark.sql import SparkSession
 
 from keptlog.dagster.assets import sections
@@ -23,7 +25,10 @@ from tests.orchestration.conftest import DAY_MS, World
 from tests.orchestration.test_attempts import checks
 
 BACKFILL = {"dagster/backfill": "abcdefgh"}
-HERE = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "__repository__").get_job_origin("__ASSET_JOB")
+HERE, THERE = (
+    RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(name), "__repository__").get_job_origin("__ASSET_JOB")
+    for name in ("here", "there")
+)
 QUEUE = {"module": "dagster.core.run_coordinator", "class": "QueuedRunCoordinator"}
 
 
@@ -57,14 +62,21 @@ def job_of(world: World, *topics: str) -> dg.JobDefinition:
     return world.defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection=selected)
 
 
-def queue(world: World, *topics: str, tags: dict[str, str], ours: dg.JobDefinition | None = None) -> str:
+def queue(
+    world: World,
+    *topics: str,
+    tags: dict[str, str],
+    ours: dg.JobDefinition | None = None,
+    place: RemoteJobOrigin = HERE,
+) -> str:
     """A run as the backfill's daemon submits it, which waits for the pool."""
     run = world.instance.create_run_for_job(
         ours or job_of(world, *topics),
         tags=tags,
         status=dg.DagsterRunStatus.QUEUED,
         asset_selection=frozenset(map(clean_of, topics)),
-        remote_job_origin=HERE,
+        run_config={"execution": {"config": {"in_process": {}}}},
+        remote_job_origin=place,
     )
     return run.run_id
 
@@ -153,6 +165,25 @@ def test_other_backfills_and_runs_that_do_more_are_left_alone(three_topics: Worl
     assert run_one(world, "users", BACKFILL | tags_of("users-0", "users-2")).success
 
     assert {status(world, run_id) for run_id in left} == {dg.DagsterRunStatus.QUEUED}
+    assert [len(world.records("orders", n)) for n in (0, 2)] == [2, 2]
+
+
+def test_a_run_of_another_home_that_has_a_topic_of_the_same_name_is_left_alone(
+    three_topics: World, spark: SparkSession
+) -> None:
+    """A backfill may have runs of several code locations, and each cleans its own home."""
+    world = three_topics
+    theirs = queue(world, "orders", tags=BACKFILL | tags_of("orders-0", "orders-2"), place=THERE)
+    ours = queue(world, "refunds", tags=BACKFILL | tags_of("refunds-0", "refunds-2"))
+    users = queue(world, "users", tags=BACKFILL | tags_of("users-0", "users-2"))
+
+    world.instance.report_dagster_event(event_of(DagsterEventType.PIPELINE_STARTING), users)
+    run = world.instance.get_run_by_id(users)
+    assert run
+    execute_run(InMemoryJob(job_of(world, "users")), run, world.instance)
+
+    assert status(world, ours) is dg.DagsterRunStatus.SUCCESS
+    assert status(world, theirs) is dg.DagsterRunStatus.QUEUED
     assert [len(world.records("orders", n)) for n in (0, 2)] == [2, 2]
 
 
