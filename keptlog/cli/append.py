@@ -12,6 +12,7 @@ from keptlog.cli.arguments import complete_topic, not_empty, topic_argument
 from keptlog.cli.asking import is_piped
 from keptlog.cli.opening import refuse_unknown_topics
 from keptlog.cli.output import clock_ms, json_option, print_json, progress_to_stderr, quiet_option, run_id_option
+from keptlog.cli.own_process import if_append_stopped
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.home import new_id, open_home
 from keptlog.interrupted import if_stopped
@@ -150,6 +151,7 @@ def append(  # noqa: PLR0913
         raise InvalidConfig(
             "--source-topic and --skip-existing are about offsets: name their column (--column offset=NAME)"
         )
+    if_append_stopped(None if keeps_offsets else run_id)
     progress = progress_to_stderr(quiet=quiet)
     files = FileSet(files_below(paths or _piped()), reading, lambda each: progress(_progress(each)))
     _refuse_idle(files)
@@ -158,8 +160,7 @@ def append(  # noqa: PLR0913
         records = _begun(files.records(), is_new=not (keeps_offsets or run_id))
         store = open_home().store
         if keeps_offsets:
-            source = SourceIdentity(source_topic or topic)
-            ingest = _file_ingest(store, topic, source, run_id or new_id(), skip_existing=skip_existing)
+            ingest = _file_ingest(store, topic, source_topic, run_id or new_id(), skip_existing=skip_existing)
             _print_intakes(ingest, ingest.ingest(files), as_json=as_json)
         else:
             _print_appended(store.append(topic, records, run_id, reading.now_ms), files.left_out, as_json=as_json)
@@ -182,12 +183,12 @@ def _piped() -> list[str]:
 
 
 def _file_ingest(
-    store: LogStore, topic: str, source: SourceIdentity, run_id: str, *, skip_existing: bool
+    store: LogStore, topic: str, source_topic: str | None, run_id: str, *, skip_existing: bool
 ) -> FileIngest:
     from keptlog.ingest.offset_files import FileIngest  # noqa: PLC0415
 
     if_stopped(_WITH_OFFSETS_STOPPED)
-    return FileIngest(store, topic, source, run_id, new_id, skip_existing)
+    return FileIngest(store, topic, SourceIdentity(source_topic or topic), run_id, new_id, skip_existing)
 
 
 def _reading(how: How) -> Reading:

@@ -30,12 +30,12 @@ _GATEWAYS_LOGGERS = (None, "py4j.java_gateway", "py4j.clientserver")
 _OPEN_FILES = 65_536
 """Enough for every partition. Some programs that are started from here walk through all that they may have."""
 SERVER_STOPPED = "stopped"
-_APPEND_STOPPED = (
-    "stopped; nothing was appended now, append all records again",
+_APPEND_STOPPED = "stopped; nothing was appended now, append all records again"
+"""Before its commit is sent: what comes through a pipe is lost unless somebody has it still."""
+_APPEND_STOPPED_ONCE_SENT = (
     "stopped; whether the records were appended is not known: see what keptlog read shows, or append all of them again "
-    "with --run-id {run_id}, which appends nothing twice",
+    "with --run-id {run_id}, which appends nothing twice"
 )
-"""Before its commit is sent, and then: what comes through a pipe is lost unless somebody has it still."""
 _own: set[str] = set()
 """Not empty in a process of a command's own."""
 
@@ -72,9 +72,17 @@ def _allow_open_files() -> None:
 
 def begin_command(name: str | None) -> None:
     """The process carries out this one of ``keptlog``'s commands; by name, for its words may name a topic so."""
-    if_stopped(*(_APPEND_STOPPED if name == "append" else (STOPPED,)))
+    if name == "append":
+        if_append_stopped()
+    else:
+        if_stopped(STOPPED)
     if _own and name in _WITH_ARROW:
         never_pandas()
+
+
+def if_append_stopped(run_id: str | None = None) -> None:
+    """From now on this is told of an append that is stopped; a run id that was given may be that of one that landed."""
+    if_stopped(_APPEND_STOPPED + (f" with --run-id {run_id}" if run_id else ""), _APPEND_STOPPED_ONCE_SENT)
 
 
 @contextmanager

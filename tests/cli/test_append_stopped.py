@@ -92,13 +92,17 @@ def test_an_append_that_is_stopped_while_it_reads_says_that_nothing_was_appended
     assert not list(open_home(str(users)).read("users"))
 
 
-def test_one_that_waits_for_the_catalog_before_it_reads_says_so_too(users: Path) -> None:
-    with _locked(users, "exclusive"), _appending() as process:
+@pytest.mark.parametrize(("options", "how"), [((), ""), (("--run-id", "mine"), " with --run-id mine")])
+def test_one_that_waits_for_the_catalog_before_it_reads_says_so_too_with_the_run_id_that_was_given(
+    users: Path, options: tuple[str, ...], how: str
+) -> None:
+    """It may repeat one that has landed, and without its id all records would be appended twice."""
+    with _locked(users, "exclusive"), _appending(*options) as process:
         _give(process)
         while str(users / "catalog.db") not in open_files(process.pid):
             assert process.poll() is None
             time.sleep(0.01)
-        assert _stopped(process) == _NOTHING
+        assert _stopped(process) == _NOTHING + how
 
 
 @pytest.mark.parametrize("options", [(), ("--run-id", "mine")])
