@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -88,19 +88,22 @@ class Apart:
         self._all = steps
         self._rewrite(steps, is_again=False)
         # A folder that is shut is the fault of its log, and says nothing of what the others end with.
-        others = {name: error for name, error in self.failed.items() if not isinstance(error, NoRightToWrite)}
-        are_several = len(steps) - (len(self.failed) - len(others)) > 1
-        if are_several and not self.outcomes and not self._is_any_at_fault(others.values()):
-            self.blameless |= others.keys()
-            self.outage = self.outage or next(iter(others.values()), None)
+        others = [step for step in steps if not isinstance(self._error(step), NoRightToWrite)]
+        if len(others) > 1 and not self.outcomes and not self._is_any_at_fault(others):
+            self.blameless |= {str(step.topic_partition) for step in others}
+            self.outage = self.outage or self._error(others[0])
 
-    def _is_any_at_fault(self, errors: Collection[KeptlogError]) -> bool:
+    def _error(self, step: CleanStep) -> KeptlogError | None:
+        return self.failed.get(str(step.topic_partition))
+
+    def _is_any_at_fault(self, steps: Sequence[CleanStep]) -> bool:
         """Whether a log has an error of its own; none has if no client can be made for the stores of several topics.
 
         That is a topic's own fault. If all of several end so, it is the fault of who makes the clients.
         """
+        errors = [self._error(step) for step in steps]
         clientless = [isinstance(error, NoStoreClient) for error in errors]
-        is_shared = all(clientless) and len({step.topic_partition.topic for step in self._all}) > 1
+        is_shared = all(clientless) and len({step.topic_partition.topic for step in steps}) > 1
         return not is_shared and any(isinstance(error, OF_A_LOG) for error in errors)
 
     def _rewrite(self, steps: Sequence[CleanStep], *, is_again: bool) -> None:

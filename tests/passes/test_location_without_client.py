@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from pyiceberg.table.update import SetLocationUpdate
 
-from keptlog.errors import NoStoreClient, StorageUnavailable
+from keptlog.errors import NoRightToWrite, NoStoreClient, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
 from keptlog.log.topic_partition import TopicPartition
@@ -103,13 +103,18 @@ def test_a_store_that_is_only_out_of_reach_is_known(path: str) -> None:
     TableFiles().require_client(path)
 
 
-@pytest.mark.parametrize(("topics", "are_blamed"), [("bbb", True), ("abc", False), ("a b", True)])
+@pytest.mark.parametrize(
+    ("topics", "are_blamed"),
+    [("bbb", True), ("abc", False), ("a b", True), ("!b", True), ("!bb", True), ("!bc", False), ("! b", True)],
+)
 def test_where_no_log_of_several_topics_has_a_client_it_is_the_fault_of_none(topics: str, *, are_blamed: bool) -> None:
-    """Of workers that lack what they need. One topic alone is, and so is one beside others that fail otherwise."""
+    """Of workers that lack what they need. One topic alone is, and so is one beside others that fail otherwise.
+
+    A topic that is shut says nothing of the others.
+    """
     steps = [SimpleNamespace(topic_partition=TopicPartition(topic, n)) for n, topic in enumerate(topics)]
-    errors = [
-        StorageUnavailable("no answer") if step.topic_partition.topic == " " else NoStoreClient("no") for step in steps
-    ]
+    otherwise = {" ": StorageUnavailable("no answer"), "!": NoRightToWrite("shut")}
+    errors = [otherwise.get(step.topic_partition.topic, NoStoreClient("no")) for step in steps]
     apart = Apart(lambda some: [errors[steps.index(step)] for step in some], lambda _: None, "r")  # type: ignore[arg-type]
     apart.rewrite_all(steps)  # type: ignore[arg-type]
     blamed = {name for name, error in apart.failed.items() if isinstance(error, NoStoreClient)} - apart.blameless
