@@ -268,8 +268,9 @@ def test_what_can_neither_be_brought_back_nor_adopted_names_no_command_that_does
         done = keptlog(*command)
         assert done.code == 1
         assert (
-            "another program wrote it; no repair can bring back what was acknowledged, as snapshots expired" in done.err
-        )
+            "another program wrote it; no repair can bring back what was acknowledged, as snapshots expired: put back "
+            "a whole backup, catalog and files, by which every topic goes back to its time, or put it right with"
+        ) in done.err
         assert "and then take the table as it is: keptlog repair users --adopt" in done.err
 
 

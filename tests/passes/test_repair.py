@@ -339,7 +339,8 @@ def test_a_repair_says_that_the_snapshot_is_gone(story: Story) -> None:
     last = story.append(("a", "2"))
     story.roll_back(first)
     expire(story.home, last, topic=T)
-    with pytest.raises(LogCorrupt, match=f"snapshot {last}, which its offsets belong to, was expired .* --adopt"):
+    helps = "put back a whole backup, catalog and files, by which every topic goes back to its time, or .* --adopt"
+    with pytest.raises(LogCorrupt, match=f"snapshot {last}, which its offsets belong to, was expired .*; {helps}"):
         story.propose()
 
 

@@ -29,6 +29,7 @@ from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt, StalePlan
 from keptlog.log.segment import Log, Segment
+from keptlog.log.words.advice import WHOLE_BACKUP
 from keptlog.log.words.counted import counted
 from keptlog.storage.watermark_file import read_any_watermarks
 from keptlog.table.changes.foreign_files import delete_files, difference, of_kind
@@ -312,8 +313,8 @@ class Repair:
             return
         self._adopt(table, lineage)  # where that can't be done either, it says why
         raise LogCorrupt(
-            f"topic {self.topic} can't be brought back: {why}; restore catalog and files from a backup, or take the "
-            f"table as it is now: keptlog repair {self.topic} --adopt"
+            f"topic {self.topic} can't be brought back: {why}; {WHOLE_BACKUP}, or take the table as it is now: "
+            f"keptlog repair {self.topic} --adopt"
         )
 
     def _way_back(self, table: Table, lineage: Lineage) -> str:

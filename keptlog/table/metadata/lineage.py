@@ -32,6 +32,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from keptlog.errors import Action, LogCorrupt, StalePlan
+from keptlog.log.words.advice import WHOLE_BACKUP
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.next_command import next_command
@@ -107,9 +108,9 @@ class Lineage:
         if (self.recorded or self.recorded_id is None) and not self.expired_since:
             return f"keptlog repair {self.topic} brings back what was acknowledged"
         return (
-            "no repair can bring back what was acknowledged, as snapshots expired: restore catalog and files from a "
-            "backup, or put it right with the program that wrote it (of delete files: let it apply and remove them, as "
-            "Spark's rewrite_data_files does with delete-file-threshold 1 and remove-dangling-deletes), and then take "
+            f"no repair can bring back what was acknowledged, as snapshots expired: {WHOLE_BACKUP}, or put it right "
+            "with the program that wrote it (of delete files: let it apply and remove them, as Spark's "
+            "rewrite_data_files does with delete-file-threshold 1 and remove-dangling-deletes), and then take "
             f"the table as it is: keptlog repair {self.topic} --adopt"
         )
 
@@ -301,9 +302,8 @@ def _set_back(table: Table, updates: Sequence[str]) -> str:
 def _anew(table: Table) -> str:
     """What to do where a table can't be set back to what it was; mostly such a topic never had a record."""
     topic = table.name()[-1]
-    first = ""
-    if table.metadata.current_snapshot_id is not None:
-        first = f"take what it has to a file (keptlog restore {topic} --to jsonl FILE), then "
+    has_any = table.metadata.current_snapshot_id is not None
+    first = f"take what it has to a file (keptlog restore {topic} --to jsonl FILE), then " if has_any else ""
     return f"{first}delete the topic ({next_command('topic delete', topic)}), and create it anew"
 
 
