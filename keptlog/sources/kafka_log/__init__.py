@@ -9,7 +9,7 @@ The last step knows nothing but its segment and what the pass before it found, s
 at once. The bytes themselves are understood in four places: ``batches`` walks from batch to batch of an ``open_file``
 and tells good from broken, ``compression`` knows the codecs, ``record_batch`` the records of format v2 and
 ``message_set`` those of the formats v0 and v1, which no broker writes any more and many directories still hold.
-``columns`` makes tables of what they find.
+``first_record`` helps to search for a batch, and ``columns`` makes tables of what is found.
 
 Nothing is ever written to such a directory: what a broker's start would rename or delete is only overlooked.
 """

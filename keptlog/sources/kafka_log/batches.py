@@ -37,7 +37,8 @@ import numpy as np
 
 from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.log.words.counted import counted
-from keptlog.sources.kafka_log.compression import CODECS
+from keptlog.sources.kafka_log.compression import BEGIN_BYTES, CODECS, may_begin
+from keptlog.sources.kafka_log.first_record import may_be_first_record
 from keptlog.sources.kafka_log.open_file import OpenFile, became_shorter
 
 _SEARCH_BYTES = 2**18
@@ -358,7 +359,9 @@ def _may_begin(file: OpenFile, position: int) -> bool:
         # The base offset is under no checksum, so it may be damaged where the batch is not.
         *_, attributes, last_delta, _, _, producer_id, producer_epoch, sequence, count = _HEADER_V2.unpack_from(start)
         is_one = not attributes & _UNUSED_BITS and attributes & _CODEC_BITS < len(CODECS)
-        return is_one and min(producer_id, producer_epoch, sequence) >= _NO_PRODUCER and 0 <= count <= last_delta + 1
+        if not is_one or min(producer_id, producer_epoch, sequence) < _NO_PRODUCER or not 0 <= count <= last_delta + 1:
+            return False
+        return _may_hold(file, (position + _HEADER_V2.size, position + size_bytes), attributes & _CODEC_BITS, count)
     header_bytes = _HEADER_BYTES[magic]
     key_bytes = max(0, int.from_bytes(start[header_bytes : header_bytes + 4], "big", signed=True))
     value_at = header_bytes + 4 + key_bytes
@@ -366,6 +369,16 @@ def _may_begin(file: OpenFile, position: int) -> bool:
         return False
     value_bytes = max(0, int.from_bytes(file.peek(position + value_at, 4), "big", signed=True))
     return value_at + 4 + value_bytes == size_bytes
+
+
+def _may_hold(file: OpenFile, payload: tuple[int, int], codec: int, count: int) -> bool:
+    """Whether so many records can lie between these positions, as their begin looks."""
+    start, end = payload
+    if count == 0 or start == end:
+        return count == 0 and start == end
+    if codec:
+        return may_begin(CODECS[codec], file.peek(start, min(BEGIN_BYTES, end - start)), end - start)
+    return may_be_first_record(file, start, end, is_only=count == 1)
 
 
 def _next_whole(file: OpenFile, start: int) -> int | None:

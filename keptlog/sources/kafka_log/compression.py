@@ -19,11 +19,17 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LARGEST_BYTES = 2**30
 """Of one batch, decompressed: Arrow's positions end at twice that; Kafka's batches are a thousand times smaller."""
 
+_SNAPPY_MOST_SHORT = 59
+"""From here on a literal's length stands in one to four bytes behind its tag."""
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
 _SNAPPY_MOST_GROWTH = 22
 """A snappy copy of 64 bytes takes 3, so a block that claims to hold more than this times its size lies."""
 
+_GZIP_MAGIC = bytes.fromhex("1f8b")
+_ZSTD_MAGIC = bytes.fromhex("28b52ffd")
+_ZSTD_SKIPPABLE_MAGIC = bytes.fromhex("2a4d18")
+"""Behind a first byte of 0x50 to 0x5f: a frame that readers pass over."""
 _LZ4_MAGIC = bytes.fromhex("04224d18")
 _LZ4_CONTENT_SIZE_BIT = 0x08
 _LZ4_DICTIONARY_BIT = 0x01
@@ -51,6 +57,47 @@ def decompress(codec: str, data: bytes) -> bytes:
     return plain
 
 
+BEGIN_BYTES = 10
+"""So many bytes are enough to see whether compressed data can begin so."""
+
+
+def may_begin(codec: str, begin: bytes, size_bytes: int) -> bool:
+    """Whether data of a codec can begin with these bytes: whatever Kafka's readers take does.
+
+    There are ``BEGIN_BYTES`` of them, or all.
+    """
+    if codec == "gzip":
+        return begin.startswith(_GZIP_MAGIC)
+    if codec == "lz4":
+        return begin.startswith(_LZ4_MAGIC)
+    if codec == "zstd":
+        is_passed_over = begin[:1] != b"" and begin[0] & 0xF0 == 0x50 and begin[1:4] == _ZSTD_SKIPPABLE_MAGIC
+        return is_passed_over or begin.startswith(_ZSTD_MAGIC)
+    return codec == "none" or begin.startswith(_XERIAL_MAGIC) or _may_begin_snappy_block(begin, size_bytes)
+
+
+def _may_begin_snappy_block(begin: bytes, size_bytes: int) -> bool:
+    """A block's first element is a literal, for nothing can be copied yet, and its length fits both sizes."""
+    plain_bytes, at = _snappy_size(begin)
+    if at >= len(begin) or not 0 < plain_bytes <= min(size_bytes * _SNAPPY_MOST_GROWTH, LARGEST_BYTES) or begin[at] & 3:
+        return False
+    literal = begin[at] >> 2
+    more = max(0, literal - _SNAPPY_MOST_SHORT)
+    literal = int.from_bytes(begin[at + 1 : at + 1 + more], "little") if more else literal
+    return literal < plain_bytes and at + 1 + more + literal < size_bytes
+
+
+def _snappy_size(block: bytes) -> tuple[int, int]:
+    """The plain size, a varint that a block begins with, and where that ends."""
+    size = shift = 0
+    for at, byte in enumerate(block[:5], 1):
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return size, at
+    return size, min(5, len(block))
+
+
 def _from_stream(codec: str, data: bytes) -> bytes:
     if codec == "lz4":
         data = _with_right_header_checksum(data)
@@ -75,13 +122,7 @@ def _snappy(data: bytes) -> bytes:
 
 
 def _snappy_block(block: bytes) -> bytes:
-    """One block, which begins with its plain size as a varint."""
-    size = shift = 0
-    for byte in block[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
+    size, _ = _snappy_size(block)
     if size > len(block) * _SNAPPY_MOST_GROWTH or size > LARGEST_BYTES:
         raise Undecodable(f"a snappy block of {len(block)} bytes can't hold {size}")
     plain: bytes = pa.decompress(block, decompressed_size=size, codec="snappy", asbytes=True)
