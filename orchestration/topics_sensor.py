@@ -111,17 +111,17 @@ def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
         return f"the asset graph stays as it is: {first_line(error)}", asked
     if overview.behind:
         return "; ".join(["the asset graph stays as it is", *overview.behind_lines()]), asked
-    there, needed_by = with_needed(tick, shown(overview, loaded.seen), loaded.seen)
+    there, needed = with_needed(tick, shown(overview, loaded.seen), loaded.seen)
     changes = loaded.seen.changes_to(there)
     unwritten = loaded.state.keep(there, now_ms) if loaded.state else None
     if unwritten:
         tick.context.log.warning("each loading asks the catalog, because %s", unwritten)
     if not changes:
         unread = f", and {len(there.unreadable)} that can't be read" if there.unreadable else ""
-        but = "".join(f"; {each}" for each in _still_shown(needed_by))
-        graph = "is kept as it is" if needed_by else "is as the home is"
+        but = "".join(f"; {each}" for each in _still_shown(needed))
+        graph = "is kept as it is" if needed else "is as the home is"
         return f"the asset graph {graph}: {counted(len(there.topics), 'topic')}{unread}{but}", _Asked()
-    changes = "; ".join([changes, *_still_shown(needed_by)])
+    changes = "; ".join([changes, *_still_shown(needed)])
     asked = asked.unanswered(loaded, now_ms)
     if now_ms < asked.again_at_ms:
         told = f"a reload was asked for at {iso_time(asked.at_ms)}; if it does not come, the code server was not "
@@ -133,7 +133,7 @@ def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
     return f"{changes}; {refused or 'a reload is asked for'}", _Asked(asked.times + 1, now_ms, loaded.digest)
 
 
-def _still_shown(needed_by: Mapping[str, str]) -> list[str]:
-    """Why topics are shown as they were, of a few."""
-    told = [f"{topic} is shown as it was until backfill {each} has ended" for topic, each in needed_by.items()]
+def _still_shown(needed: Mapping[str, str]) -> list[str]:
+    """Of a few topics, how long or why they are shown as they were."""
+    told = [f"{topic} is shown as it was {why}" for topic, why in needed.items()]
     return first_lines(told, _TOLD)
