@@ -9,15 +9,16 @@ That a clean has landed is seen in the topic: it has no mark, and its last clean
 began. One that was ended in the queue never did: another may have done its work, and not told. That a run has named the
 log as failed tells nothing: the catalog's answer to its commit may have been lost, or somebody else been faster.
 
-But what is as Dagster was told last stays failed: a run tells first what has landed, and then what of it is not as it
-should be. And Dagster's clock and that of who cleaned may differ. What was found broken stays failed, too, because
-nobody has read it back.
+But what a run itself has told of its clean stays failed: it tells first what has landed, and then what of it is not as
+it should be, or could not be read back. The section may have changed since, or have been told without a data version.
+So does what is as Dagster was told last: Dagster's clock and that of who cleaned may differ. What was found broken
+stays failed, too, because nobody has read it back.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 import dagster as dg
@@ -109,6 +110,7 @@ def _of_topic(tick: Tick, seen: Overview, logs: list[Assessment]) -> list[dg.Ass
         if _was_cleaned_since(tried, each, seen)
     ]
     landed = _other_than_told(tick, topic, landed) if landed else []
+    landed = _untold_by_own(tick, seen, landed, failed)
     broken = broken_before(tick, topic, landed[0].log.topic_id) if landed else set()
     of_topic = outlook_of(tick, logs, seen.now_ms) if landed else {}
     found = []
@@ -144,3 +146,25 @@ def _other_than_told(tick: Tick, topic: str, logs: list[Assessment]) -> list[Ass
     )
     versions = {name: tags.get(DATA_VERSION_TAG) for name, tags in told.items()}
     return [each for each in logs if versions.get(str(each.log.topic_partition)) != clean_version(each)]
+
+
+def _untold_by_own(
+    tick: Tick, seen: Overview, logs: list[Assessment], failed: Mapping[str, dg.RunRecord]
+) -> list[Assessment]:
+    """Those whose last clean is not of the failed run, or was not told by it. ``failed`` is the run of each."""
+    names = [each.log.topic_partition for each in logs]
+    runs = {name: failed[str(name)].dagster_run.run_id for name in names}
+    own = {name: run_id for name, run_id in runs.items() if is_of_run(seen.last_passes[name].run_id, run_id)}
+    told = {run_id: _told_by(tick.context.instance, run_id) for run_id in {*own.values()}}
+    return [
+        each
+        for each in logs
+        if (name := each.log.topic_partition) not in own
+        or (tick.keys.clean(name.topic), str(name)) not in told[own[name]]
+    ]
+
+
+def _told_by(instance: dg.DagsterInstance, run_id: str) -> set[tuple[dg.AssetKey | None, str | None]]:
+    """The sections of topic-partitions that a run has told to be made."""
+    entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+    return {(event.asset_key, event.partition) for each in entries if (event := each.dagster_event)}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -11,9 +12,14 @@ from pyspark.sql import SparkSession
 
 from keptlog.dagster.assets.checks import TopicFindings, look_at
 from keptlog.dagster.resources.clock import ClockResource
+from keptlog.errors import StorageUnavailable
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.check import CheckResult
+from keptlog.passes.verify import verify_log
 from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
 from tests.orchestration.shipped import dirty_ratio_sensor, failed_run_sensor
+from tests.orchestration.test_assets import materialize
 from tests.orchestration.test_untold_cleans import clean_in_a_terminal, failed, made
 
 
@@ -61,25 +67,64 @@ def test_it_is_told_as_cleaned_once_it_is_the_sections_turn(lost: World) -> None
     assert lost.skips(dirty_ratio_sensor).startswith("1 log, none is due"), "nobody would have cleaned it again"
 
 
-def test_what_the_run_has_cleaned_itself_and_has_found_broken_then_stays_failed(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def dirty(world: World) -> World:
+    """A log that nobody has cleaned yet."""
     world.now_ms = time.time_ns() // 1_000_000
     world.more_resources |= {"clock": ClockResource(), "spark": InProcessSpark(spark_config={})}
     world.topic("users")
-    world.append("users", ("a", "1"), ("a", "2"))
+    world.append("users", ("b", "1"), ("a", "1"), ("a", "2"))
+    return world
 
+
+def test_what_the_run_has_cleaned_itself_and_has_found_broken_then_stays_failed(
+    dirty: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def break_and_look(*given: Any, **named: Any) -> TopicFindings:
-        world.break_segment("users")
+        dirty.break_segment("users")
         return look_at(*given, **named)
 
     with monkeypatch.context() as patch:
         patch.setattr("keptlog.dagster.assets.report.look_at", break_and_look)
-        assert not world.clean("users-0").success
-    assert world.store.logs("users")[0].checkpoint == 2, "it was cleaned all the same"
+        assert not dirty.clean("users-0").success
 
+    it_stays_failed(dirty)
+
+
+def test_what_the_run_has_told_and_could_not_read_back_stays_failed_though_records_were_deleted_since(
+    dirty: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_in_vain(*given: Any, **named: Any) -> Iterator[CheckResult]:
+        for found in verify_log(*given, **named):
+            yield replace(found, passed=False, is_looked_at=False, description="the storage does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("keptlog.dagster.assets.checks.verify_log", look_in_vain)
+        assert "not looked at" in str(dirty.clean("users-0").failure_data_for_node("commit"))
+    assert dirty.store.delete_records(TopicPartition("users", 0), 1, "deletion").log_start_offset == 1
+
+    it_stays_failed(dirty)
+
+
+def test_what_the_run_has_told_and_could_not_look_at_since_its_commit_stays_failed(
+    dirty: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of assets tells it without a data version, as the catalog is away."""
+
+    def look_in_vain(*_given: object, **_named: object) -> None:
+        raise StorageUnavailable("the catalog is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("keptlog.dagster.assets.report.observe", look_in_vain)
+        assert not materialize(dirty, "users", "users-0", "users-0").success
+
+    it_stays_failed(dirty)
+
+
+def it_stays_failed(world: World) -> None:
+    assert world.store.logs("users")[0].checkpoint == 3, "it was cleaned all the same"
+    assert len(made(world)) == 1, "and that was told"
     for _ in range(2):
         world.tick(dirty_ratio_sensor)
         world.tick(failed_run_sensor)
-
     assert failed(world) == {"users-0"}
