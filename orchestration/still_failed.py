@@ -44,9 +44,13 @@ The op ``plan`` can be run alone, and succeeds.
 
 @dataclass
 class _Asked:
-    """Of one mount."""
+    """Of one mount, when each section was last asked for what had been cleaned, and for what is to be failed again.
 
-    at_ms: dict[dg.AssetKey, int] = field(default_factory=dict)
+    A tick may have no room left for the one, and has it for the other.
+    """
+
+    cleaned_ms: dict[dg.AssetKey, int] = field(default_factory=dict)
+    failed_ms: dict[dg.AssetKey, int] = field(default_factory=dict)
 
 
 def show_in_turn(tick: Tick, most: int) -> list[str]:
@@ -54,21 +58,21 @@ def show_in_turn(tick: Tick, most: int) -> list[str]:
 
     Of cleans at most so many are told. The section at which that ends has its turn again in the next tick.
     """
-    now_ms, left, shown, cut = tick.now_ms(), most, list[str](), list[dg.AssetKey]()
+    now_ms, left, shown = tick.now_ms(), most, list[str]()
     # A home that can't be looked at is told by the sensors that look at each tick. No run has died because of it.
     with suppress(KeptlogError):
         seen = seen_since(tick, now_ms - _SHARED_MS)
-        at_ms = tick.log_store.remembered(_Asked, lambda _: _Asked(), tick.mount.name_prefix).at_ms
+        asked = tick.log_store.remembered(_Asked, lambda _: _Asked(), tick.mount.name_prefix)
         topics = {tick.keys.clean(topic): topic for topic in seen.locations}
-        for key in _in_turn(tick, at_ms, seen, now_ms):
-            cleaned = _tell_cleaned(tick, seen, topics[key], left) if left else []
+        for key in _in_turn(tick, asked.cleaned_ms, seen, now_ms) if left else ():
+            cleaned = _tell_cleaned(tick, seen, topics[key], left)
             left -= len(cleaned)
             if cleaned:
                 shown.append(f"{some_of(cleaned, _TOLD)} had been cleaned, and is not shown as failed any more")
+            if not left:
+                break  # The turn of a section is noted once the next one is asked for.
+        for key in _in_turn(tick, asked.failed_ms, seen, now_ms):
             shown += show_failed_again(tick, [key], seen)
-            cut += [key] if cleaned and not left else []
-        for key in cut:  # its turn has been noted once the next one was asked for
-            at_ms.pop(key, None)
     return shown
 
 

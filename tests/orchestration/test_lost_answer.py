@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import dagster as dg
 import pytest
 
+from keptlog.dagster.assets.attempts import last_attempts
 from keptlog.dagster.orchestration import failed_runs, still_failed
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.errors import CommitStateUnknown, StorageUnavailable
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
-from tests.orchestration.shipped import dirty_ratio_sensor, failed_run_sensor
+from tests.orchestration.shipped import KEYS, dirty_ratio_sensor, failed_run_sensor
 from tests.orchestration.test_untold_cleans import failed, made
 
 
@@ -50,10 +52,38 @@ def test_a_tick_in_turn_tells_no_more_than_is_left_of_it(world: World, monkeypat
     assert left == [2, 1, 0], "the section stays next"
 
 
-def lose_the_answer(world: World, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
-    """A run cleans users-0 and users-1, and does not hear that its commit has landed."""
-    for partition in range(2):
-        world.append("users", ("a", "1"), ("a", "2"), partition=partition)
+def test_the_sections_after_the_one_at_which_a_tick_ends_are_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their turn was noted, and they waited ten minutes."""
+    world.now_ms = time.time_ns() // 1_000_000
+    world.more_resources |= {"clock": ClockResource(), "spark": InProcessSpark(spark_config={})}
+    topics = ("users", "orders")
+    for topic in topics:
+        world.topic(topic, 2)
+    lose_the_answer(world, monkeypatch, CommitStateUnknown, *topics)
+    monkeypatch.setattr(failed_runs, "EVENTS_PER_TICK", 2)
+    monkeypatch.setattr(still_failed, "_SHARED_MS", 0)
+
+    left = [failed_of(world, *topics)]
+    for _ in range(2):
+        world.tick(failed_run_sensor)
+        left.append(failed_of(world, *topics))
+
+    assert left == [4, 2, 0]
+
+
+def failed_of(world: World, *topics: str) -> int:
+    """How many logs of these topics are shown as failed."""
+    failures = [dg.DagsterRunStatus.FAILURE]
+    return sum(len(last_attempts(world.instance, KEYS.clean(topic), failures)) for topic in topics)
+
+
+def lose_the_answer(world: World, monkeypatch: pytest.MonkeyPatch, kind: type[Exception], *topics: str) -> None:
+    """A run cleans both logs of each topic, or of ``users``, and does not hear that its commits have landed."""
+    logs = [(topic, partition) for topic in topics or ("users",) for partition in range(2)]
+    for topic, partition in logs:
+        world.append(topic, ("a", "1"), ("a", "2"), partition=partition)
     really = LogStore.swap
 
     def swap(*given: Any, **named: Any) -> None:
@@ -62,4 +92,4 @@ def lose_the_answer(world: World, monkeypatch: pytest.MonkeyPatch, kind: type[Ex
 
     with monkeypatch.context() as patch:
         patch.setattr(LogStore, "swap", swap)
-        assert not world.clean("users-0", "users-1").success
+        assert not world.clean(*(f"{topic}-{partition}" for topic, partition in logs)).success
