@@ -94,7 +94,8 @@ def _gone(name: str, error: KeptlogError) -> KeptlogError:
     """Dagster names no log that never was: one that is not there has gone."""
     if not isinstance(error, UnknownTopic):
         return error
-    return UnknownTopic(f"{name} is not there any more: its topic was deleted since Dagster was shown it")
+    why = "its topic was deleted, or made anew with fewer partitions, since Dagster was shown it"
+    return UnknownTopic(f"{name} is not there any more: {why}")
 
 
 def _told(

@@ -20,27 +20,40 @@ from keptlog.dagster.assets.asset_topic import AssetTopic
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.orchestration.seen import Seen
 from keptlog.errors import first_line
+from keptlog.log.words.counted import counted
 
 _UNREADABLE = (DeserializationError, CheckError, LookupError, TypeError, ValueError)
 """What Dagster raises for a stored text that it can't make a backfill of; not for a database that is away."""
 
 
 def with_needed(tick: Tick, now: Seen, before: Seen) -> tuple[Seen, dict[str, str]]:
-    """What is to be shown ``now``; and by topic, in words, how long or why it is shown as it was ``before``."""
-    lost = _lost(now, before)
+    """What is to be shown ``now``; and by topic, in words, how it is shown that was lost, and how long or why.
+
+    One that was made anew keeps what the graph is made of, and is described as it is now.
+    """
+    there = {topic.name: topic for topic in now.topics}
+    lost = _lost(there, before)
     needed = _needed(tick, lost) if lost else {}
     if not needed:
         return now, {}
     others = [topic for topic in now.topics if topic.name not in needed]
     topics = sorted([*others, *(lost[name] for name in needed)], key=lambda topic: topic.name)
     unreadable = {name: why for name, why in now.unreadable.items() if name not in needed}
-    return replace(now, topics=tuple(topics), unreadable=unreadable), needed
+    how = {name: f"with {counted(lost[name].partitions, 'partition')}, as before," for name in needed if name in there}
+    told = {name: f"{how.get(name, 'as it was')} {why}" for name, why in needed.items()}
+    return replace(now, topics=tuple(topics), unreadable=unreadable), told
 
 
-def _lost(now: Seen, before: Seen) -> dict[str, AssetTopic]:
-    """Topics that were shown with partitions that are not there now."""
-    partitions = {topic.name: topic.partitions for topic in now.topics}
-    return {topic.name: topic for topic in before.topics if partitions.get(topic.name, 0) < topic.partitions}
+def _lost(there: Mapping[str, AssetTopic], before: Seen) -> dict[str, AssetTopic]:
+    """Topics that were shown with partitions that are not there now, as they are to be shown if they are needed."""
+    lost: dict[str, AssetTopic] = {}
+    for old in before.topics:
+        new = there.get(old.name)
+        if new is None:
+            lost[old.name] = old
+        elif new.partitions < old.partitions:
+            lost[old.name] = replace(new, partitions=old.partitions, source=old.source)
+    return lost
 
 
 def _needed(tick: Tick, lost: Mapping[str, AssetTopic]) -> dict[str, str]:

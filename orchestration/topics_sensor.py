@@ -134,6 +134,6 @@ def _tick(tick: Tick, loaded: Loaded) -> tuple[str, _Asked]:
 
 
 def _still_shown(needed: Mapping[str, str]) -> list[str]:
-    """Of a few topics, how long or why they are shown as they were."""
-    told = [f"{topic} is shown as it was {why}" for topic, why in needed.items()]
+    """Of a few topics, how they are shown that are not there as they were, and how long or why."""
+    told = [f"{topic} is shown {how}" for topic, how in needed.items()]
     return first_lines(told, _TOLD)

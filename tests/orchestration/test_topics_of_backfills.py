@@ -103,13 +103,22 @@ def test_a_topic_that_becomes_unreadable_is_shown_until_then(world: World, monke
     assert "gone/unreadable" not in keys_after_reload(world)
 
 
-def test_a_topic_made_anew_with_fewer_partitions_is_shown_as_it_was(world: World) -> None:
+def test_a_topic_made_anew_with_fewer_partitions_keeps_those_and_is_described_as_it_is_now(world: World) -> None:
+    """Its page showed the policy of the topic that was deleted."""
     sensor = sensor_of(world)
     begin_backfill(world)
     world.store.delete_topic("gone", world.now_ms)
-    world.topic("gone", partitions=1)
+    world.topic("gone", partitions=1, cleanup_policy="delete")
 
-    assert f"gone is shown as it was until backfill {BACKFILL} has ended" in world.skips(sensor)
+    told = world.skips(sensor)
+
+    shown = f"gone is shown with 2 partitions, as before, until backfill {BACKFILL} has ended"
+    assert told == f"altered: gone; {shown}; a reload is asked for"
+    clean = world.defs.get_repository_def().asset_graph.get(dg.AssetKey(["gone", "clean"]))
+    assert clean.partitions_def
+    assert [*clean.partitions_def.get_partition_keys()] == ["gone-0", "gone-1"]
+    assert "the topic is not compacted" in str(clean.description)
+    assert world.skips(sensor_of(world)) == f"the asset graph is kept as it is: 2 topics; {shown}"
 
 
 @pytest.mark.parametrize("body", ["", "{", '{"__class__": "OfALaterDagster"}', '{"__class__": "PartitionBackfill"}'])
