@@ -74,7 +74,7 @@ def tell_of_ended_runs(tick: Tick, most: int) -> tuple[list[str], int]:
         untold = tell_untold_cleans(tick, record, left)
         left -= len(untold)
         if untold:
-            told.append(f"run {run_id}: it had cleaned {some_of(untold, _TOLD)}")
+            told.append(f"run {run_id}: told now as cleaned: {some_of(untold, _TOLD)}")
         if run.status is dg.DagsterRunStatus.CANCELED:
             hidden |= sections & planned_by(tick.context.instance, run_id)
         if left and not is_unread(tick, record):

@@ -136,7 +136,7 @@ def _settled(tick: Tick, record: dg.RunRecord, outage: ToldOutage | None, progre
         untold = tell_untold_cleans(tick, record, progress.events_left) if progress.events_left else []
         progress.events_left -= len(untold)
         if untold:
-            told = f"{told}; it had cleaned {some_of(untold, _TOLD)}"
+            told = f"{told}; told now as cleaned: {some_of(untold, _TOLD)}"
         if not progress.events_left:
             return f"{told}; more of it in the next tick"
     tags = _tags_of_left(record.dagster_run, left) if left else as_tags(MARKED_TAG, told)

@@ -115,7 +115,7 @@ def test_runs_that_wait_for_a_topic_keep_none_waiting_and_are_few_a_tick(
     later = clean_and_die(topics, monkeypatch)
     repair = break_topic(topics)
 
-    assert f"run {later}: it had cleaned users-0" in topics.skips(failed_run_sensor)
+    assert f"run {later}: told now as cleaned: users-0" in topics.skips(failed_run_sensor)
 
     assert settled(topics, [*waiting, later]) == [later]
     assert len(looked_at) <= AT_ONCE

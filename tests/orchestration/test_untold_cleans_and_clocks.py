@@ -25,7 +25,7 @@ def test_a_clean_is_told_whose_clock_was_behind(users: World, monkeypatch: pytes
     users.now_ms -= HOUR_MS
     die_after_a_clean(users, monkeypatch, 0)
 
-    assert "it had cleaned users-0" in users.skips(failed_run_sensor)
+    assert "told now as cleaned: users-0" in users.skips(failed_run_sensor)
 
     assert failed(users) == set()
     assert len(made(users)) == 1
@@ -50,6 +50,6 @@ def test_a_clean_that_was_told_is_not_taken_for_one_of_a_run_that_was_ended_sinc
     users.instance.report_run_canceled(users.instance.get_runs(limit=1)[0])
     before = made(users)
 
-    assert "it had cleaned" not in users.skips(failed_run_sensor)
+    assert "told now as cleaned" not in users.skips(failed_run_sensor)
 
     assert made(users) == before

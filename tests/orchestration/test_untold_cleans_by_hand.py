@@ -61,7 +61,7 @@ def test_a_run_by_hand_that_died_after_its_commit_is_told_at_the_next_tick(
     assert run.status is dg.DagsterRunStatus.FAILURE
     assert failed(users) == {"users-0", "users-1"}
 
-    assert f"run {run.run_id}: it had cleaned users-0" in users.skips(failed_run_sensor)
+    assert f"run {run.run_id}: told now as cleaned: users-0" in users.skips(failed_run_sensor)
 
     assert failed(users) == {"users-1"}, "nothing of it was cleaned, so nobody says that it is as it should be"
     assert len(made(users)) == 1
@@ -84,7 +84,7 @@ def test_a_run_of_a_job_of_the_projects_own_that_could_not_tell_its_clean_is_tol
     if is_ended:
         users.instance.report_run_canceled(run)
 
-    assert f"run {run.run_id}: it had cleaned users-0" in users.skips(failed_run_sensor)
+    assert f"run {run.run_id}: told now as cleaned: users-0" in users.skips(failed_run_sensor)
     assert not failed(users)
 
 
@@ -100,7 +100,7 @@ def test_a_run_that_somebody_has_ended_after_its_commit_is_told_at_the_next_tick
     run = last_run(users)
     users.instance.report_run_canceled(run)
 
-    assert f"run {run.run_id}: it had cleaned users-0" in users.skips(failed_run_sensor)
+    assert f"run {run.run_id}: told now as cleaned: users-0" in users.skips(failed_run_sensor)
 
     assert len(made(users)) == 2
     assert "no run has died" in users.skips(failed_run_sensor)
@@ -127,8 +127,8 @@ def test_a_backfill_that_somebody_has_ended_after_a_commit_for_all_its_runs_is_t
 
     said = users.skips(failed_run_sensor)
 
-    assert f"run {first.run_id}: it had cleaned users-0" in said
-    assert f"run {waiting}: it had cleaned orders-0" in said
+    assert f"run {first.run_id}: told now as cleaned: users-0" in said
+    assert f"run {waiting}: told now as cleaned: orders-0" in said
     assert "no run has died" in users.skips(failed_run_sensor)
 
 
@@ -153,7 +153,7 @@ def test_it_is_told_later_where_its_topic_could_not_be_read_then(users: World, m
     metadata.write_bytes(content)
     assert not users.log_store.observer.look(time.time_ns() // 1_000_000).unreadable
 
-    assert f"run {run.run_id}: it had cleaned users-0" in users.skips(failed_run_sensor)
+    assert f"run {run.run_id}: told now as cleaned: users-0" in users.skips(failed_run_sensor)
 
     assert "no run has died" in users.skips(failed_run_sensor)
 

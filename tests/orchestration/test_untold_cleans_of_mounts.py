@@ -93,7 +93,7 @@ def test_each_mount_tells_its_own(project: Project, first: str) -> None:
 
     told = [str(project.tick(f"{home}_failed_run_sensor").skip_reason) for home in homes]
 
-    assert ["it had cleaned users-0" in each for each in told] == [True, True]
+    assert ["told now as cleaned: users-0" in each for each in told] == [True, True]
     assert tab(instance) == dict.fromkeys(HOMES, "MATERIALIZED")
     told = [str(project.tick(f"{home}_failed_run_sensor").skip_reason) for home in homes]
     assert [run.run_id in each for each in told] == [False, False]
@@ -104,7 +104,7 @@ def test_so_it_does_where_the_step_of_the_other_mount_has_named_what_failed(proj
     run = cleaned_and_died(project, instance)
     tell_in_tags(instance, run.run_id, {FAILED_TAG: "orders-0"})
 
-    assert "it had cleaned users-0" in str(project.tick("sales_failed_run_sensor").skip_reason)
+    assert "told now as cleaned: users-0" in str(project.tick("sales_failed_run_sensor").skip_reason)
 
     assert tab(instance)["sales"] == "MATERIALIZED"
 
@@ -116,7 +116,7 @@ def test_so_does_a_home_as_shipped_beside_one_with_a_prefix(project: Project, fa
     run = cleaned_and_died(both, instance, keys)
     tell_in_tags(instance, run.run_id, {FAILED_TAG: failed} if failed else {})
 
-    assert "it had cleaned users-0" in str(both.tick("failed_run_sensor").skip_reason)
+    assert "told now as cleaned: users-0" in str(both.tick("failed_run_sensor").skip_reason)
 
     assert run.run_id not in str(both.tick("failed_run_sensor").skip_reason)
 
@@ -144,6 +144,6 @@ def test_what_the_other_mount_has_named_hides_no_clean_of_this_one_from_while_th
     tell_in_tags(instance, run.run_id, {FAILED_TAG: "users-0"})
     sales.now_ms = time.time_ns() // 1_000_000 + 1_000
 
-    assert "it had cleaned users-0" in str(project.tick("sales_failed_run_sensor").skip_reason)
+    assert "told now as cleaned: users-0" in str(project.tick("sales_failed_run_sensor").skip_reason)
 
     assert tab(instance) == {"crm": "FAILED", "sales": "MATERIALIZED"}
