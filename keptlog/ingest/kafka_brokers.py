@@ -164,19 +164,19 @@ class KafkaBrokers:
         ends: dict[TopicPartition, int | None] = {}
         errors: dict[TopicPartition, KeptlogError] = {}
         for (bootstrap, _), asked in rounds.items():
-            told, why_not = self._ends_at(self.settings.at(bootstrap), {log: each for log, (_, each) in asked.items()})
+            told, why_not = self._ends_at(bootstrap, {log: each for log, (_, each) in asked.items()})
             ends |= {asked[log][0]: end for log, end in told.items()}
             errors |= {asked[log][0]: error for log, error in why_not.items()}
         return ends, errors
 
     def _ends_at(
-        self, settings: ClientSettings, unsure: Mapping[LogThere, OffsetRange]
+        self, bootstrap: str | None, unsure: Mapping[LogThere, OffsetRange]
     ) -> tuple[Mapping[LogThere, int | None], Mapping[LogThere, KeptlogError]]:
         """What one cluster says of the ends of epochs. That a leader is silent says nothing of the cluster."""
         from keptlog.sources.kafka_broker.cuts import ends_of_epochs  # noqa: PLC0415  # a survey needs none of it
 
         try:
-            return ends_of_epochs(settings, unsure, self._wait_of(settings))
+            return ends_of_epochs(self._settings_at(bootstrap), unsure, self._wait_of(bootstrap))
         except KeptlogError as error:
             return {}, dict.fromkeys(unsure, error)
 
@@ -184,15 +184,15 @@ class KafkaBrokers:
         """As ``Source`` says; offsets are all that is known of how much work there is."""
         from keptlog.sources.kafka_broker.ranges import broker_parts  # noqa: PLC0415  # a survey needs none of it
 
-        # A consumer that takes another cluster's address would read records of that one, and no broker refuses it.
-        settings = [self._surveyed.get(plan.source.bootstrap, self._settings_of(plan)) for plan in plans]
+        settings = [self._settings_at(plan.source.bootstrap) for plan in plans]
         return broker_parts(list(zip(plans, settings, strict=True)), cores)
 
     def tombstones_kept_ms(self, plan: IngestPlan, partitions: Collection[int]) -> dict[int, int | None]:
         """As ``Source`` says: its broker's setting. Up to where its cleaner has come no client is told."""
+        there = plan.source
+        settings = self._settings_at(there.bootstrap)
         return self._answer(
-            self._settings_of(plan),
-            lambda settings, seconds: tombstones_kept_ms(settings, plan.source.topic, partitions, seconds),
+            there.bootstrap, lambda seconds: tombstones_kept_ms(settings, there.topic, partitions, seconds)
         )
 
     def confirm(self, plan: IngestPlan) -> None:
@@ -204,9 +204,9 @@ class KafkaBrokers:
             StalePlan: it was created anew since it was surveyed.
             KeptlogError: it can't be looked at now, so that nobody knows.
         """
-        name, where = plan.source.topic, self._settings_of(plan)
-        silence = self._silence[where.bootstrap]
-        looked = self._answer(where, lambda settings, seconds: look_at_ids(settings, [name], seconds, silence))
+        name, bootstrap = plan.source.topic, plan.source.bootstrap
+        settings, silence = self._settings_at(bootstrap), self._silence[bootstrap]
+        looked = self._answer(bootstrap, lambda seconds: look_at_ids(settings, [name], seconds, silence))
         why_missing = looked.missing.get(name)
         if isinstance(why_missing, UnknownTopic):
             return
@@ -260,38 +260,38 @@ class KafkaBrokers:
         self, settings: ClientSettings, names: Mapping[str, str], new: set[str]
     ) -> tuple[BrokerTopics, dict[str, TopicSettings], dict[str, KeptlogError]]:
         """What one cluster says of topics, and of the settings of new ones if they are wanted; or why it does not."""
-        asked = sorted(set(names.values()))
-        silence = self._silence[settings.bootstrap]
-        found = self._answer(settings, lambda settings, seconds: look_at_topics(settings, asked, seconds, silence))
+        asked, bootstrap = sorted(set(names.values())), settings.bootstrap
+        silence = self._silence[bootstrap]
+        found = self._answer(bootstrap, lambda seconds: look_at_topics(settings, asked, seconds, silence))
         if found.settings:
-            self._surveyed[settings.bootstrap] = found.settings
+            self._surveyed[bootstrap] = found.settings
         new_there = sorted({name for here, name in names.items() if here in new and name in found.topics})
         if not (self.with_broker_config and new_there):
             return found, {}, {}
         try:
-            made, errors = self._answer(
-                settings, lambda settings, seconds: topic_settings(settings, new_there, seconds)
-            )
+            only = self._settings_at(bootstrap)
+            made, errors = self._answer(bootstrap, lambda seconds: topic_settings(only, new_there, seconds))
         except KeptlogError as error:
             return found, {}, dict.fromkeys(new_there, error)  # the others need none
         return found, made, errors
 
-    def _answer(self, settings: ClientSettings, question: Callable[[ClientSettings, float], Answer]) -> Answer:
+    def _answer(self, bootstrap: str | None, question: Callable[[float], Answer]) -> Answer:
         """What one cluster answers. One that was silent for another topic is waited for a few seconds only."""
         try:
-            answer = question(settings, self._wait_of(settings))
+            answer = question(self._wait_of(bootstrap))
         except StorageUnavailable:
-            self._silent.add(settings.bootstrap)
+            self._silent.add(bootstrap)
             raise
-        self._silent.discard(settings.bootstrap)
+        self._silent.discard(bootstrap)
         return answer
 
-    def _wait_of(self, settings: ClientSettings) -> float:
-        is_silent = settings.bootstrap in self._silent
+    def _wait_of(self, bootstrap: str | None) -> float:
+        is_silent = bootstrap in self._silent
         return min(self.wait_seconds, AFTER_SILENCE_SECONDS) if is_silent else self.wait_seconds
 
-    def _settings_of(self, plan: IngestPlan) -> ClientSettings:
-        return self.settings.at(plan.source.bootstrap)
+    def _settings_at(self, bootstrap: str | None) -> ClientSettings:
+        """For whatever comes after a survey: a client that takes another cluster's address is refused by no broker."""
+        return self._surveyed.get(bootstrap) or self.settings.at(bootstrap)
 
 
 def _may_be_anothers(known: SourceIdentity, name: str, found: BrokerTopics) -> bool:

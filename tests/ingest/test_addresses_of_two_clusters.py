@@ -19,11 +19,12 @@ from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.ingest.lag import LagScanner
 from keptlog.ingest.result import IngestResult
 from keptlog.kafka_client.settings import ClientSettings
-from keptlog.log.source import SourceIdentity
+from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.ingest.directories import records_of
-from tests.mock_broker import BROKER_ID, MockBroker, delay_answers, mock_broker
+from tests.mock_broker import BROKER_ID, PARTITIONS, MockBroker, delay_answers, mock_broker
 
 Pair = tuple[MockBroker, MockBroker]
 SETTINGS = ClientSettings.load({}, {}, where="nowhere")
@@ -87,3 +88,20 @@ def test_one_that_did_not_say_in_time_which_cluster_it_is_of_is_not_read_from_a_
     for topic in store.topics():
         if source := store.source_of(topic).source:  # none where the other cluster was asked whether it still is there
             assert source.bootstrap == f"{own.bootstrap},{foreign.bootstrap}", "as it was named"
+
+
+def test_one_that_did_not_say_in_time_which_cluster_it_is_of_is_not_asked_what_was_cut_off_a_moment_later(
+    brokers: Pair,
+) -> None:
+    own, foreign = brokers
+    own.produce("users", *[("ada", f"more{n}") for n in range(10)])  # below their end the log of the other one ends
+    delay_answers(foreign.producer, BROKER_ID, 2_500)
+    topics = {f"users{n}": "users" for n in range(8)}  # each is asked for by a client of its own
+    source = KafkaBrokers(SETTINGS, topics, f"{own.bootstrap},{foreign.bootstrap}")
+    found = source.survey(dict.fromkeys(topics)).topics
+    delay_answers(foreign.producer, BROKER_ID, 0)
+    time.sleep(3)
+
+    unsure = (OffsetRange(0, 15, 15, 15, 0, 1),)
+    plans = [IngestPlan(each.topic, each.there.source, PARTITIONS, (), unsure=unsure) for each in found]
+    assert source.ends_of_epochs(plans) == ({TopicPartition(name, 0): 15 for name in topics}, {})
