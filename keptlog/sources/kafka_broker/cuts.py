@@ -13,7 +13,6 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import monotonic as _steady_s  # noqa: TID251  # how long brokers are waited for, which no log depends on
-from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as Position
@@ -53,7 +52,7 @@ def ends_of_epochs(
         InvalidConfig: a client setting is wrong.
     """
     with broker_errors(settings, "it can't be asked whether logs were cut off") as trouble:
-        asked = _Asked(settings, trouble, reached)
+        asked = Asked(settings, trouble, reached)
         consumer = Consumer({**settings.for_consumer(error_cb=trouble), **_NO_WAITING})
         with contextlib.closing(consumer):
             consumer.assign([_position(log, each) for log, each in reached.items()])
@@ -76,7 +75,7 @@ def _position(log: LogThere, reached: OffsetRange) -> Position:
 
 
 @dataclass
-class _Asked:
+class Asked:
     """What is asked of one cluster, and what came of it."""
 
     settings: ClientSettings
@@ -91,13 +90,14 @@ class _Asked:
         self.open = set(self.reached)
 
     def hear(self, message: Message) -> None:
-        """What came of one log, or an error of a whole topic."""
-        error = message.error()
+        """What came of one log; or an error, which may be of a whole topic, or of all that is asked."""
+        error, topic, partition = message.error(), message.topic(), message.partition()
         if error is not None and is_harmless(error):
             return
-        topic, partition = message.topic(), cast("int", message.partition())
-        of_topic = () if partition >= 0 else [log for log in self.open if log[0] == topic]
-        for log in of_topic or self.open & {(topic, partition)}:
+        told = self.open & {(topic, partition)}
+        if error is not None and partition is None:
+            told = {log for log in self.open if topic in {log[0], None}}
+        for log in told:
             self.open.discard(log)
             self._heed(log, error)
 

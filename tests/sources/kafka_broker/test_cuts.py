@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Message, Producer
 
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.ingest.kafka_brokers import KafkaBrokers
+from keptlog.kafka_client.errors import Trouble
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.sources.kafka_broker.cuts import LogThere, ends_of_epochs
+from keptlog.sources.kafka_broker.cuts import Asked, LogThere, ends_of_epochs
 from tests.mock_broker import delay_answers, set_leader
 
 WAIT_SECONDS = 4
@@ -89,3 +90,20 @@ def test_a_log_there_that_is_in_two_topics_here_is_asked_for_once_for_each(setti
     plans = [IngestPlan(name, there, 1, (), unsure=tuple(at(("t", 0)).values())) for name in ("here", "again")]
     ends, errors = KafkaBrokers(settings, {"here": "t", "again": "t"}).ends_of_epochs(plans)
     assert (ends, errors) == ({TopicPartition("here", 0): 1, TopicPartition("again", 0): 1}, {})
+
+
+@pytest.mark.parametrize(("topic", "others"), [("t", {("u", 0)}), (None, set())])
+def test_an_error_without_a_partition_is_of_the_whole_topic_and_one_without_a_topic_of_all(
+    topic: str | None, others: set[LogThere]
+) -> None:
+    asked = Asked(ClientSettings.load({}, {}), Trouble(), at(("t", 0), ("t", 1), ("u", 0)))
+    asked.hear(Message(topic=topic, error=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))
+    assert asked.open == others
+    assert asked.errors.keys() == {("t", 0), ("t", 1), ("u", 0)} - others
+    assert all(isinstance(error, InvalidConfig) for error in asked.errors.values())
+
+
+def test_what_is_no_error_and_of_no_log_answers_for_none() -> None:
+    asked = Asked(ClientSettings.load({}, {}), Trouble(), at(("t", 0)))
+    asked.hear(Message())
+    assert (asked.open, asked.ends, asked.errors) == ({("t", 0)}, {}, {})
