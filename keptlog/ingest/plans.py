@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from keptlog.errors import InvariantViolated, KeptlogError, UnknownTopic
+from keptlog.errors import InvariantViolated, KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.refilled import without_cut_off
 from keptlog.log.source import IngestPlan, StoredSource, with_later_ends, with_leader_epochs
 from keptlog.log.topic_partition import TopicPartition
@@ -143,15 +143,18 @@ class IngestPlans:
     def asked_for_cuts(self) -> IngestPlans:
         """What there is to do, once the source was asked whether logs were cut off in which nothing is to be read.
 
-        Those that were are stopped, and those of which it does not say it fail.
+        Those that were are stopped. One of which it does not say it now has lost nothing, and is asked for again: that
+        is a warning. One of which it never will, as where a permission is missing, fails.
         """
         unsure = [each.plan for each in self.topics if each.plan.unsure]
         if not unsure:
             return self
         ends, errors = self.source.ends_of_epochs(unsure)
         topics = tuple(replace(each, plan=without_cut_off(each.plan, ends, errors)) for each in self.topics)
-        failed = {str(name): error for name, error in errors.items()}
-        return replace(self, topics=topics, failed={**self.failed, **failed})
+        untold = {name: error for name, error in errors.items() if isinstance(error, StorageUnavailable)}
+        failed = {str(name): error for name, error in errors.items() if name not in untold}
+        warnings = (*self.warnings, *_lines_of(untold))
+        return replace(self, topics=topics, failed={**self.failed, **failed}, warnings=warnings)
 
     def of_topics_here(self) -> IngestPlans:
         """What there is to do without creating a topic: those that were asked for were here, and may be deleted since.
@@ -169,6 +172,14 @@ class IngestPlans:
         failed = {name: error for name, error in self.failed.items() if name in wanted}
         topics = tuple(_only_of(each, names) for each in self.topics)
         return replace(self, topics=topics, failed=failed)
+
+
+def _lines_of(errors: Mapping[TopicPartition, KeptlogError]) -> list[str]:
+    """A line for each cause."""
+    names: dict[str, list[str]] = {}
+    for name in sorted(errors):
+        names.setdefault(str(errors[name]), []).append(str(name))
+    return [f"{some_of(each, _NAMES_IN_LINE)}: {why}" for why, each in names.items()]
 
 
 def _only_of(planned: PlannedTopic, names: Collection[TopicPartition]) -> PlannedTopic:

@@ -157,6 +157,23 @@ def test_one_whose_records_go_while_it_is_asked_for_fails_nothing(there: Ingesti
     assert (result.failed, there.values()) == ({}, [b"0"])
 
 
+def test_a_broker_that_is_gone_when_it_is_asked_is_a_warning_and_the_next_ingest_asks_it(
+    there: Ingesting, process: KafkaBroker
+) -> None:
+    read_and_cut_off(there, process)
+    produced(there, b"of another leader", b"of another leader")
+    plans = there.plan()
+    process.kill()
+    result = there.bring(plans)
+    process.start()
+    assert not result.failed
+    [warning] = result.warnings
+    assert warning.startswith(
+        f"{there.topic}-0: it can't be told whether records were cut off there, and the next ingest asks again: no "
+    )
+    assert "below offset 5 there are other records" in str(there.bring().failed[f"{there.topic}-0"])
+
+
 def test_one_that_is_cut_off_behind_the_position_while_it_is_read_stops_nothing_for_good(
     there: Ingesting, process: KafkaBroker
 ) -> None:

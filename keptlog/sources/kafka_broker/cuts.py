@@ -34,6 +34,8 @@ from keptlog.sources.kafka_broker.part import BROKER_END, is_harmless
 LogThere = tuple[str, int]
 """A topic's name there, and the partition."""
 
+_UNTOLD = "it can't be told whether records were cut off there, and the next ingest asks again"
+"""The same for all logs: of thousands each cause is one line."""
 _POLL_SECONDS = 0.05
 _MESSAGES_AT_ONCE = 500
 _NO_WAITING: Mapping[str, int] = {"fetch.wait.max.ms": 1}
@@ -51,7 +53,7 @@ def ends_of_epochs(
     Raises:
         InvalidConfig: a client setting is wrong.
     """
-    with broker_errors(settings, "it can't be asked whether logs were cut off") as trouble:
+    with broker_errors(settings, _UNTOLD) as trouble:
         asked = Asked(settings, trouble, reached)
         consumer = Consumer({**settings.for_consumer(error_cb=trouble), **_NO_WAITING})
         with contextlib.closing(consumer):
@@ -105,21 +107,17 @@ class Asked:
         if error is None or error.code() == PARTITION_EOF or is_broken_batch(error):
             self.ends[log] = self.reached[log].from_offset
         elif error.code() != OFFSET_OUT_OF_RANGE:
-            self.errors[log] = translated(error, self.settings, self._unanswered(log))
+            self.errors[log] = translated(error, self.settings, _UNTOLD)
         elif "truncation" in error.str():
             told = BROKER_END.search(error.str())
             self.ends[log] = int(told[1]) if told else None
 
     def give_up(self, wait_seconds: float) -> None:
         """Nothing more is waited for."""
-        for log in self.open:
-            doing = self._unanswered(log)
-            if self.trouble.is_final:
-                self.errors[log] = translated(no_answer().args[0], self.settings, doing, self.trouble)
-            else:
-                why = f"its leader did not say it in {wait_seconds:g} s; try again"
-                self.errors[log] = StorageUnavailable(f"{doing}: {why}")
-
-    def _unanswered(self, log: LogThere) -> str:
-        where, below = f"{log[0]}-{log[1]} at {self.settings.bootstrap}", self.reached[log].from_offset
-        return f"{where}: it can't be told whether it was cut off below offset {below}"
+        error: KeptlogError
+        if self.trouble.is_final:
+            error = translated(no_answer().args[0], self.settings, _UNTOLD, self.trouble)
+        else:
+            where = self.settings.bootstrap
+            error = StorageUnavailable(f"{_UNTOLD}: no leader at {where} said it in {wait_seconds:g} s")
+        self.errors |= dict.fromkeys(self.open, error)
