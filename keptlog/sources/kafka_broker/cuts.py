@@ -38,6 +38,8 @@ _UNTOLD = "it can't be told whether records were cut off there, and the next ing
 """The same for all logs: of thousands each cause is one line."""
 _POLL_SECONDS = 0.05
 _MESSAGES_AT_ONCE = 500
+_IN_TROUBLE_SECONDS = 2.0
+"""So long is waited once it is known that nobody listens, or lets this client in: it may be so of one broker alone."""
 _NO_WAITING: Mapping[str, int] = {"fetch.wait.max.ms": 1}
 """For records that nobody wants: by default a broker waits half a second for some before it says that the log ends."""
 
@@ -60,13 +62,15 @@ def ends_of_epochs(
             consumer.assign([_position(log, each) for log, each in reached.items()])
             until_s = _steady_s() + wait_seconds
             while asked.open and _steady_s() < until_s:
+                if trouble.is_final or trouble.is_refused:
+                    until_s = min(until_s, _steady_s() + _IN_TROUBLE_SECONDS)
                 before = set(asked.open)
                 for message in consumer.consume(_MESSAGES_AT_ONCE, timeout=_POLL_SECONDS):
                     asked.hear(message)
                 if answered := before - asked.open:
                     # Or they would go on to fetch, and to say that they end.
                     consumer.pause([Position(*log) for log in answered])
-        asked.give_up(wait_seconds)
+        asked.give_up()
     return asked.ends, asked.errors
 
 
@@ -112,12 +116,13 @@ class Asked:
             told = BROKER_END.search(error.str())
             self.ends[log] = int(told[1]) if told else None
 
-    def give_up(self, wait_seconds: float) -> None:
+    def give_up(self) -> None:
         """Nothing more is waited for."""
         error: KeptlogError
-        if self.trouble.is_final:
+        # Where others have answered, it may be of one broker, and what is open is another's.
+        if self.trouble.is_final or (self.trouble.errors and not self.ends):
             error = translated(no_answer().args[0], self.settings, _UNTOLD, self.trouble)
         else:
-            where = self.settings.bootstrap
-            error = StorageUnavailable(f"{_UNTOLD}: no leader at {where} said it in {wait_seconds:g} s")
+            error = StorageUnavailable(f"{_UNTOLD}: no leader at {self.settings.bootstrap} said it in time")
         self.errors |= dict.fromkeys(self.open, error)
+        self.open.clear()

@@ -81,7 +81,7 @@ def test_a_silent_leader_costs_its_own_log_and_no_more_than_the_wait_also_while_
     assert isinstance(error, StorageUnavailable)
     assert str(error) == (
         "it can't be told whether records were cut off there, and the next ingest asks again: no leader at "
-        f"{settings.bootstrap} said it in {WAIT_SECONDS} s"
+        f"{settings.bootstrap} said it in time"
     )
 
 
@@ -90,6 +90,25 @@ def test_a_log_there_that_is_in_two_topics_here_is_asked_for_once_for_each(setti
     plans = [IngestPlan(name, there, 1, (), unsure=tuple(at(("t", 0)).values())) for name in ("here", "again")]
     ends, errors = KafkaBrokers(settings, {"here": "t", "again": "t"}).ends_of_epochs(plans)
     assert (ends, errors) == ({TopicPartition("here", 0): 1, TopicPartition("again", 0): 1}, {})
+
+
+def test_that_nobody_listens_is_told_for_all_and_is_not_waited_for_to_the_end() -> None:
+    settings = ClientSettings.load({"bootstrap.servers": "127.0.0.1:1"}, {})
+    ends, errors = ends_of_epochs(settings, at(("t", 0), ("t", 1)), 60)
+    assert not ends
+    assert errors.keys() == {("t", 0), ("t", 1)}
+    for error in errors.values():
+        assert isinstance(error, StorageUnavailable)
+        assert "no broker at 127.0.0.1:1 answers: " in str(error)
+        assert "Connection refused" in str(error)
+
+
+def test_that_a_user_is_not_let_in_is_told_as_that(settings: ClientSettings) -> None:
+    user = {"sasl.mechanism": "PLAIN", "sasl.username": "somebody", "sasl.password": "of-somebody"}
+    config = {"bootstrap.servers": settings.bootstrap or "", "security.protocol": "SASL_PLAINTEXT", **user}
+    [error] = ends_of_epochs(ClientSettings.load(config, {}), at(("t", 0)), 60)[1].values()
+    assert isinstance(error, InvalidConfig)
+    assert "refuses the user or the password" in str(error)
 
 
 @pytest.mark.parametrize(("topic", "others"), [("t", {("u", 0)}), (None, set())])
