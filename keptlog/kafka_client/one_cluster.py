@@ -9,8 +9,9 @@ tells its clients where its brokers are:
                        asked by itself which cluster it is of
 
 What can't be asked is not judged, and is left out for whoever reads or writes: it may answer a moment later, as another
-cluster's. Who looks for lag comes back each half minute, so an address that is of this cluster, or does not say, is
-asked again after some minutes only.
+cluster's. In its place they get all brokers that the cluster named, or too few would be left in a rolling restart. Who
+looks for lag comes back each half minute, so an address that is of this cluster, or does not say, is asked again after
+some minutes only.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def require_one_cluster(settings: ClientSettings, told: ClusterMetadata) -> Clie
     """Refuse a bootstrap list that has an address of another cluster than a client of it was told of.
 
     Returns:
-        The settings for clients that are to reach no other: with those addresses only that are surely of this one.
+        The settings for clients that are to reach no other: with those addresses only that are surely of this one. If
+            any is left out, with all of its brokers.
 
     Raises:
         InvalidConfig: names the address and both clusters.
@@ -65,7 +67,7 @@ def require_one_cluster(settings: ClientSettings, told: ClusterMetadata) -> Clie
             f"(--bootstrap HOST:PORT), or {BOOTSTRAP} in kafka.properties"
         )
     own = [each for each in listed if each in brokers or _asked[each, ours][1]]
-    return settings if own == listed else settings.at(",".join(own or brokers))
+    return settings if own == listed else settings.at(",".join(dict.fromkeys([*own, *brokers])))
 
 
 def _clusters_of(settings: ClientSettings, unknown: Iterable[str]) -> dict[str, str]:

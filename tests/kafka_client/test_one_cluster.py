@@ -11,6 +11,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from keptlog.kafka_client import one_cluster
 from keptlog.kafka_client.settings import ClientSettings
@@ -68,6 +69,17 @@ def test_one_that_says_nothing_is_waited_for_once_in_some_minutes(
         monkeypatch.setattr(one_cluster, "_ASK_AGAIN_SECONDS", 0.0)
         looked_at(broker.bootstrap, silent, other)
         assert len(asked) == 4
+
+
+def test_in_the_place_of_one_that_is_down_clients_get_all_brokers_of_the_cluster() -> None:
+    owner = Producer({"test.mock.num.brokers": 3, "bootstrap.servers": "unused", "log_level": 0})
+    owner.produce("users", key="ada", value="1")
+    assert not owner.flush(60)
+    brokers = [f"{each.host}:{each.port}" for each in owner.list_topics(timeout=60).brokers.values()]
+    listed = f"127.0.0.1:1,{brokers[0]}"
+    found = look_at_topics(ClientSettings.load({"bootstrap.servers": listed}, {}), ["users"])
+    assert found.settings
+    assert sorted((found.settings.bootstrap or "").split(",")) == sorted(brokers)
 
 
 def with_slow_names(monkeypatch: pytest.MonkeyPatch, answer: Callable[..., Any]) -> None:
