@@ -20,7 +20,8 @@ from keptlog.log.record import NewRecord
 from keptlog.log.source import SourceIdentity
 from keptlog.log.words.counted import counted
 from keptlog.log.words.units import size
-from keptlog.sources.files import STDIN, FileSet, Format, Reading, files_below
+from keptlog.sources.files import STDIN, FileSet, Reading, files_below
+from keptlog.sources.formats import Format
 from keptlog.sources.row_fields import ROW_FIELDS
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ class How(TypedDict):
     type=click.Path(exists=True, readable=True, allow_dash=True),
     multiple=True,
     help="A file, or a folder of files; - is standard input, and so is what is piped without --file. May be repeated: "
-    "all go in together, in this order.",
+    "all go in together, in this order. Files of a folder go in by name, part-2 before part-10; a shell's * gives "
+    "part-10 first.",
 )
 @click.option(
     "--format",

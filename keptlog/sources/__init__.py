@@ -1,6 +1,8 @@
 """What brings records in, in its own order: as ``NewRecord``, or as tables where they keep their offsets.
 
     files.py             files of several formats, one after the other as if they were one
+    folder_files.py      the files that a folder means, in the order in which they were written
+    formats.py           what a file holds, and how its name tells it
     line_files.py        the lines of a file that holds text, whatever it was packed in
     json_lines.py        records as JSON lines, in and out
     exact_json.py        JSON whose numbers stay as they were written

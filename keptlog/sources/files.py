@@ -17,17 +17,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
-from keptlog import folders
-from keptlog.errors import InvalidConfig, InvalidRecord, StorageUnavailable
+from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.log.record import NewRecord
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.sources.change_tables import TableChoice
 from keptlog.sources.debezium import ChangeEvents
+from keptlog.sources.folder_files import files_in
+from keptlog.sources.formats import Format, format_of
 from keptlog.sources.json_lines import from_json
 from keptlog.sources.line_files import lines_of
 from keptlog.sources.place import Place
@@ -46,18 +46,6 @@ _SECONDS = range(10**8, 10**10)
 _FINER_THAN_MS = 10**14
 """From here on it is the year 5138 and later; microseconds were so large in 1973 already."""
 _logger = logging.getLogger(__name__)
-
-
-class Format(StrEnum):
-    """What a file holds."""
-
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    DEBEZIUM = "debezium"
-
-
-_SUFFIXES = {".parquet": Format.PARQUET, ".jsonl": Format.JSONL, ".ndjson": Format.JSONL, ".json": Format.JSONL}
-_OTHER_COMPRESSIONS = {".bz2", ".lz4", ".snappy", ".xz", ".zip", ".zst"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +144,7 @@ class FileSet:
 
     def is_parquet(self, path: str) -> bool:
         """Whether a file is read as Parquet."""
-        return (self.reading.format or _format_of(path)) is Format.PARQUET
+        return (self.reading.format or format_of(path)) is Format.PARQUET
 
     def _count(self, more: int) -> None:
         before, self.count = self.count, self.count + more
@@ -225,15 +213,13 @@ class _OddTimes:
 
 
 def files_below(paths: Sequence[str]) -> list[str]:
-    """The files that are meant: a folder means those in and below it, by name, as sinks and Spark leave them.
-
-    Hidden ones, and those that begin with ``_``, are marks of whoever wrote the folder.
+    """The files that are meant, as they are named; a folder means those in and below it (``folder_files``).
 
     Raises:
         InvalidConfig: a file is named twice, or a folder has none, or one that can't be taken.
         StorageUnavailable: a folder can't be listed, so that files would be left out.
     """
-    files = [file for path in paths for file in (_files_in(Path(path)) if _is_folder(path) else [path])]
+    files = [file for path in paths for file in (files_in(Path(path)) if _is_folder(path) else [path])]
     for file, count in Counter(file if file == STDIN else str(Path(file).resolve()) for file in files).items():
         if count > 1:
             raise InvalidConfig(f"{file} is given {count} times: its records would be appended {count} times")
@@ -277,42 +263,3 @@ def _has_size(path: str) -> bool:
 
 def _is_folder(path: str) -> bool:
     return path != STDIN and Path(path).is_dir()
-
-
-def _files_in(folder: Path) -> list[str]:
-    try:
-        below = folders.all_below(folder, _is_no_mark)
-    except OSError as error:
-        raise StorageUnavailable(
-            f"{error.filename or folder} can't be listed ({error.strerror}), and its records would be left out: let "
-            "this user list it, or name the files that are meant; nothing was appended"
-        ).for_good() from error
-    unmarked = [path for path in below if _is_no_mark(path.name)]
-    for path in unmarked:
-        if why := _why_left_out(path):
-            raise InvalidConfig(
-                f"{path} {why}, so its records would be left out: take it away, or name the files and folders that "
-                "are meant; nothing was appended"
-            )
-    found = [str(path) for path in unmarked if _format_of(path.name)]
-    if not found:
-        raise InvalidConfig(f"folder {folder} has no files that end with {', '.join(_SUFFIXES)}: name files instead")
-    return found
-
-
-def _why_left_out(path: Path) -> str | None:
-    """Why a file in a folder is not taken that seems to hold records; null if it is, or holds none."""
-    if path.is_dir():
-        return "is a link to a folder, which is not followed"
-    if _format_of(path.name):
-        return None if path.is_file() else "leads to no file"
-    is_packed = path.suffix.lower() in _OTHER_COMPRESSIONS and _format_of(path.stem)
-    return "is compressed otherwise than with gzip" if is_packed else None
-
-
-def _is_no_mark(name: str) -> bool:
-    return not name.startswith((".", "_"))
-
-
-def _format_of(path: str) -> Format | None:
-    return _SUFFIXES.get(Path(path.lower().removesuffix(".gz")).suffix)

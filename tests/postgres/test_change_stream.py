@@ -14,7 +14,8 @@ from keptlog.errors import InvalidRecord
 from keptlog.home import new_id, wall_clock_ms
 from keptlog.log.record import NewRecord
 from keptlog.passes.clean import Cleaner
-from keptlog.sources.files import FileSet, Format, Reading
+from keptlog.sources.files import FileSet, Reading
+from keptlog.sources.formats import Format
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.logs import carry_out, open_store

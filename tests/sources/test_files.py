@@ -12,7 +12,8 @@ import pytest
 
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.sources import files
-from keptlog.sources.files import FileSet, Format, Reading, files_below
+from keptlog.sources.files import FileSet, Reading, files_below
+from keptlog.sources.formats import Format
 
 NOW_MS = 1_700_000_000_000
 

@@ -1,0 +1,74 @@
+"""The files that a folder means: all in and below it that hold records, in the order in which they were written.
+
+    day=8/part-2.parquet, day=8/part-10.parquet, day=10/part-0.jsonl
+
+What is written in several files is numbered, often without zeros before the number. So numbers in names count as
+numbers, part by part of the path; by plain text ``part-10`` would come before ``part-2``, and an old value be the
+latest.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from keptlog import folders
+from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.sources.formats import SUFFIXES, format_of
+
+_OTHER_COMPRESSIONS = {".bz2", ".lz4", ".snappy", ".xz", ".zip", ".zst"}
+_NUMBER_OR_CHARACTER = re.compile("[0-9]+|.", re.DOTALL)
+
+
+def files_in(folder: Path) -> list[str]:
+    """The files of a folder and those below it; hidden ones, and those that begin with ``_``, are marks of its writer.
+
+    Raises:
+        InvalidConfig: it has none, or one that can't be taken.
+        StorageUnavailable: it can't be listed, so that files would be left out.
+    """
+    try:
+        below = folders.all_below(folder, _is_no_mark)
+    except OSError as error:
+        raise StorageUnavailable(
+            f"{error.filename or folder} can't be listed ({error.strerror}), and its records would be left out: let "
+            "this user list it, or name the files that are meant; nothing was appended"
+        ).for_good() from error
+    unmarked = sorted((path for path in below if _is_no_mark(path.name)), key=_in_order)
+    for path in unmarked:
+        if why := _why_left_out(path):
+            raise InvalidConfig(
+                f"{path} {why}, so its records would be left out: take it away, or name the files and folders that "
+                "are meant; nothing was appended"
+            )
+    found = [str(path) for path in unmarked if format_of(path.name)]
+    if not found:
+        raise InvalidConfig(f"folder {folder} has no files that end with {', '.join(SUFFIXES)}: name files instead")
+    return found
+
+
+def _in_order(path: Path) -> list[tuple[list[tuple[str, int, str]], str]]:
+    """A key for sorting; where only zeros before a number differ, the text decides."""
+    return [([_piece(each) for each in _NUMBER_OR_CHARACTER.findall(part)], part) for part in path.parts]
+
+
+def _piece(text: str) -> tuple[str, int, str]:
+    """A character, or a number where its first digit would stand: of two the longer one is the larger."""
+    if not "0" <= text[0] <= "9":
+        return text, 0, ""
+    digits = text.lstrip("0")
+    return "0", len(digits), digits
+
+
+def _why_left_out(path: Path) -> str | None:
+    """Why a file in a folder is not taken that seems to hold records; null if it is, or holds none."""
+    if path.is_dir():
+        return "is a link to a folder, which is not followed"
+    if format_of(path.name):
+        return None if path.is_file() else "leads to no file"
+    is_packed = path.suffix.lower() in _OTHER_COMPRESSIONS and format_of(path.stem)
+    return "is compressed otherwise than with gzip" if is_packed else None
+
+
+def _is_no_mark(name: str) -> bool:
+    return not name.startswith((".", "_"))

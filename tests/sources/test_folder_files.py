@@ -1,0 +1,55 @@
+"""The files that a folder means: all that hold records, in the order in which they were written, or a refusal."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from keptlog.sources.files import FileSet, Reading, files_below
+
+NOW_MS = 1_700_000_000_000
+LINE = '{"key": "k", "value": ""}\n'
+
+
+def put(path: Path, content: str | bytes = LINE) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def names(folder: Path) -> list[str]:
+    return [str(Path(path).relative_to(folder)) for path in files_below([str(folder)])]
+
+
+def test_the_last_file_that_a_dataset_was_written_to_has_the_latest_values(tmp_path: Path) -> None:
+    rows = pa.table({"key": ["k"] * 12, "value": [str(number) for number in range(12)]})
+    ds.write_dataset(rows, tmp_path, format="parquet", max_rows_per_file=1, max_rows_per_group=1)
+    records = FileSet(files_below([str(tmp_path)]), Reading(NOW_MS)).records()
+    assert [record.value for record in records] == [b"%d" % number for number in range(12)]
+
+
+@pytest.mark.parametrize(
+    "ordered",
+    [
+        ["changes-2.jsonl", "changes-10.jsonl", "changes-0100.jsonl"],
+        ["day=8/a.jsonl", "day=9/a.jsonl", "day=10/a.jsonl", "day=11/a.jsonl"],
+        ["day=1/part-2.jsonl", "day=1/part-10.jsonl", "day=01x/part-1.jsonl"],
+        ["a.jsonl", "a1.jsonl", "b.jsonl"],
+        ["01.jsonl", "1.jsonl", "1a.jsonl", "x²٣.jsonl"],
+        [f"{'9' * 100}.jsonl", f"1{'0' * 100}.jsonl"],
+        ["2024-01-31T23.jsonl", "2024-02-01T00.jsonl", "2024-02-01T01.jsonl"],
+    ],
+)
+def test_numbers_in_names_of_a_folder_count_as_numbers(tmp_path: Path, ordered: list[str]) -> None:
+    for name in random.Random(7).sample(ordered, len(ordered)):
+        put(tmp_path / name)
+    assert names(tmp_path) == ordered
+
+
+def test_files_that_are_named_go_in_as_they_were_named(tmp_path: Path) -> None:
+    given = [str(put(tmp_path / name)) for name in ("part-10.jsonl", "part-2.jsonl")]
+    assert files_below(given) == given
