@@ -63,9 +63,10 @@ def columns_for(schema: pa.Schema, named: Mapping[str, str]) -> dict[str, Column
     columns: dict[str, Column] = {}
     for field in ROWS.names:
         name = named.get(field, field if field != "offset" else "")
-        if schema.names.count(name) > 1:
+        count = schema.names.count(name) if name else 0  # a column without a name is none that was asked for
+        if count > 1:
             raise InvalidRecord(f"it has several columns {name!r}: write it with one of that name")
-        if name in schema.names:
+        if count:
             columns[field] = Column(name, schema.field(name).type)
             wanted = _WANTED[field](columns[field].kind)
             if wanted:

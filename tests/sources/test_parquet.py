@@ -90,6 +90,15 @@ def test_a_whole_number_is_its_digits(file: Path, kind: pa.DataType) -> None:
     assert [(record.key, record.value) for record in read(file)] == [(b"7", b"0"), (b"120", None)]
 
 
+def test_a_column_without_a_name_is_no_field(file: Path) -> None:
+    """``--column key=`` names none, and nobody asked for offsets."""
+    names = ["", "timestamp", "headers", "partition", "value"]
+    pq.write_table(pa.table([["row-1"], [5], [[]], [0], ["v"]], names=names), file)
+    assert read(file, key="", timestamp="", headers="", partition="") == [NewRecord(None, b"v", NOW_MS)]
+    pq.write_table(pa.table([[7], [8], ["k"], ["v"]], names=["", "", "key", "value"]), file)
+    assert next(ParquetRows(str(file), {}, NOW_MS).batches(Place())).column("offset").to_pylist() == [None]
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
 def test_times_are_milliseconds_whatever_their_unit_and_utc_if_they_have_no_zone(
