@@ -104,8 +104,17 @@ def _why_none(path: str) -> str | None:
 
 
 def _opened(path: str) -> pq.ParquetFile:
-    """Page checksums are looked at where the file has them, as one of ``restore`` does."""
-    return pq.ParquetFile(path, pre_buffer=False, buffer_size=_READ_BYTES, page_checksum_verification=True)
+    """Page checksums are looked at where the file has them, as one of ``restore`` does.
+
+    Times of twelve bytes (INT96), as Spark writes them, would be nanoseconds, which end in the year 2262.
+    """
+    return pq.ParquetFile(
+        path,
+        pre_buffer=False,
+        buffer_size=_READ_BYTES,
+        page_checksum_verification=True,
+        coerce_int96_timestamp_unit="ms",
+    )
 
 
 def _raw_batches(file: pq.ParquetFile, columns: Mapping[str, Column]) -> Iterator[pa.RecordBatch]:

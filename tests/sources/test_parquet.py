@@ -110,6 +110,20 @@ def test_times_are_milliseconds_whatever_their_unit_and_utc_if_they_have_no_zone
     assert read(file)[0].timestamp_ms == int(when.timestamp()) * 1000
 
 
+@pytest.mark.parametrize("stored", [True, False])
+def test_times_as_spark_and_hive_write_them_are_right_in_all_years(file: Path, *, stored: bool) -> None:
+    """Their twelve bytes have nanoseconds, and as a long those end in the year 2262: 2600 became 2015."""
+    times = [datetime(2600, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)]
+    column = pa.array([*times, datetime(1970, 1, 1, tzinfo=UTC)], pa.timestamp("us"))
+    table = pa.table({"key": ["k"] * 3, "value": ["v"] * 3, "timestamp": column})
+    pq.write_table(table, file, use_deprecated_int96_timestamps=True, store_schema=stored)
+    assert [record.timestamp_ms for record in read(file)] == [19_880_899_200_000, LATE * 1000 - 1, 0]
+    early = table.slice(0, 1).set_column(2, "timestamp", pa.array([datetime(1500, 1, 1, tzinfo=UTC)], column.type))
+    pq.write_table(early, file, use_deprecated_int96_timestamps=True, store_schema=stored)
+    with pytest.raises(InvalidRecord, match="timestamp 1500-01-01 00:00:00.000 is no time in ms between 1970 and 9999"):
+        read(file)
+
+
 def test_headers_are_a_list_of_structs_or_a_map_and_keep_order_repeats_and_nulls(file: Path) -> None:
     pairs = [("h", b"1"), ("h", None), ("b", b"\xff")]
     kinds = {
