@@ -18,7 +18,7 @@ Rows are read in batches of some MiB, however long a row group is. A bad row end
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,8 @@ from keptlog.sources.place import Place
 _BATCH_BYTES = 8 * 2**20
 _BATCH_ROWS = 8192
 _READ_BYTES = 2**20
+_MAGIC, _MAGIC_ENCRYPTED = b"PAR1", b"PARE"
+_ENCRYPTED = "it is encrypted: write it without encryption"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class ParquetRows:
         try:
             file = _opened(self.path)
         except (pa.ArrowException, OSError) as error:
-            raise InvalidRecord(f"it is no Parquet file ({_why_none(self.path) or _line(error)})") from None
+            raise InvalidRecord(_why_not_opened(self.path, error)) from None
         with file:
             total_rows = max(file.metadata.num_rows, 1)
             place.share = lambda: place.number / total_rows
@@ -85,19 +87,27 @@ class ParquetRows:
                 rows_before += raw.num_rows
 
 
-def _why_none(path: str) -> str | None:
-    """What the first and the last bytes of a file say that can't be opened; null if they are those of Parquet."""
-    if not Path(path).is_file():
-        return None
+def _why_not_opened(path: str, error: Exception) -> str:
+    """What the first and the last bytes of a file say; the error if they are those of Parquet."""
+    head, tail = _ends(path) if Path(path).is_file() else (_MAGIC, _MAGIC)
+    if head == _MAGIC_ENCRYPTED:
+        return _ENCRYPTED
+    return f"it is no Parquet file ({_why_none(head, tail) or _line(error)})"
+
+
+def _ends(path: str) -> tuple[bytes, bytes]:
     with Path(path).open("rb") as file:
         head = file.read(4)
         file.seek(-min(4, Path(path).stat().st_size), 2)
-        tail = file.read(4)
+        return head, file.read(4)
+
+
+def _why_none(head: bytes, tail: bytes) -> str | None:
     if not head:
         return "it is empty"
-    if head == tail == b"PAR1":
+    if head == tail == _MAGIC:
         return None
-    if head == b"PAR1":
+    if head == _MAGIC:
         return "its end is missing"
     looks = ", but with what JSON lines begin with: say --format jsonl" if head[:1] in b"{[" else ""
     return f"it does not begin with PAR1{looks}"
@@ -119,20 +129,23 @@ def _opened(path: str) -> pq.ParquetFile:
 
 def _raw_batches(file: pq.ParquetFile, columns: Mapping[str, Column]) -> Iterator[pa.RecordBatch]:
     names = sorted({column.name for column in columns.values()})
+    wanted = tuple(f"{name}." for name in names)
+    paths = (f"{file.schema.column(index).path}." for index in range(file.metadata.num_columns))
+    indexes = [index for index, path in enumerate(paths) if path.startswith(wanted)]
     try:
         for number in range(file.num_row_groups):
-            group = file.metadata.row_group(number)
-            rows = _batch_rows(group, set(names))
+            # Arrow aborts the process that asks for the size of an encrypted column; to read one is an error.
+            next(file.iter_batches(batch_size=1, row_groups=[number], columns=names, use_threads=False), None)
+            rows = _batch_rows(file.metadata.row_group(number), indexes)
             yield from file.iter_batches(batch_size=rows, row_groups=[number], columns=names, use_threads=False)
     except (pa.ArrowException, OSError) as error:
-        raise InvalidRecord(f"it can't be read further ({_line(error)})") from None
+        is_encrypted = "Cannot decrypt" in str(error)
+        raise InvalidRecord(_ENCRYPTED if is_encrypted else f"it can't be read further ({_line(error)})") from None
 
 
-def _batch_rows(group: pq.RowGroupMetaData, names: set[str]) -> int:
-    """So many rows as have about ``_BATCH_BYTES``, if all are alike."""
-    chunks = (group.column(index) for index in range(group.num_columns))
-    wanted = tuple(f"{name}." for name in names)
-    size_bytes = sum(each.total_uncompressed_size for each in chunks if f"{each.path_in_schema}.".startswith(wanted))
+def _batch_rows(group: pq.RowGroupMetaData, indexes: Sequence[int]) -> int:
+    """So many rows as have about ``_BATCH_BYTES`` in these columns, if all are alike."""
+    size_bytes = sum(group.column(index).total_uncompressed_size for index in indexes)
     rows: int = group.num_rows * _BATCH_BYTES // max(size_bytes, 1)
     return max(1, min(_BATCH_ROWS, rows))
 

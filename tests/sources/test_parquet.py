@@ -120,7 +120,7 @@ def test_times_as_spark_and_hive_write_them_are_right_in_all_years(file: Path, *
     assert [record.timestamp_ms for record in read(file)] == [19_880_899_200_000, LATE * 1000 - 1, 0]
     early = table.slice(0, 1).set_column(2, "timestamp", pa.array([datetime(1500, 1, 1, tzinfo=UTC)], column.type))
     pq.write_table(early, file, use_deprecated_int96_timestamps=True, store_schema=stored)
-    with pytest.raises(InvalidRecord, match="timestamp 1500-01-01 00:00:00.000 is no time in ms between 1970 and 9999"):
+    with pytest.raises(InvalidRecord, match=r"timestamp 1500-01-01 .* is no time in ms"):
         read(file)
 
 
