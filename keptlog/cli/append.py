@@ -82,7 +82,7 @@ class How(TypedDict):
     "tables",
     metavar="PATTERN",
     callback=not_empty,
-    help="Debezium: take these tables' events (users, 'shop.*') and no others.",
+    help="Debezium: take the events of one table (users, eu.users), or of several ('shop.*'), and no others.",
 )
 @click.option(
     "--rows-only", is_flag=True, help="Debezium: leave out heartbeats, schema changes, transaction marks and messages."

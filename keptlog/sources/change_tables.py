@@ -21,6 +21,7 @@ from keptlog.errors import InvalidRecord
 
 FLAT_DELETED, FLAT_OP = "__deleted", "__op"
 """Of a row that was flattened (``ExtractNewRecordState``) one of these says what happened to it."""
+_WILDCARDS = set("*?[")
 _PARTS = ("db", "schema", "table")
 _FLAT_PARTS = (("__source_db", "__db"), ("__source_schema", "__schema"), ("__source_table", "__table"))
 _OF_OTHERS = {
@@ -39,7 +40,10 @@ class TableChoice:
     """Which of the events are taken, and what was left out."""
 
     pattern: str | None = None
-    """Of the table's name, or of its whole name with dots, as a shell has it for files; null for one and the same."""
+    """Of the table's name, or of its whole name with dots, as a shell has it for files; null for one and the same.
+
+    Without wildcards it is a name, of one table.
+    """
     rows_only: bool = False
     """Leave out what is no change of a row, instead of refusing it."""
     left_out: Counter[str] = field(default_factory=Counter)
@@ -54,7 +58,7 @@ class TableChoice:
         """Whether an event is wanted; what is not is counted.
 
         Raises:
-            InvalidRecord: it is of another table than those before.
+            InvalidRecord: it is of another table than those before, and nobody said that both are meant.
         """
         if other := no_row(event):
             if not self.rows_only:
@@ -64,19 +68,25 @@ class TableChoice:
         table = table_of(event)
         if table is None:
             return True
-        if self.pattern is not None:
-            is_wanted = any(fnmatchcase(name, self.pattern) for name in _names(table))
-            if not is_wanted:
-                self.left_out[f"an event of {table}"] += 1
-            return is_wanted
-        self._first = self._first or table
-        if table != self._first:
-            raise InvalidRecord(
-                f"the event is of table {table}, and those before are of {self._first}: equal keys of two tables would "
-                f"be one; take one of them (--table {table.rpartition('.')[2]}), or both if they belong together "
-                "(--table '*')"
-            )
+        if self.pattern is not None and not any(fnmatchcase(name, self.pattern) for name in _names(table)):
+            self.left_out[f"an event of {table}"] += 1
+            return False
+        if self.pattern is None or not _WILDCARDS & set(self.pattern):
+            self._require_one(table)
         return True
+
+    def _require_one(self, table: str) -> None:
+        """Of a name without wildcards one table is meant, and several may have it."""
+        self._first = self._first or table
+        if table == self._first:
+            return
+        met = f"the event is of table {table}, and those before are of {self._first}"
+        told = met if self.pattern is None else f"{self.pattern!r} means both {self._first} and {table}"
+        both = "*" if self.pattern is None else f"*.{self.pattern}"
+        raise InvalidRecord(
+            f"{told}: equal keys of two tables would be one; take one of them (--table {table}), or both if they "
+            f"belong together (--table '{both}')"
+        )
 
 
 def table_of(event: Mapping[str, Any]) -> str | None:

@@ -45,7 +45,24 @@ def test_an_event_of_another_table_is_refused_because_equal_keys_would_be_one() 
     with pytest.raises(InvalidRecord) as caught:
         taken(TableChoice(), event("users"), event("users", "d"), event("orders"))
     assert "of table shop.public.orders, and those before are of shop.public.users" in str(caught.value)
-    assert "--table orders" in str(caught.value)
+    assert "take one of them (--table shop.public.orders), or both" in str(caught.value)
+
+
+def named(db: str, table: str) -> dict[str, Any]:
+    return {"key": {"id": 1}, "value": {"op": "c", "source": {"db": db, "table": table}, "after": {"id": 1}}}
+
+
+def test_a_name_that_two_tables_have_is_refused_unless_both_are_meant() -> None:
+    events = (named("eu", "users"), named("us", "orders"), named("us", "users"))
+    with pytest.raises(InvalidRecord) as caught:
+        taken(TableChoice("users"), *events)
+    assert "'users' means both eu.users and us.users: equal keys of two tables would be one" in str(caught.value)
+    assert "take one of them (--table us.users)" in str(caught.value)
+    assert "or both if they belong together (--table '*.users')" in str(caught.value)
+    choice = TableChoice("us.users")
+    assert len(taken(choice, *events)) == 1
+    assert choice.left_out == {"an event of eu.users": 1, "an event of us.orders": 1}
+    assert len(taken(TableChoice("*.users"), *events)) == 2
 
 
 @pytest.mark.parametrize("pattern", ["users", "public.users", "shop.public.users", "shop.*.users", "us*"])
