@@ -55,12 +55,8 @@ def entries_below(folder: str, is_entered: Callable[[str], bool] = _any) -> Iter
 
 def files_below(folder: Path) -> list[Path]:
     """The files in a folder and below it, sorted; raises as ``folders_below``, also if one can't be looked at."""
-    return [path for path in all_below(folder) if path.is_file()]
-
-
-def all_below(folder: Path, is_entered: Callable[[str], bool] = _any) -> list[Path]:
-    """As ``files_below``, and besides every link that leads to no file, or to a folder; as ``entries_below``."""
-    return sorted(Path(parent, name) for parent, names in entries_below(str(folder), is_entered) for name in names)
+    paths = (Path(parent, name) for parent, names in folders_below(str(folder)) for name in names)
+    return sorted(path for path in paths if path.is_file())
 
 
 def names_in(folder: Path) -> list[str]:

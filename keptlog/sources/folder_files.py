@@ -10,6 +10,7 @@ latest.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from keptlog import folders
@@ -17,6 +18,13 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.sources.formats import SUFFIXES, format_of
 
 _OTHER_COMPRESSIONS = {".bz2", ".lz4", ".snappy", ".xz", ".zip", ".zst"}
+_TABLES = {
+    "_delta_log": "a Delta table",
+    ".hoodie": "a Hudi table",
+    "_spark_metadata": "the folder of a Spark stream",
+}
+"""What a folder is that has one of this name in it."""
+_ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")
 _NUMBER_OR_CHARACTER = re.compile("[0-9]+|.", re.DOTALL)
 
 
@@ -24,17 +32,24 @@ def files_in(folder: Path) -> list[str]:
     """The files of a folder and those below it; hidden ones, and those that begin with ``_``, are marks of its writer.
 
     Raises:
-        InvalidConfig: it has none, or one that can't be taken.
+        InvalidConfig: it has none, or one that can't be taken, or is that of a table.
         StorageUnavailable: it can't be listed, so that files would be left out.
     """
     try:
-        below = folders.all_below(folder, _is_no_mark)
+        listed = [(Path(parent), names) for parent, names in folders.entries_below(str(folder), _is_no_mark)]
+        table = next(filter(None, (_table_at(*each) for each in [*listed, *_metadata_beside(folder)])), None)
     except OSError as error:
         raise StorageUnavailable(
             f"{error.filename or folder} can't be listed ({error.strerror}), and its records would be left out: let "
             "this user list it, or name the files that are meant; nothing was appended"
         ).for_good() from error
-    unmarked = sorted((path for path in below if _is_no_mark(path.name)), key=_in_order)
+    if table:
+        raise InvalidConfig(
+            f"{table}, and its folder may keep files that do not count any more, or never did: write its rows as "
+            "Parquet files, or name the files that are meant; nothing was appended"
+        )
+    below = (parent / name for parent, names in listed for name in names if _is_no_mark(name))
+    unmarked = sorted(below, key=_in_order)
     for path in unmarked:
         if why := _why_left_out(path):
             raise InvalidConfig(
@@ -45,6 +60,20 @@ def files_in(folder: Path) -> list[str]:
     if not found:
         raise InvalidConfig(f"folder {folder} has no files that end with {', '.join(SUFFIXES)}: name files instead")
     return found
+
+
+def _table_at(folder: Path, names: Iterable[str]) -> str | None:
+    """That a folder is one of a table, or of its metadata; null if it is not."""
+    if folder.name == "metadata" and any(name.endswith(_ICEBERG_METADATA) for name in names):
+        return f"{folder.parent} is an Iceberg table"
+    return next((f"{folder} is {what}" for mark, what in _TABLES.items() if (folder / mark).is_dir()), None)
+
+
+def _metadata_beside(folder: Path) -> list[tuple[Path, list[str]]]:
+    """Iceberg's own, where only the data of a table is meant."""
+    found = folder.resolve()
+    beside = found.parent / "metadata"
+    return [(beside, folders.names_in(beside))] if found.name == "data" else []
 
 
 def _in_order(path: Path) -> list[tuple[list[tuple[str, int, str]], str]]:

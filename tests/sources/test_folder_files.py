@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from keptlog.errors import InvalidConfig
 from keptlog.sources.files import FileSet, Reading, files_below
 
 NOW_MS = 1_700_000_000_000
@@ -53,3 +54,38 @@ def test_numbers_in_names_of_a_folder_count_as_numbers(tmp_path: Path, ordered: 
 def test_files_that_are_named_go_in_as_they_were_named(tmp_path: Path) -> None:
     given = [str(put(tmp_path / name)) for name in ("part-10.jsonl", "part-2.jsonl")]
     assert files_below(given) == given
+
+
+@pytest.mark.parametrize(
+    ("mark", "what"),
+    [
+        ("_delta_log/00000000000000000000.json", "a Delta table"),
+        (".hoodie/hoodie.properties", "a Hudi table"),
+        ("_spark_metadata/0", "the folder of a Spark stream"),
+        ("metadata/v1.metadata.json", "an Iceberg table"),
+        ("metadata/00000-a.gz.metadata.json", "an Iceberg table"),
+    ],
+)
+def test_a_folder_of_a_table_is_refused_because_not_all_of_its_files_count(
+    tmp_path: Path, mark: str, what: str
+) -> None:
+    table = tmp_path / "exports" / "users"
+    file = put(table / "data" / "a.jsonl")
+    put(table / mark, "{}")
+    for folder in (tmp_path, table):
+        with pytest.raises(InvalidConfig) as caught:
+            files_below([str(folder)])
+        assert f"{table} is {what}, and its folder may keep files that do not count" in str(caught.value)
+    assert files_below([str(file)]) == [str(file)]
+
+
+def test_the_files_of_an_iceberg_table_are_refused_also_where_only_their_folder_is_given(tmp_path: Path) -> None:
+    put(tmp_path / "data" / "a.jsonl")
+    put(tmp_path / "metadata" / "v1.metadata.json", "{}")
+    with pytest.raises(InvalidConfig, match=f"{tmp_path} is an Iceberg table"):
+        files_below([str(tmp_path / "data")])
+
+
+def test_a_folder_called_metadata_is_one_like_others(tmp_path: Path) -> None:
+    put(tmp_path / "metadata" / "a.jsonl")
+    assert names(tmp_path) == ["metadata/a.jsonl"]
