@@ -10,8 +10,8 @@ named; a field without a name (``headers=``) is left out. Only ``offset`` must b
 offset goes another way in (``keptlog.ingest.offset_files``).
 
 What the bytes of a key are decides which records supersede each other, so nothing is guessed. Text is its UTF-8 bytes,
-bytes are bytes, a whole number is its decimal digits (also its JSON form); floats, dates, decimals and structs have
-several forms in text, and are refused: the query that writes the file must choose one.
+bytes are bytes, a whole number is its decimal digits (also its JSON form); floats, dates, decimals, UUIDs and
+structs have several forms, and are refused: the query that writes the file must choose one.
 
 Rows are read in batches of some MiB, however long a row group is. A bad row ends the reading behind the rows before it.
 """

@@ -26,6 +26,9 @@ ROWS = pa.schema(list(zip(ROW_FIELDS, _TYPES, strict=True)))
 _PER_MS = {"ms": 1, "us": 1000, "ns": 1_000_000}
 """The units of time that Parquet has."""
 
+_OF_SEVERAL_FORMS = {"arrow.uuid", "arrow.bool8"}
+"""A UUID is sixteen bytes, and a text too; a truth value is a number, and a word."""
+
 Longs = npt.NDArray[np.int64]
 _LONG = np.iinfo(np.int64)
 _LARGEST = int(_LONG.max) - 1
@@ -109,7 +112,8 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _plain_kind(kind: pa.DataType) -> pa.DataType:
-    if isinstance(kind, pa.BaseExtensionType):
+    """As ``_plain``; a type that says more than how its values are kept stays, so that none takes it for bytes."""
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name not in _OF_SEVERAL_FORMS:
         kind = kind.storage_type
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 

@@ -169,6 +169,27 @@ def test_a_file_without_a_fitting_column_is_refused_with_what_it_has(
     assert place.number == 0
 
 
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("field", ["key", "value"])
+def test_a_uuid_is_refused_because_it_is_sixteen_bytes_and_a_text(file: Path, field: str, *, stored: bool) -> None:
+    ids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)], pa.binary(16)))
+    pq.write_table(pa.table({"key": ["k"], "value": ["v"]} | {field: ids}), file, store_schema=stored)
+    with pytest.raises(InvalidRecord, match=f"column '{field}' is .*uuid.*, and {field} must be text, bytes or a"):
+        read(file)
+
+
+@pytest.mark.parametrize("field", ["key", "value", "timestamp", "partition"])
+def test_a_truth_value_of_eight_bits_is_refused_as_one_of_a_bit(file: Path, field: str) -> None:
+    flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1], pa.int8()))
+    with pytest.raises(InvalidRecord, match=f"column '{field}' is .*bool8.*, and {field} must be"):
+        read(write(file, **({"key": ["k"], "value": ["v"]} | {field: flags})))
+
+
+def test_json_is_the_text_that_it_is(file: Path) -> None:
+    document = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}']))
+    assert read(write(file, key=["k"], value=document))[0].value == b'{"a": 1}'
+
+
 def test_a_column_that_was_named_must_be_there(file: Path) -> None:
     with pytest.raises(InvalidRecord, match=r"no column 'when' for timestamp: .* the columns key, value"):
         read(write(file, key=["k"], value=["v"]), timestamp="when")
