@@ -93,7 +93,7 @@ class ChangeEvents:
         if value is None:
             return self._second_delete(key, around)
         if isinstance(value, dict) and not self.choice.takes(value):
-            self._is_left_out = value.get("op") == "d"
+            self._is_left_out = _says_deleted(value)
             self._deleted = NewRecord(key, None, 0) if self._is_left_out else None
             return ()
         self._is_left_out = False
@@ -207,11 +207,16 @@ def _change(value: Any) -> _Change:
 def _flat_change(row: Mapping[str, Any]) -> _Change:
     """A row with what happened to it in fields of its own, which may be text."""
     times = tuple(_parsed(row.get(name)) for name in _FLAT_TIMES)
-    is_delete = str(row.get(FLAT_DELETED)).lower() == "true" or (
-        row.get(FLAT_OP) is not None and _is_delete(row[FLAT_OP])
-    )
+    is_delete = _says_deleted(row) or (row.get(FLAT_OP) is not None and _is_delete(row[FLAT_OP]))
     told = {FLAT_DELETED, FLAT_OP, *_FLAT_TIMES}
     return _Change({name: value for name, value in row.items() if name not in told}, None, is_delete, times)
+
+
+def _says_deleted(event: Mapping[str, Any]) -> bool:
+    """Whether an event of any table is a delete; what else it may be is not asked."""
+    if is_flat(event):
+        return str(event.get(FLAT_DELETED)).lower() == "true" or event.get(FLAT_OP) == "d"
+    return event.get("op") == "d"
 
 
 def _is_delete(op: Any) -> bool:

@@ -78,6 +78,23 @@ def test_the_null_after_a_delete_that_was_left_out_is_left_out_with_it() -> None
     assert [record.value for record in taken(TableChoice("users"), *lines)] == [b'{"id":1}', None, None]
 
 
+@pytest.mark.parametrize("told", [{"__deleted": "true"}, {"__deleted": True}, {"__op": "d"}])
+def test_so_is_the_null_after_a_flattened_delete(told: dict[str, Any]) -> None:
+    deleted = {"key": {"id": 1}, "value": {"id": 1, "__table": "orders", **told}}
+    assert taken(TableChoice("users"), deleted, NULL) == []
+
+
+def test_a_flattened_row_that_was_left_out_is_no_delete_whatever_its_columns_are_called() -> None:
+    row = {"key": {"id": 1}, "value": {"id": 1, "op": "d", "__op": "u", "__table": "orders"}}
+    with pytest.raises(InvalidRecord, match="a null that stands alone tells no table"):
+        taken(TableChoice("users"), row, NULL)
+
+
+def test_a_truncate_of_a_table_that_is_not_wanted_is_left_out() -> None:
+    flat = {"key": None, "value": {"__op": "t", "__table": "orders"}}
+    assert taken(TableChoice("users"), event("orders", "t"), flat) == []
+
+
 @pytest.mark.parametrize(
     "lines", [(event("users"), event("orders"), NULL), (NULL, event("orders"), event("users")), (NULL, event("users"))]
 )
