@@ -15,9 +15,11 @@ from pathlib import Path
 
 from keptlog import folders
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.sources.formats import SUFFIXES, format_of
+from keptlog.sources.formats import SUFFIXES, format_of, unpacked_suffix
 
 _OTHER_COMPRESSIONS = {".bz2", ".lz4", ".snappy", ".xz", ".zip", ".zst"}
+_OTHERS = {".pq": "Parquet", ".avro": "Avro", ".csv": "CSV", ".orc": "ORC"}
+_BEGINNINGS = {b"PAR1": "Parquet", b"PARE": "Parquet", b"Obj\x01": "Avro"}
 _TABLES = {
     "_delta_log": "a Delta table",
     ".hoodie": "a Hudi table",
@@ -51,10 +53,11 @@ def files_in(folder: Path) -> list[str]:
     below = (parent / name for parent, names in listed for name in names if _is_no_mark(name))
     unmarked = sorted(below, key=_in_order)
     for path in unmarked:
-        if why := _why_left_out(path):
+        why, mend = _why_left_out(path)
+        if why:
             raise InvalidConfig(
-                f"{path} {why}, so its records would be left out: take it away, or name the files and folders that "
-                "are meant; nothing was appended"
+                f"{path} {why}, so its records would be left out: {mend}take it away, or name the files and folders "
+                "that are meant; nothing was appended"
             )
     found = [str(path) for path in unmarked if format_of(path.name)]
     if not found:
@@ -89,14 +92,30 @@ def _piece(text: str) -> tuple[str, int, str]:
     return "0", len(digits), digits
 
 
-def _why_left_out(path: Path) -> str | None:
-    """Why a file in a folder is not taken that seems to hold records; null if it is, or holds none."""
+def _why_left_out(path: Path) -> tuple[str, str]:
+    """Why a file in a folder is not taken that seems to hold records, and what helps; no text if nothing is left out."""
     if path.is_dir():
-        return "is a link to a folder, which is not followed"
+        return "is a link to a folder, which is not followed", ""
     if format_of(path.name):
-        return None if path.is_file() else "leads to no file"
-    is_packed = path.suffix.lower() in _OTHER_COMPRESSIONS and format_of(path.stem)
-    return "is compressed otherwise than with gzip" if is_packed else None
+        return "" if path.is_file() else "leads to no file", ""
+    is_packed = path.suffix.lower() in _OTHER_COMPRESSIONS
+    if is_packed and format_of(path.stem):
+        return "is compressed otherwise than with gzip", ""
+    try:
+        other = _OTHERS.get(unpacked_suffix(path.stem if is_packed else path.name)) or _by_beginning(path)
+    except OSError as error:
+        return f"can't be read ({error.strerror})", ""
+    if other == "Parquet":
+        return "seems to be Parquet, but its name does not end with .parquet", "rename it, "
+    return (f"seems to be {other}, which is not taken", "write it as JSON lines or Parquet, ") if other else ("", "")
+
+
+def _by_beginning(path: Path) -> str | None:
+    """What a file holds that its name does not tell, as of Hive's; null if nobody knows."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return _BEGINNINGS.get(file.read(4))
 
 
 def _is_no_mark(name: str) -> bool:

@@ -39,6 +39,15 @@ def test_records_of_a_folder_are_appended_all_or_none(user: Run, tmp_path: Path)
     assert user("read", "users").out.count("\n") == 3
 
 
+def test_a_file_of_a_folder_that_can_not_be_read_may_hold_records(user: Run, tmp_path: Path) -> None:
+    exported = tmp_path / "export"
+    records_in(exported, "b")
+    (exported / "000000_0").touch(mode=0)
+    told = user("append", "users", "--file", str(exported), "--quiet")
+    assert told.code == 2
+    assert f"{exported / '000000_0'} can't be read (Permission denied), so its records would be left out" in told.err
+
+
 def test_receipts_of_a_folder_are_not_checked_without_those_that_can_not_be_seen(user: Run, home: Path) -> None:
     signing_key(home, {})
     exported = home.parent / "audit"

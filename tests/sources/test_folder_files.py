@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -89,3 +90,37 @@ def test_the_files_of_an_iceberg_table_are_refused_also_where_only_their_folder_
 def test_a_folder_called_metadata_is_one_like_others(tmp_path: Path) -> None:
     put(tmp_path / "metadata" / "a.jsonl")
     assert names(tmp_path) == ["metadata/a.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("e.pq", b"", "seems to be Parquet, but its name does not end with .parquet"),
+        ("000000_0", b"PAR1rest", "seems to be Parquet, but its name does not end with .parquet"),
+        ("export.snappy", b"PAR1rest", "seems to be Parquet, but its name does not end with .parquet"),
+        ("day=1/e.Avro", b"", "seems to be Avro, which is not taken"),
+        ("users+0+0000000000", b"Obj\x01rest", "seems to be Avro, which is not taken"),
+        ("e.csv.gz", b"", "seems to be CSV, which is not taken"),
+        ("e.csv.zst", b"", "seems to be CSV, which is not taken"),
+        ("e.orc", b"", "seems to be ORC, which is not taken"),
+    ],
+)
+def test_a_file_of_records_is_not_left_out_because_of_its_name(
+    tmp_path: Path, name: str, content: bytes, why: str
+) -> None:
+    put(tmp_path / "a.jsonl")
+    put(tmp_path / "README.md", "P")
+    put(tmp_path / "_marks" / "x.csv")
+    assert names(tmp_path) == ["a.jsonl"]
+    put(tmp_path / name, content)
+    with pytest.raises(InvalidConfig) as caught:
+        files_below([str(tmp_path)])
+    assert f"{tmp_path / name} {why}" in str(caught.value)
+    assert ("rename it," if "Parquet," in why else "write it as JSON lines or Parquet,") in str(caught.value)
+
+
+def test_what_is_no_file_is_not_looked_into(tmp_path: Path) -> None:
+    """Nobody writes into the pipe, and a look would never end."""
+    put(tmp_path / "a.jsonl")
+    os.mkfifo(tmp_path / "pipe")
+    assert names(tmp_path) == ["a.jsonl"]
