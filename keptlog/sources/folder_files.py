@@ -93,7 +93,7 @@ def _piece(text: str) -> tuple[str, int, str]:
 
 
 def _why_left_out(path: Path) -> tuple[str, str]:
-    """Why a file in a folder is not taken that seems to hold records, and what helps; no text if nothing is left out."""
+    """Why a file in a folder is not taken that seems to hold records, and what helps; empty if it is no such."""
     if path.is_dir():
         return "is a link to a folder, which is not followed", ""
     if format_of(path.name):

@@ -18,10 +18,12 @@ from keptlog.log.words.no_text import GZIP, HEAD_BYTES, why_no_text
 
 _BOM = b"\xef\xbb\xbf"
 _PARQUET = b"PAR1"
+_SAY_PARQUET = ": say --format parquet, or let its name end with .parquet"
+NO_EVENTS = ", and change events are read from JSON lines only: write it as these"
 
 
-def lines_of(raw: BinaryIO) -> Iterator[bytes]:
-    """The lines of an open file, unpacked.
+def lines_of(raw: BinaryIO, if_parquet: str = _SAY_PARQUET) -> Iterator[bytes]:
+    """The lines of an open file, unpacked; ``if_parquet`` is what else to say of one that is Parquet.
 
     Raises:
         InvalidRecord: it holds no text, or text that is not UTF-8's.
@@ -31,10 +33,10 @@ def lines_of(raw: BinaryIO) -> Iterator[bytes]:
     head = buffered.peek(HEAD_BYTES)[:HEAD_BYTES]
     if head.startswith(GZIP):
         with gzip.open(buffered) as unpacked:
-            yield from lines_of(cast("BinaryIO", unpacked))
+            yield from lines_of(cast("BinaryIO", unpacked), if_parquet)
         return
     if head == _PARQUET:
-        raise InvalidRecord("it is Parquet: say --format parquet, or let its name end with .parquet")
+        raise InvalidRecord(f"it is Parquet{if_parquet}")
     if why := why_no_text(head):
         raise InvalidRecord(why)
     for number, line in enumerate(buffered):

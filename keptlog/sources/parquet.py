@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from keptlog.errors import InvalidRecord
 from keptlog.log.record import NewRecord
+from keptlog.log.words.no_text import why_packed
 from keptlog.sources.parquet_columns import BadRow, Column, columns_for, to_rows
 from keptlog.sources.place import Place
 
@@ -109,6 +110,8 @@ def _why_none(head: bytes, tail: bytes) -> str | None:
         return None
     if head == _MAGIC:
         return "its end is missing"
+    if packed := why_packed(head):
+        return packed
     looks = ", but with what JSON lines begin with: say --format jsonl" if head[:1] in b"{[" else ""
     return f"it does not begin with PAR1{looks}"
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from keptlog.errors import InvalidRecord
 from keptlog.sources.files import FileSet, Reading
+from keptlog.sources.formats import Format
 
 LINE = b'{"key": "a", "value": "\xc3\xa4"}\n'
 
@@ -66,3 +68,17 @@ def test_what_is_no_file_of_lines_is_named(tmp_path: Path, content: bytes, messa
 
 def test_an_empty_file_has_no_records(tmp_path: Path) -> None:
     assert read(tmp_path, b"") == []
+
+
+def test_parquet_has_no_change_events(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1\x15\x00")
+    with pytest.raises(InvalidRecord, match="it is Parquet, and change events are read from JSON lines only"):
+        list(FileSet([str(tmp_path / "a.parquet")], Reading(0, format=Format.DEBEZIUM)).records())
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_parquet_file_that_was_packed_as_a_whole_is_to_be_unpacked(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    with pytest.raises(InvalidRecord, match=r"it is no Parquet file \(it is compressed with .*: unpack it"):
+        read(tmp_path, compress(b"PAR1"), "a.parquet.gz")
