@@ -152,16 +152,33 @@ def _untold_by_own(
     tick: Tick, seen: Overview, logs: list[Assessment], failed: Mapping[str, dg.RunRecord]
 ) -> list[Assessment]:
     """Those whose last clean is not of the failed run, or was not told by it. ``failed`` is the run of each."""
-    names = [each.log.topic_partition for each in logs]
-    runs = {name: failed[str(name)].dagster_run.run_id for name in names}
-    own = {name: run_id for name, run_id in runs.items() if is_of_run(seen.last_passes[name].run_id, run_id)}
-    told = {run_id: _told_by(tick.context.instance, run_id) for run_id in {*own.values()}}
+    instance = tick.context.instance
+    passes = {each.log.topic_partition: seen.last_passes[each.log.topic_partition].run_id for each in logs}
+    tries = {name: (failed[str(name)].dagster_run.run_id, run_id) for name, run_id in passes.items()}
+    own = {each: _tries_of_pass(instance, *each) for each in {*tries.values()}}
+    told = {run_id: _told_by(instance, run_id) for run_id in {run_id for runs in own.values() for run_id in runs}}
     return [
         each
         for each in logs
-        if (name := each.log.topic_partition) not in own
-        or (tick.keys.clean(name.topic), str(name)) not in told[own[name]]
+        if (name := each.log.topic_partition)
+        if all((tick.keys.clean(name.topic), str(name)) not in told[run_id] for run_id in own[tries[name]])
     ]
+
+
+def _tries_of_pass(instance: dg.DagsterInstance, last_id: str, pass_id: str | None) -> list[str]:
+    """A run and those that it executes again, back to the one that has planned this pass; none if no such one has.
+
+    Executed again from its failure, a run commits under the id of the run before.
+    """
+    tries: list[str] = []
+    run_id: str | None = last_id
+    while run_id:
+        tries.append(run_id)
+        if is_of_run(pass_id, run_id):
+            return tries
+        run = instance.get_run_by_id(run_id)
+        run_id = run.parent_run_id if run else None
+    return []
 
 
 def _told_by(instance: dg.DagsterInstance, run_id: str) -> set[tuple[dg.AssetKey | None, str | None]]:

@@ -20,6 +20,7 @@ from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
 from tests.orchestration.shipped import dirty_ratio_sensor, failed_run_sensor
 from tests.orchestration.test_assets import materialize
+from tests.orchestration.test_from_failure import again
 from tests.orchestration.test_untold_cleans import clean_in_a_terminal, failed, made
 
 
@@ -68,8 +69,9 @@ def test_it_is_told_as_cleaned_once_it_is_the_sections_turn(lost: World) -> None
 
 
 @pytest.fixture
-def dirty(world: World) -> World:
+def dirty(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """A log that nobody has cleaned yet."""
+    monkeypatch.setattr("tests.orchestration.test_from_failure._worlds", [world])
     world.now_ms = time.time_ns() // 1_000_000
     world.more_resources |= {"clock": ClockResource(), "spark": InProcessSpark(spark_config={})}
     world.topic("users")
@@ -91,19 +93,35 @@ def test_what_the_run_has_cleaned_itself_and_has_found_broken_then_stays_failed(
     it_stays_failed(dirty)
 
 
+@pytest.mark.parametrize("is_again", [False, True], ids=["a run", "one that is executed again from its failure"])
 def test_what_the_run_has_told_and_could_not_read_back_stays_failed_though_records_were_deleted_since(
-    dirty: World, monkeypatch: pytest.MonkeyPatch
+    dirty: World, monkeypatch: pytest.MonkeyPatch, is_again: bool
 ) -> None:
     def look_in_vain(*given: Any, **named: Any) -> Iterator[CheckResult]:
         for found in verify_log(*given, **named):
             yield replace(found, passed=False, is_looked_at=False, description="the storage does not answer")
 
+    first = stopped_before_its_commit(dirty, monkeypatch) if is_again else None
     with monkeypatch.context() as patch:
         patch.setattr("keptlog.dagster.assets.checks.verify_log", look_in_vain)
-        assert "not looked at" in str(dirty.clean("users-0").failure_data_for_node("commit"))
+        run = again(dirty, first) if first else dirty.clean("users-0")
+        assert "not looked at" in str(run.failure_data_for_node("commit"))
     assert dirty.store.delete_records(TopicPartition("users", 0), 1, "deletion").log_start_offset == 1
 
     it_stays_failed(dirty)
+
+
+def stopped_before_its_commit(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of a run whose commit can be executed again."""
+
+    def away(*_: object) -> None:
+        raise StorageUnavailable("it is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("keptlog.passes.clean.Cleaner.commit", away)
+        run = world.clean("users-0")
+    assert not run.success
+    return run.run_id
 
 
 def test_what_the_run_has_told_and_could_not_look_at_since_its_commit_stays_failed(
