@@ -26,6 +26,9 @@ _XERIAL_HEADER_BYTES = 16
 _SNAPPY_MOST_GROWTH = 22
 """A snappy copy of 64 bytes takes 3, so a block that claims to hold more than this times its size lies."""
 
+_SNAPPY_MOST_BYTES_PER_PLAIN = 6
+"""Of a literal of one byte with a length of four. Every element stands for one byte or more, and none takes more."""
+
 _GZIP_MAGIC = bytes.fromhex("1f8b")
 _ZSTD_MAGIC = bytes.fromhex("28b52ffd")
 _ZSTD_SKIPPABLE_MAGIC = bytes.fromhex("2a4d18")
@@ -80,6 +83,8 @@ def _may_begin_snappy_block(begin: bytes, size_bytes: int) -> bool:
     """A block's first element is a literal, for nothing can be copied yet, and its length fits both sizes."""
     plain_bytes, at = _snappy_size(begin)
     if at >= len(begin) or not 0 < plain_bytes <= min(size_bytes * _SNAPPY_MOST_GROWTH, LARGEST_BYTES) or begin[at] & 3:
+        return False
+    if size_bytes > at + plain_bytes * _SNAPPY_MOST_BYTES_PER_PLAIN:
         return False
     literal = begin[at] >> 2
     more = max(0, literal - _SNAPPY_MOST_SHORT)
