@@ -27,7 +27,7 @@ _TABLES = {
 }
 """What a folder is that has one of this name in it."""
 _ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")
-_NUMBER_OR_CHARACTER = re.compile("[0-9]+|.", re.DOTALL)
+_NUMBER = re.compile("[0-9]+")
 
 
 def files_in(folder: Path) -> list[str]:
@@ -51,7 +51,7 @@ def files_in(folder: Path) -> list[str]:
             "Parquet files, or name the files that are meant; nothing was appended"
         )
     below = (parent / name for parent, names in listed for name in names if _is_no_mark(name))
-    unmarked = sorted(below, key=_in_order)
+    unmarked = sorted(below, key=in_order)
     for path in unmarked:
         why, mend = _why_left_out(path)
         if why:
@@ -79,17 +79,18 @@ def _metadata_beside(folder: Path) -> list[tuple[Path, list[str]]]:
     return [(beside, folders.names_in(beside))] if found.name == "data" else []
 
 
-def _in_order(path: Path) -> list[tuple[list[tuple[str, int, str]], str]]:
-    """A key for sorting; where only zeros before a number differ, the text decides."""
-    return [([_piece(each) for each in _NUMBER_OR_CHARACTER.findall(part)], part) for part in path.parts]
+def in_order(path: Path) -> list[tuple[str, str]]:
+    """A key for sorting, one text for each part: a folder may have very many files.
+
+    Where only zeros before a number differ, the part itself decides.
+    """
+    return [(_NUMBER.sub(_with_length, part), part) for part in path.parts]
 
 
-def _piece(text: str) -> tuple[str, int, str]:
-    """A character, or a number where its first digit would stand: of two the longer one is the larger."""
-    if not "0" <= text[0] <= "9":
-        return text, 0, ""
-    digits = text.lstrip("0")
-    return "0", len(digits), digits
+def _with_length(found: re.Match[str]) -> str:
+    """A number, where its first digit would stand: of two the longer one is the larger."""
+    digits = found[0].lstrip("0")
+    return f"0{chr(len(digits))}{digits}"
 
 
 def _why_left_out(path: Path) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 
 from keptlog.errors import InvalidConfig
 from keptlog.sources.files import FileSet, Reading, files_below
+from keptlog.sources.folder_files import in_order
 
 NOW_MS = 1_700_000_000_000
 LINE = '{"key": "k", "value": ""}\n'
@@ -50,6 +52,18 @@ def test_numbers_in_names_of_a_folder_count_as_numbers(tmp_path: Path, ordered: 
     for name in random.Random(7).sample(ordered, len(ordered)):
         put(tmp_path / name)
     assert names(tmp_path) == ordered
+
+
+def test_the_order_of_very_many_files_takes_little_memory() -> None:
+    """With an object for each character 100 000 files took a gigabyte."""
+    paths = [Path(f"year=2026/day=30/part-{number:05}-{number:032x}-c000.snappy.parquet") for number in range(1000)]
+    tracemalloc.start()
+    try:
+        kept = [in_order(path) for path in paths]
+        assert tracemalloc.get_traced_memory()[0] < 2**20
+    finally:
+        tracemalloc.stop()
+    assert len(kept) == len(paths)
 
 
 def test_files_that_are_named_go_in_as_they_were_named(tmp_path: Path) -> None:
