@@ -4,7 +4,8 @@
 
 What is written in several files is numbered, often without zeros before the number. So numbers in names count as
 numbers, part by part of the path; by plain text ``part-10`` would come before ``part-2``, and an old value be the
-latest.
+latest. What begins with a zero has a fixed width, and may be no decimal number: ``LOAD0000000A`` comes behind
+``LOAD00000009``, and ULIDs go by their text. So from there to the next mark, as ``-`` and ``.``, text decides.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TABLES = {
 }
 """What a folder is that has one of this name in it."""
 _ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")
-_NUMBER = re.compile("[0-9]+")
+_FIXED_OR_NUMBER = re.compile("0[0-9A-Za-z]*|[1-9][0-9]*")
 
 
 def files_in(folder: Path) -> list[str]:
@@ -79,18 +80,15 @@ def _metadata_beside(folder: Path) -> list[tuple[Path, list[str]]]:
     return [(beside, folders.names_in(beside))] if found.name == "data" else []
 
 
-def in_order(path: Path) -> list[tuple[str, str]]:
-    """A key for sorting, one text for each part: a folder may have very many files.
-
-    Where only zeros before a number differ, the part itself decides.
-    """
-    return [(_NUMBER.sub(_with_length, part), part) for part in path.parts]
+def in_order(path: Path) -> list[str]:
+    """A key for sorting, one text for each part: a folder may have very many files."""
+    return [_FIXED_OR_NUMBER.sub(_with_length, part) for part in path.parts]
 
 
 def _with_length(found: re.Match[str]) -> str:
-    """A number, where its first digit would stand: of two the longer one is the larger."""
-    digits = found[0].lstrip("0")
-    return f"0{chr(len(digits))}{digits}"
+    """A number, behind what begins with a zero: of two the longer one is the larger."""
+    text = found[0]
+    return text if text[0] == "0" else f"1{chr(len(text))}{text}"
 
 
 def _why_left_out(path: Path) -> tuple[str, str]:

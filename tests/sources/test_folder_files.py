@@ -39,9 +39,14 @@ def test_the_last_file_that_a_dataset_was_written_to_has_the_latest_values(tmp_p
 @pytest.mark.parametrize(
     "ordered",
     [
-        ["changes-2.jsonl", "changes-10.jsonl", "changes-0100.jsonl"],
+        ["changes-2.jsonl", "changes-10.jsonl", "changes-100.jsonl"],
         ["day=8/a.jsonl", "day=9/a.jsonl", "day=10/a.jsonl", "day=11/a.jsonl"],
-        ["day=1/part-2.jsonl", "day=1/part-10.jsonl", "day=01x/part-1.jsonl"],
+        ["day=1/part-2.jsonl", "day=1/part-10.jsonl", "day=1x/part-1.jsonl"],
+        ["part-0.jsonl", "part-1.jsonl", "part-9of10.jsonl", "part-10of10.jsonl"],
+        ["part-08.jsonl", "part-09.jsonl", "part-10.jsonl", "part-99.jsonl", "part-100.jsonl"],
+        ["LOAD00000009.jsonl", "LOAD0000000A.jsonl", "LOAD0000000F.jsonl", "LOAD00000010.jsonl", "LOAD0000001A.jsonl"],
+        ["01HQ10K4.jsonl", "01HQ9K44.jsonl", "01HQ9ZK4.jsonl", "01HQA0K4.jsonl"],
+        ["018f3599-7c1e.jsonl", "018f35aa-7123.jsonl", "018f3c00-79ff.jsonl", "019012ab-7000.jsonl"],
         ["a.jsonl", "a1.jsonl", "b.jsonl"],
         ["01.jsonl", "1.jsonl", "1a.jsonl", "x²٣.jsonl"],
         [f"{'9' * 100}.jsonl", f"1{'0' * 100}.jsonl"],
