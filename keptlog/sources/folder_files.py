@@ -74,10 +74,13 @@ def _table_at(folder: Path, names: Iterable[str]) -> str | None:
 
 
 def _metadata_beside(folder: Path) -> list[tuple[Path, list[str]]]:
-    """Iceberg's own, where only the data of a table is meant."""
+    """Iceberg's own, where only the data of a table is meant; what can't be listed beside it has no records to miss."""
     found = folder.resolve()
     beside = found.parent / "metadata"
-    return [(beside, folders.names_in(beside))] if found.name == "data" else []
+    try:
+        return [(beside, folders.names_in(beside))] if found.name == "data" else []
+    except OSError:
+        return []
 
 
 def in_order(path: Path) -> list[str]:

@@ -106,6 +106,12 @@ def test_the_files_of_an_iceberg_table_are_refused_also_where_only_their_folder_
         files_below([str(tmp_path / "data")])
 
 
+def test_what_can_not_be_listed_beside_a_folder_called_data_leaves_no_records_out(tmp_path: Path) -> None:
+    put(tmp_path / "data" / "a.jsonl")
+    (tmp_path / "metadata").symlink_to("metadata")
+    assert names(tmp_path / "data") == ["a.jsonl"]
+
+
 def test_a_folder_called_metadata_is_one_like_others(tmp_path: Path) -> None:
     put(tmp_path / "metadata" / "a.jsonl")
     assert names(tmp_path) == ["metadata/a.jsonl"]
