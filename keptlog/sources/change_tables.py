@@ -80,6 +80,9 @@ class TableChoice:
         self._first = self._first or table
         if table == self._first:
             return
+        if self.pattern is not None and _is_told_shorter(table, self._first):
+            self._first = max(table, self._first, key=len)
+            return
         met = f"the event is of table {table}, and those before are of {self._first}"
         told = met if self.pattern is None else f"{self.pattern!r} means both {self._first} and {table}"
         both = "*" if self.pattern is None else f"*.{self.pattern}"
@@ -132,3 +135,8 @@ def _names(table: str) -> list[str]:
     """``shop.public.users`` is meant by ``users`` and ``public.users`` too."""
     parts = table.split(".")
     return [".".join(parts[start:]) for start in range(len(parts))]
+
+
+def _is_told_shorter(table: str, other: str) -> bool:
+    """Whether one name is the end of the other: a row that was flattened may tell no database and no schema."""
+    return table in _names(other) or other in _names(table)

@@ -78,6 +78,16 @@ def test_the_null_after_a_delete_that_was_left_out_is_left_out_with_it() -> None
     assert [record.value for record in taken(TableChoice("users"), *lines)] == [b'{"id":1}', None, None]
 
 
+def test_a_chosen_table_may_be_told_without_its_database() -> None:
+    flat = {"key": {"id": 1}, "value": {"id": 1, "__op": "u", "__table": "users"}}
+    assert len(taken(TableChoice("users"), named("eu", "users"), flat)) == 2
+    assert len(taken(TableChoice("users"), flat, named("eu", "users"))) == 2
+    with pytest.raises(InvalidRecord, match=r"'users' means both eu\.users and us\.users"):
+        taken(TableChoice("users"), named("eu", "users"), flat, named("us", "users"))
+    with pytest.raises(InvalidRecord, match=r"'users' means both eu\.users and us\.users"):
+        taken(TableChoice("users"), flat, named("eu", "users"), named("us", "users"))
+
+
 @pytest.mark.parametrize("told", [{"__deleted": "true"}, {"__deleted": True}, {"__op": "d"}])
 def test_so_is_the_null_after_a_flattened_delete(told: dict[str, Any]) -> None:
     deleted = {"key": {"id": 1}, "value": {"id": 1, "__table": "orders", **told}}
