@@ -144,14 +144,16 @@ class IngestPlans:
         """What there is to do, once the source was asked whether logs were cut off in which nothing is to be read.
 
         Those that were are stopped. One of which it does not say it now has lost nothing, and is asked for again: that
-        is a warning. One of which it never will, as where a permission is missing, fails.
+        is a warning. One of which it never will, as where a permission is missing, fails; and so does one that was to
+        be compared with all that is there, as the next ingest does not do that.
         """
         unsure = [each.plan for each in self.topics if each.plan.unsure]
         if not unsure:
             return self
         ends, errors = self.source.ends_of_epochs(unsure)
         topics = tuple(replace(each, plan=without_cut_off(each.plan, ends, errors)) for each in self.topics)
-        untold = {name: error for name, error in errors.items() if isinstance(error, StorageUnavailable)}
+        may_pass = {name: error for name, error in errors.items() if isinstance(error, StorageUnavailable)}
+        untold = {} if self.reconcile else may_pass
         failed = {str(name): error for name, error in errors.items() if name not in untold}
         warnings = (*self.warnings, *_lines_of(untold))
         return replace(self, topics=topics, failed={**self.failed, **failed}, warnings=warnings)

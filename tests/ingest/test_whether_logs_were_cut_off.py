@@ -47,3 +47,19 @@ def test_what_is_not_told_now_is_a_warning_for_each_cause_and_what_never_will_be
         "users-5: broker 2 says nothing",
     )
     assert [str(each.topic_partition) for each in result.committed] == ["users-7"], "what is there to be read is read"
+
+
+def test_what_is_not_told_now_fails_what_was_to_be_compared_as_the_next_ingest_compares_nothing(
+    store: LogStore,
+) -> None:
+    ingest = Ingest(store, in_process_engine(store.files), wall_clock_ms)
+    assert not ingest.carry_out(ingest.plan(MemorySource({"users": (1, 1)})), "run-1").failed
+
+    errors = {TopicPartition("users", 0): SILENT[0]}
+    plans = ingest.plan(UntoldSource({"users": (1, 1)}, errors=errors), reconcile=True)
+    [planned] = plans.topics
+    unsure = (OffsetRange(0, 1, 1, 1, 0, 1),)
+    plans = replace(plans, topics=(replace(planned, plan=replace(planned.plan, unsure=unsure)),))
+    result = ingest.carry_out(plans, "run-2")
+
+    assert (result.failed, result.warnings) == ({"users-0": SILENT[0]}, ())
