@@ -9,9 +9,9 @@ tells its clients where its brokers are:
                        asked by itself which cluster it is of
 
 What can't be asked is not judged, and is left out for whoever reads or writes: it may answer a moment later, as another
-cluster's. In its place they get all brokers that the cluster named, or too few would be left in a rolling restart. Who
-looks for lag comes back each half minute, so an address that is of this cluster, or does not say, is asked again after
-some minutes only.
+cluster's. In its place they get brokers that the cluster named, or too few would be left in a rolling restart; but not
+hundreds, as each error names them. Who looks for lag comes back each half minute, so an address that is of this
+cluster, or does not say, is asked again after some minutes only.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from keptlog.log.broker_addresses import addresses
 _CONNECT_SECONDS = 1.0
 """Less than an answer: of an address that swallows everything nobody waits for more."""
 _ASK_AGAIN_SECONDS = 300.0
+_ENOUGH = 5
+"""Addresses to begin with: whichever answers tells the others."""
 
 _asked: dict[tuple[str, str], tuple[float, bool]] = {}
 """By address and the id of the cluster that others of its list are of: when it was asked, by a clock for durations, and
@@ -44,7 +46,7 @@ def require_one_cluster(settings: ClientSettings, told: ClusterMetadata) -> Clie
 
     Returns:
         The settings for clients that are to reach no other: with those addresses only that are surely of this one. If
-            any is left out, with all of its brokers.
+            any is left out, with some of its brokers.
 
     Raises:
         InvalidConfig: names the address and both clusters.
@@ -67,7 +69,10 @@ def require_one_cluster(settings: ClientSettings, told: ClusterMetadata) -> Clie
             f"(--bootstrap HOST:PORT), or {BOOTSTRAP} in kafka.properties"
         )
     own = [each for each in listed if each in brokers or _asked[each, ours][1]]
-    return settings if own == listed else settings.at(",".join(dict.fromkeys([*own, *brokers])))
+    if own == listed:
+        return settings
+    some = list(dict.fromkeys([*own, *sorted(brokers)]))[: max(_ENOUGH, len(listed))]
+    return settings.at(",".join(some))
 
 
 def _clusters_of(settings: ClientSettings, unknown: Iterable[str]) -> dict[str, str]:
