@@ -61,6 +61,8 @@ _TABLE_ROWS = 4_096
 _TABLE_BYTES = 8 * 2**20
 """Of keys and values; whichever comes first."""
 
+_NOT_LET_IN_SECONDS = 2.0
+"""So long is waited once a broker lets nobody in: it may be one of several, and another one leads here."""
 _WHO_LEADS_SECONDS = 0.25
 """For an answer that is there in a millisecond, and nothing depends on."""
 
@@ -297,8 +299,9 @@ class _Reading:
         """Nothing came; give up if that has lasted too long."""
         wait_seconds = self.part.wait_seconds(self.signs)
         if self.trouble.is_final:
-            raise no_answer()
-        if self.trouble.errors and self._outage_from is None:
+            if self._idle_polls * _POLL_SECONDS >= min(_NOT_LET_IN_SECONDS, wait_seconds):
+                raise no_answer()
+        elif self.trouble.errors and self._outage_from is None:
             self._outage_from = self.signs.times
             why = translated(no_answer().args[0], self.part.settings, self.part.there, self.trouble)
             _logger.warning("%s; waiting for it for up to %g s", why, wait_seconds)

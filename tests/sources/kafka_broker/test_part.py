@@ -143,3 +143,27 @@ def test_a_record_may_be_of_a_time_before_1970(mock: Mock) -> None:
     records = [Record(0, b"k", b"v", -1000), Record(1, b"k", b"v", -(10**15))]
     mock.produce("before", records)
     assert read(mock.part("before", 0, 2)) == records
+
+
+def test_that_one_of_several_brokers_lets_nobody_in_costs_no_log_of_another_one(
+    mock: Mock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mock.produce("t", ODD)
+    really = module._Reading.__post_init__
+
+    def told(reading: module._Reading) -> None:
+        really(reading)
+        reading.trouble(KafkaError(KafkaError._SSL, "certificate verify failed"))
+
+    monkeypatch.setattr(module._Reading, "__post_init__", told)
+    polls = iter([True] * 5)
+    really_polled = module._Reading._poll
+
+    def polled(reading: module._Reading) -> list[object]:
+        if next(polls, False):
+            reading._wait_on()  # nothing came yet
+            return []
+        return list(really_polled(reading))
+
+    monkeypatch.setattr(module._Reading, "_poll", polled)
+    assert read(mock.part("t", 0, 5)) == ODD
