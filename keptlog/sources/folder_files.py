@@ -27,7 +27,7 @@ _TABLES = {
     "_spark_metadata": "the folder of a Spark stream",
 }
 """What a folder is that has one of this name in it."""
-_ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")
+_ICEBERG_METADATA = re.compile(r"(v[0-9]+|[0-9]+-.*)(\.gz)?\.metadata\.json(\.gz)?")
 _FIXED_OR_NUMBER = re.compile("0[0-9A-Za-z]*|[1-9][0-9]*")
 
 
@@ -68,7 +68,7 @@ def files_in(folder: Path) -> list[str]:
 
 def _table_at(folder: Path, names: Iterable[str]) -> str | None:
     """That a folder is one of a table, or of its metadata; null if it is not."""
-    if folder.name == "metadata" and any(name.endswith(_ICEBERG_METADATA) for name in names):
+    if folder.name == "metadata" and any(map(_ICEBERG_METADATA.fullmatch, names)):
         return f"{folder.parent} is an Iceberg table"
     return next((f"{folder} is {what}" for mark, what in _TABLES.items() if (folder / mark).is_dir()), None)
 
@@ -104,18 +104,24 @@ def _why_left_out(path: Path) -> tuple[str, str]:
     if is_packed and format_of(path.stem):
         return "is compressed otherwise than with gzip", ""
     try:
-        other = _OTHERS.get(unpacked_suffix(path.stem if is_packed else path.name)) or _by_beginning(path)
+        other = _other_format(path, path.stem if is_packed else path.name)
     except OSError as error:
-        return f"can't be read ({error.strerror})", ""
+        # One whose name ends otherwise is for people, more often than not.
+        return ("", "") if path.suffix else (f"can't be read ({error.strerror})", "")
     if other == "Parquet":
-        return "seems to be Parquet, but its name does not end with .parquet", "rename it, "
+        return "seems to be Parquet, but its name does not end with .parquet", "rename it if it is whole, "
     return (f"seems to be {other}, which is not taken", "write it as JSON lines or Parquet, ") if other else ("", "")
 
 
-def _by_beginning(path: Path) -> str | None:
-    """What a file holds that its name does not tell, as of Hive's; null if nobody knows."""
+def _other_format(path: Path, name: str) -> str | None:
+    """What a file holds whose name does not end as those that are taken; null if nobody knows.
+
+    Hive's have no suffix, and what is being written often ends otherwise.
+    """
     if not path.is_file():
         return None
+    if other := _OTHERS.get(unpacked_suffix(name)):
+        return other
     with path.open("rb") as file:
         return _BEGINNINGS.get(file.read(4))
 

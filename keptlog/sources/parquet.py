@@ -136,9 +136,10 @@ def _raw_batches(file: pq.ParquetFile, columns: Mapping[str, Column]) -> Iterato
     paths = (f"{file.schema.column(index).path}." for index in range(file.metadata.num_columns))
     indexes = [index for index, path in enumerate(paths) if path.startswith(wanted)]
     try:
+        # Arrow aborts the process that asks for the size of an encrypted column; to read one is an error. A writer
+        # encrypts a column in all row groups of a file.
+        next(file.iter_batches(batch_size=1, columns=names, use_threads=False), None)
         for number in range(file.num_row_groups):
-            # Arrow aborts the process that asks for the size of an encrypted column; to read one is an error.
-            next(file.iter_batches(batch_size=1, row_groups=[number], columns=names, use_threads=False), None)
             rows = _batch_rows(file.metadata.row_group(number), indexes)
             yield from file.iter_batches(batch_size=rows, row_groups=[number], columns=names, use_threads=False)
     except (pa.ArrowException, OSError) as error:

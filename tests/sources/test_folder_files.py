@@ -6,6 +6,7 @@ import os
 import random
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -114,7 +115,35 @@ def test_what_can_not_be_listed_beside_a_folder_called_data_leaves_no_records_ou
 
 def test_a_folder_called_metadata_is_one_like_others(tmp_path: Path) -> None:
     put(tmp_path / "metadata" / "a.jsonl")
-    assert names(tmp_path) == ["metadata/a.jsonl"]
+    put(tmp_path / "metadata" / "users.metadata.json")
+    assert names(tmp_path) == ["metadata/a.jsonl", "metadata/users.metadata.json"]
+
+
+@pytest.mark.parametrize("name", ["00003-2f6a.metadata.json", "v12.gz.metadata.json", "v1.metadata.json.gz"])
+def test_one_that_has_a_metadata_file_of_icebergs_is_of_a_table(tmp_path: Path, name: str) -> None:
+    put(tmp_path / "data" / "a.jsonl")
+    put(tmp_path / "metadata" / name, "{}")
+    with pytest.raises(InvalidConfig, match=f"{tmp_path} is an Iceberg table"):
+        files_below([str(tmp_path)])
+
+
+def test_a_file_that_can_not_be_read_is_refused_only_if_its_name_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = Path.open
+
+    def opened(path: Path, *how: Any, **more: Any) -> Any:
+        if path.name in {"README.md", "000000_0"}:
+            raise PermissionError(13, "Permission denied", str(path))
+        return really(path, *how, **more)
+
+    monkeypatch.setattr(Path, "open", opened)
+    put(tmp_path / "a.jsonl")
+    (tmp_path / "README.md").touch()
+    assert names(tmp_path) == ["a.jsonl"]
+    (tmp_path / "000000_0").touch()
+    with pytest.raises(InvalidConfig, match=r"000000_0 can't be read \(Permission denied\)"):
+        files_below([str(tmp_path)])
 
 
 @pytest.mark.parametrize(
@@ -141,11 +170,13 @@ def test_a_file_of_records_is_not_left_out_because_of_its_name(
     with pytest.raises(InvalidConfig) as caught:
         files_below([str(tmp_path)])
     assert f"{tmp_path / name} {why}" in str(caught.value)
-    assert ("rename it," if "Parquet," in why else "write it as JSON lines or Parquet,") in str(caught.value)
+    mend = "rename it if it is whole," if "Parquet," in why else "write it as JSON lines or Parquet,"
+    assert mend in str(caught.value)
 
 
 def test_what_is_no_file_is_not_looked_into(tmp_path: Path) -> None:
     """Nobody writes into the pipe, and a look would never end."""
     put(tmp_path / "a.jsonl")
     os.mkfifo(tmp_path / "pipe")
+    os.mkfifo(tmp_path / "pipe.csv")
     assert names(tmp_path) == ["a.jsonl"]
