@@ -144,8 +144,8 @@ def append(  # noqa: PLR0913
     \b
     keptlog append users --file archive/ --column offset=kafka_offset --column partition=kafka_partition
 
-    With --run-id an append can be repeated: what has landed under that name is named, and not appended again. One that
-    keeps offsets is repeated with --skip-existing.
+    With --run-id an append can be repeated: what has landed under that name is named, and not appended again. The id
+    becomes part of file names: write no key into it. An append that keeps offsets is repeated with --skip-existing.
     """
     reading = _reading(how)
     keeps_offsets = bool(reading.columns.get("offset"))
