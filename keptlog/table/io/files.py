@@ -106,12 +106,15 @@ class TableFiles:
 
         Raises:
             FileNotFoundError: it is gone.
-            ModuleNotFoundError: it is a version, and boto3 is missing.
+            ModuleNotFoundError: it is a version, or its path ends in a slash, and boto3 is missing.
             OSError: the store does not give it.
         """
         if path.startswith(S3) and VERSION_IN_PATH in path:
             path, _, version_id = path.rpartition(VERSION_IN_PATH)
             return self._bucket(path).open(path, version_id)
+        if path.startswith(S3) and path.endswith("/"):
+            # Arrow would look for the object without the slash.
+            return self._bucket(path).open(path)
         local = local_path(path)
         if local is not None:
             return open_local(local, "rb")

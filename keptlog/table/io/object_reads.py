@@ -84,7 +84,7 @@ def put_object(properties: Properties, path: str, content: bytes) -> None:
 
 
 def objects_below(properties: Properties, folder: str) -> Iterator[StoredFile]:
-    """All objects below a folder, but for those that Arrow's client puts there to mark a folder.
+    """All objects below a folder, but for those that Arrow's client puts there to mark a folder: these are empty.
 
     Arrow's own listing is empty for a bucket that is gone.
 
@@ -98,7 +98,7 @@ def objects_below(properties: Properties, folder: str) -> Iterator[StoredFile]:
     with reaching_store(f"{folder} can't be listed"):
         for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
             for each in page.get("Contents", ()):
-                if not each["Key"].endswith("/"):
+                if each["Size"] or not each["Key"].endswith("/"):
                     yield StoredFile(base + each["Key"], each["Size"], int(each["LastModified"].timestamp() * 1000))
 
 

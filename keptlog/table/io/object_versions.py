@@ -202,12 +202,15 @@ class Bucket:
         for upload_id in open_uploads:
             self.abort(path, upload_id)
 
-    def open(self, path: str, version_id: str) -> pa.NativeFile:
-        """Open one version for random reads; FileNotFoundError if it is gone."""
-        where = {"Bucket": self._name, "Key": _key(path), "VersionId": version_id}
-        with reaching_store(f"{path} (version {version_id}) can't be read"):
+    def open(self, path: str, version_id: str | None = None) -> pa.NativeFile:
+        """Open one version, or what is current, for random reads; FileNotFoundError if it is gone."""
+        where = {"Bucket": self._name, "Key": _key(path)}
+        told = path
+        if version_id is not None:
+            where, told = {**where, "VersionId": version_id}, f"{path} (version {version_id})"
+        with reaching_store(f"{told} can't be read"):
             size_bytes = self._client.head_object(**where)["ContentLength"]
-        return pa.PythonFile(_Version(self._client, where, size_bytes), mode="r")
+        return pa.PythonFile(_Object(self._client, where, size_bytes, told), mode="r")
 
     def _by_path(self, prefix: str) -> Iterator[list[ObjectVersion]]:
         """All versions below a prefix, path by path, the latest first."""
@@ -264,14 +267,15 @@ def bucket_of(properties: Properties, path: str) -> Bucket:
     return _bucket(client_properties(properties, path), path.partition("://")[2].partition("/")[0])
 
 
-class _Version(io.RawIOBase):
-    """One version of an object; each read is a request for just these bytes."""
+class _Object(io.RawIOBase):
+    """An object, or one version of it; each read is a request for just these bytes."""
 
-    def __init__(self, client: Any, where: Mapping[str, str], size_bytes: int) -> None:
+    def __init__(self, client: Any, where: Mapping[str, str], size_bytes: int, told: str) -> None:
         super().__init__()
         self._client = client
         self._where = where
         self._size_bytes = size_bytes
+        self._told = told
         self._at = 0
 
     @override
@@ -296,7 +300,7 @@ class _Version(io.RawIOBase):
         count = min(len(buffer), self._size_bytes - self._at)
         if count <= 0:
             return 0
-        with reaching_store(f"version {self._where['VersionId']} of {self._where['Key']} can't be read"):
+        with reaching_store(f"{self._told} can't be read"):
             answer = self._client.get_object(**self._where, Range=f"bytes={self._at}-{self._at + count - 1}")
             buffer[:count] = answer["Body"].read()
         self._at += count
