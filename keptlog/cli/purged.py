@@ -63,7 +63,7 @@ def purge_rest(receipt: PurgeReceipt) -> dict[str, object]:
     return {
         "dropped_refs": [asdict(each) for each in receipt.dropped_refs],
         "held_files": [asdict(file) for file in receipt.held],
-        "not_deleted": [asdict(file) for file in receipt.not_deleted],
+        "not_deleted": [file.told for file in receipt.not_deleted],
         "unreadable": list(receipt.unreadable),
         "not_looked_at": list(receipt.not_looked_at),
     } | _receipts(receipt.receipts, receipt.sealing)
@@ -87,7 +87,7 @@ def deletion_numbers(deletion: TopicDeletion) -> dict[str, object]:
     """What the deletion of a topic did."""
     return {
         "deleted_files": len(deletion.deleted_files),
-        "not_deleted": [asdict(file) for file in deletion.not_deleted],
+        "not_deleted": [file.told for file in deletion.not_deleted],
         "is_over": deletion.is_over and not deletion.not_deleted,
         "ended_erasures": None if deletion.ended is None else [each.request for each in deletion.ended],
     } | _receipts(deletion.receipts, deletion.sealing)

@@ -31,6 +31,10 @@ _MAY_PASS = ("InternalError:", "SlowDown:", "ServiceUnavailable:", "OperationAbo
 """How a store's words begin about a file that it could not delete, and may delete the next time."""
 
 OBJECT_VERSION = "object version"
+_OBJECT_LOCK = "object lock"
+_LEGAL_HOLD = "legal hold"
+BY_PURGE = "purge again"
+"""Ends what must be done, for whoever purges."""
 
 
 class Versioning(StrEnum):
@@ -121,9 +125,14 @@ class Undeleted:
     """When a lock ends by itself."""
 
     @property
-    def reason(self) -> str:
-        """Why, and who must do what; without the path."""
-        return f"{'' if self.version_id is None else f'version {self.version_id}: '}{self.why}; {self.remedy}"
+    def is_kept(self) -> bool:
+        """Whether a lock or a hold keeps it: no delete does anything before it has ended."""
+        return self.kind in {_OBJECT_LOCK, _LEGAL_HOLD}
+
+    def reason(self, again: str = BY_PURGE) -> str:
+        """Why, and who must do what, which ends with how it is tried ``again``; without the path."""
+        remedy = self.remedy.replace(BY_PURGE, again)
+        return f"{'' if self.version_id is None else f'version {self.version_id}: '}{self.why}; {remedy}"
 
     def __str__(self) -> str:
         what = self.path if self.version_id is None else f"{self.path} (version {self.version_id})"
@@ -144,31 +153,32 @@ class DeleteRefused(PermissionError):
 def locked(version: ObjectVersion, mode: str, until_ms: int) -> Undeleted:
     """A version that object lock keeps; ``mode`` is ``COMPLIANCE`` or ``GOVERNANCE``."""
     until = iso_time(until_ms)
-    remedy = f"nobody can delete it before: purge again after {until}"
+    remedy = f"nobody can delete it before: {BY_PURGE} after {until}"
     if mode == "GOVERNANCE":
-        remedy = f"purge again after {until}, or have it deleted by who may bypass governance retention"
+        remedy = f"{BY_PURGE} after {until}, or have it deleted by who may bypass governance retention"
     why = f"object lock ({mode.lower()}) until {until}"
-    return _undeleted(version, "object lock", why, remedy, until_ms)
+    return _undeleted(version, _OBJECT_LOCK, why, remedy, until_ms)
 
 
 def on_hold(version: ObjectVersion) -> Undeleted:
     """A version that a legal hold keeps, for as long as it is on."""
-    remedy = "whoever put it on must take it off (s3:PutObjectLegalHold), then purge again"
-    return _undeleted(version, "legal hold", "legal hold", remedy)
+    remedy = f"whoever put it on must take it off (s3:PutObjectLegalHold), then {BY_PURGE}"
+    return _undeleted(version, _LEGAL_HOLD, "legal hold", remedy)
 
 
 def refused(path: str, version_id: str | None, size_bytes: int, said: str | None) -> Undeleted:
     """What stays for a reason that only the store's own words tell; null if it said nothing: nobody was asked."""
     if said is None:
         why = "it was not deleted, or was written again"
-        return Undeleted(path, version_id, size_bytes, "refused", why, "purge again")
+        return Undeleted(path, version_id, size_bytes, "refused", why, BY_PURGE)
     if said.startswith(_MAY_PASS):
-        return Undeleted(path, version_id, size_bytes, "refused", said, "the store could not do it then: purge again")
+        return Undeleted(path, version_id, size_bytes, "refused", said, f"the store could not do it then: {BY_PURGE}")
     if said.startswith(f"{StoreRefused.__name__}:"):  # it says itself what to do
-        return Undeleted(path, version_id, size_bytes, "refused", said, "then purge again")
+        return Undeleted(path, version_id, size_bytes, "refused", said, f"then {BY_PURGE}")
     right = "s3:DeleteObject" if version_id is None else "s3:DeleteObjectVersion"
     right = "s3:AbortMultipartUpload" if UPLOAD_IN_PATH in path else right
-    return Undeleted(path, version_id, size_bytes, "refused", said, f"allow its deletion ({right}), then purge again")
+    remedy = f"allow its deletion ({right}), then {BY_PURGE}"
+    return Undeleted(path, version_id, size_bytes, "refused", said, remedy)
 
 
 def _undeleted(version: ObjectVersion, kind: str, why: str, remedy: str, until_ms: int | None = None) -> Undeleted:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import Action, LogCorrupt
 from keptlog.passes.purge import Purger
 from keptlog.table.io.file_io import DurableFileIO
 from keptlog.table.removal.topic_storage import drafts_among
@@ -240,6 +240,45 @@ def test_what_a_purge_could_not_delete_is_named_too_if_its_topic_can_not_be_dele
         bucket.hide(retired)
     deletion = store.delete_topic(TOPIC, clock_ms())
     assert sorted(file.path for file in deletion.not_deleted) == sorted(held)
+
+
+def test_what_locks_and_holds_alone_keep_is_no_error_to_be_tried_again_at_once(
+    bucket_with_locks: ABucket, tmp_path: Path
+) -> None:
+    """A script that repeats what may pass would repeat this for ever: somebody has to act, or a date to come."""
+    bucket, store = bucket_with_locks, cleaned_in(bucket_with_locks, tmp_path)
+    live = {segment.path for log in store.logs(TOPIC) for segment in log.segments}
+    listed = sorted(file.path for file in store.files.list(f"{location_of(store)}/data/"))
+    held, refused = [path for path in listed if path not in live][:2]
+    where = {"Bucket": bucket.name, "Key": key_of(held)}
+    bucket.client.put_object_legal_hold(**where, LegalHold={"Status": "ON"})
+    until = datetime(2095, 1, 1, tzinfo=UTC)
+    bucket.client.put_object_retention(**where, Retention={"Mode": "COMPLIANCE", "RetainUntilDate": until})
+
+    resource = f"arn:aws:s3:::{bucket.name}/{key_of(refused)}"
+    statement = {"Effect": "Deny", "Principal": "*", "Action": "s3:DeleteObject*", "Resource": resource}
+    policy = {"Version": "2012-10-17", "Statement": [statement]}
+    bucket.client.put_bucket_policy(Bucket=bucket.name, Policy=json.dumps(policy))
+    both = Purger(store).purge(now_ms=clock_ms() + 2 * DAY_MS)
+    bucket.client.delete_bucket_policy(Bucket=bucket.name)
+    assert sorted(file.path for file in both.receipts[TOPIC].not_deleted) == sorted([held, refused])
+    assert both.failed[TOPIC].action is Action.RETRY
+
+    failed = Purger(store).purge(now_ms=clock_ms() + 2 * DAY_MS).failed[TOPIC]
+    assert (failed.action, "then purge again" in str(failed)) == (Action.FIX_STORAGE, True)
+
+    deletion = store.delete_topic(TOPIC, clock_ms())
+    assert deletion.unfinished
+    assert deletion.unfinished.action is Action.FIX_STORAGE
+    assert "purge again" not in str(deletion.unfinished)
+    [left] = deletion.not_deleted
+    again = f"run keptlog topic delete {TOPIC} again"
+    assert f"whoever put it on must take it off (s3:PutObjectLegalHold), then {again}" in left.reason
+    assert f"nobody can delete it before: {again} after 2095-01-01T00:00:00" in left.reason
+    assert left.told == {"path": held, "bytes": left.bytes, "reason": left.reason}
+
+    failed = Purger(store).purge(now_ms=clock_ms()).failed[TOPIC]
+    assert failed.action is Action.FIX_STORAGE
 
 
 def test_a_topic_that_lives_long_leaves_no_version_of_its_old_metadata(bucket: ABucket, tmp_path: Path) -> None:

@@ -374,7 +374,7 @@ class Purge:
     def _write_draft(
         self, draft_id: str, gone: Journal, held: Collection[HeldFile], not_looked_at: Collection[str]
     ) -> None:
-        still, left = ([asdict(file) for file in each] for each in (held, self._removal.not_deleted))
+        still, left = [asdict(file) for file in held], [file.told for file in self._removal.not_deleted]
         more = {"not_deleted": left, "held_files": still, "not_looked_at": list(not_looked_at)}
         if gone.kind == DELETION:
             # Of an earlier topic: what this one holds has nothing to do with it.

@@ -38,7 +38,7 @@ import contextlib
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -95,6 +95,7 @@ from keptlog.table.waiting.reaching import one_line, reaching
 _logger = logging.getLogger(__name__)
 
 _MOST_ROUNDS = 20
+_AGAIN = "run keptlog topic delete {topic} again"
 _REFUSED_OR_IN_DOUBT: tuple[type[Exception], ...] = (*OUT_OF_REACH, TableAlreadyExistsError)
 """A catalog behind REST says of any conflict that such a table exists."""
 
@@ -185,7 +186,7 @@ class Deletion:
                 lambda: self.catalog.drop_table((DELETING, self.name)),
                 lambda: deleting(self.catalog, self.name) is None,
             )
-        removal = Removal(self.files, table.location())
+        removal = Removal(self.files, table.location(), again="delete it by hand")
         gone = (DeletedFile(last, 0),) if removal.delete_file(last) else ()
         deleted = done.deleted_files + gone
         return replace(done, deleted_files=deleted, not_deleted=removal.refused)
@@ -293,7 +294,7 @@ class _Emptying:
         drafts = drafts_among(location, sizes)
         own = own_deletions(journals, own_id)
         before = ending.look(own, drafts, self.deletion.sealed, is_chain_asked=bool(unread))
-        removal = Removal(files, location, ending.set_right(journals))
+        removal = Removal(files, location, ending.set_right(journals), again=_AGAIN.format(topic=self.deletion.name))
         own = own_deletions(removal.journals, own_id)
         kept = comparable_forms([self.table.metadata_location, *removal.journals, *drafts])
         # What is hidden is no journal and no draft any more.
@@ -368,7 +369,7 @@ class _Emptying:
         self._sealing = seal_drafts(removal.files, self.deletion.name, found, self.deletion.seal, given_up_at_ms)
 
     def _write_draft(self, draft_id: str, gone: Journal, removal: Removal) -> str:
-        more: dict[str, Any] = {"not_deleted": [asdict(file) for file in removal.not_deleted], "held_files": None}
+        more: dict[str, Any] = {"not_deleted": [file.told for file in removal.not_deleted], "held_files": None}
         if _is_deletion(gone):
             more |= told_of_deletion(gone) | {"deleted_after_sealing": [self.table.metadata_location]}
         more["not_looked_at"] = [*gone.not_looked_at, *removal.hidden.not_looked_at, *removal.hidden.unread]

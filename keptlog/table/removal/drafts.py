@@ -192,7 +192,7 @@ def seal_drafts(
         sealing = Sealing((), ids, refused.why, tuple(unreadable), action=refused.action)
         _logger.warning("%s", sealing.unsealed(topic))
         return sealing
-    removal = Removal(files, "")
+    removal = Removal(files, "", again="try again")
     for path in drafts:
         removal.delete_file(path)
     return Sealing(ids, (), "", tuple(unreadable), removal.refused)

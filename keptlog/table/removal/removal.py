@@ -29,6 +29,7 @@ from functools import cached_property
 from keptlog.errors import StorageUnavailable
 from keptlog.log.words.counted import counted, some_of
 from keptlog.storage.files import StoredFile
+from keptlog.storage.object_version import BY_PURGE, DeleteRefused
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.io.local_files import lost_link_above
 from keptlog.table.metadata.references import below, comparable_forms
@@ -68,6 +69,13 @@ class NotDeleted:
     path: str
     bytes: int
     reason: str
+    is_kept: bool = False
+    """Whether only locks and holds of the store keep it: before they have ended, nothing is gained by another try."""
+
+    @property
+    def told(self) -> dict[str, str | int]:
+        """As answers and receipts have it."""
+        return {"path": self.path, "bytes": self.bytes, "reason": self.reason}
 
 
 @dataclass
@@ -80,8 +88,12 @@ class Removal:
     """By path."""
     keeper_of: Callable[[str], str | None] = lambda _: None
     """The metadata file under whose name another home may need a file."""
+    again: str = BY_PURGE
+    """What helps, once the storage lets go of what it refused to delete."""
     _reasons: dict[str, str] = field(default_factory=dict)
     """Path to why it could not be deleted."""
+    _kept: dict[str, bool] = field(default_factory=dict)
+    """Path to whether only locks and holds keep it."""
     _left: dict[str, NotDeleted] = field(default_factory=dict)
     hidden: HiddenFiles = field(default_factory=HiddenFiles)
     """What the new listing does not show."""
@@ -96,7 +108,7 @@ class Removal:
     @property
     def refused(self) -> tuple[NotDeleted, ...]:
         """What the storage would not delete, whether it has a journal or not."""
-        return tuple(NotDeleted(path, 0, reason) for path, reason in self._reasons.items())
+        return tuple(self._not_deleted(path, 0, reason) for path, reason in self._reasons.items())
 
     @cached_property
     def _is_below(self) -> Callable[[str], bool]:
@@ -144,8 +156,7 @@ class Removal:
         if local_path(self.location) is None:
             # An object store deletes many at once.
             for left in self.files.delete_many(paths):
-                before = self._reasons.get(left.path)
-                self._reasons[left.path] = f"{before}; {left.reason}" if before else left.reason
+                self._is_left(left.path, left.reason(self.again), is_kept=left.is_kept)
             return
         for path in paths:
             self.delete_file(path)
@@ -157,9 +168,22 @@ class Removal:
         except _FAILURES as error:
             if not _is_refusal(error) and not self.files.exists(path):
                 return True
-            self._reasons[path] = one_line(error)
+            self._reasons.pop(path, None)
+            if isinstance(error, DeleteRefused):
+                for left in error.undeleted:
+                    self._is_left(path, left.reason(self.again), is_kept=left.is_kept)
+            else:
+                self._is_left(path, one_line(error), is_kept=False)
             return False
         return True
+
+    def _is_left(self, path: str, reason: str, *, is_kept: bool) -> None:
+        before = self._reasons.get(path)
+        self._reasons[path] = f"{before}; {reason}" if before else reason
+        self._kept[path] = is_kept and (not before or self._kept[path])
+
+    def _not_deleted(self, path: str, size_bytes: int, reason: str) -> NotDeleted:
+        return NotDeleted(path, size_bytes, reason, self._kept.get(path, False))
 
     def delete_or_tell(self, path: str) -> bool:
         """Delete a file that no journal names; gives whether it is gone. If not, it is told with what could not be."""
@@ -167,7 +191,7 @@ class Removal:
         if is_gone:
             self._left.pop(path, None)
         else:
-            self._left[path] = NotDeleted(path, 0, self._reasons[path])
+            self._left[path] = self._not_deleted(path, 0, self._reasons[path])
         return is_gone
 
     def look_again(self, doomed: Iterable[Journal]) -> list[StoredFile]:
@@ -181,7 +205,7 @@ class Removal:
         for file in looked_for:
             reason = self._why_left(file.path, forms[file.path])
             if reason:
-                self._left[file.path] = NotDeleted(file.path, file.bytes, reason)
+                self._left[file.path] = self._not_deleted(file.path, file.bytes, reason)
         return listed
 
     def left_of(self, paths: Iterable[str]) -> set[str]:
@@ -265,11 +289,15 @@ class Removal:
 
 
 def not_deleted_error(topic: str, left: Collection[NotDeleted], todo: str) -> StorageUnavailable:
-    """One line that says which files are still there, and why; ``todo`` ends it."""
+    """One line that says which files are still there, and why; ``todo`` ends it.
+
+    Where locks and holds keep all of them, it lasts until somebody acts, or they end.
+    """
     named = "; ".join(f"{file.path} ({file.reason})" for file in list(left)[:_NAMED_IN_ERROR])
     more = f"; and {len(left) - _NAMED_IN_ERROR} more" if len(left) > _NAMED_IN_ERROR else ""
     count = counted(len(left), "file")
-    return StorageUnavailable(f"topic {topic}: {count} could not be deleted: {named}{more}; {todo}")
+    error = StorageUnavailable(f"topic {topic}: {count} could not be deleted: {named}{more}; {todo}")
+    return error.for_good() if all(file.is_kept for file in left) else error
 
 
 def _not_among(forms: Mapping[str, str], taken: Collection[str]) -> Callable[[DeletedFile], bool]:
