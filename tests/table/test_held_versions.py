@@ -18,7 +18,7 @@ from keptlog.table.store import LogStore
 from tests.table.buckets import ABucket
 from tests.table.purges import DAY_MS, MINUTE_MS, clock_ms
 from tests.table.stores import TOPIC
-from tests.table.test_purge_of_versions import cleaned_in, key_of
+from tests.table.test_purge_of_versions import cleaned_in, key_of, location_of
 
 TERMS = Terms(MINUTE_MS)
 TOLD = frozenset(HolderKind) - {HolderKind.METADATA, HolderKind.RETIRED}
@@ -123,6 +123,33 @@ def test_what_is_late_because_of_a_lock_or_a_hold_names_it_with_its_end_and_who_
     hold = holder(store, HolderKind.LEGAL_HOLD, late_ms)
     assert (hold.is_late, hold.until_ms) == (True, None)
     assert "take it off (s3:PutObjectLegalHold)" in str(hold)
+
+
+@pytest.mark.parametrize("is_hidden", [True, False])
+def test_what_a_hold_refused_to_a_purge_names_the_hold_before_its_deadline_too(
+    bucket_with_locks: ABucket, tmp_path: Path, *, is_hidden: bool
+) -> None:
+    """No purge deletes it after the grace, and it is of no run that is under way."""
+    bucket, store = bucket_with_locks, cleaned_in(bucket_with_locks, tmp_path)
+    [live] = [segment.path for segment in store.logs(TOPIC)[0].segments]
+    retired = min(each.path for each in store.files.list(f"{location_of(store)}/data/") if each.path != live)
+    [(_, version_id)] = bucket.versions(retired)
+    where = {"Bucket": bucket.name, "Key": key_of(retired), "VersionId": version_id}
+    bucket.client.put_object_legal_hold(**where, LegalHold={"Status": "ON"})
+    if is_hidden:
+        bucket.hide(retired)
+    staged = beside(bucket, store)
+
+    later_ms = clock_ms() + 60 * MINUTE_MS
+    [left] = store.purge(TOPIC, later_ms).not_deleted
+    assert left.path == retired
+    kinds = {each.path: each.kind for each in told(store, later_ms) if each.kind is not HolderKind.JOURNAL}
+    assert kinds == {retired: HolderKind.LEGAL_HOLD, staged: HolderKind.STAGED}
+    hold = holder(store, HolderKind.LEGAL_HOLD, later_ms)
+    assert (hold.is_late, "take it off (s3:PutObjectLegalHold)" in str(hold)) == (False, True)
+
+    bucket.client.put_object_legal_hold(**where, LegalHold={"Status": "OFF"})
+    assert store.purge(TOPIC, later_ms).not_deleted == ()
 
 
 def test_a_store_that_does_not_tell_is_told_as_a_fact_and_breaks_nothing() -> None:

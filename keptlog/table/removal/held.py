@@ -35,10 +35,12 @@ from keptlog.log.segment_path import partition_in, watermarks_partition_in
 from keptlog.log.words.counted import counted
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
+from keptlog.table.io.remote_files import S3
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.references import (
     Manifests,
     References,
+    below,
     by_comparable_form,
     comparable,
     comparable_forms,
@@ -49,7 +51,7 @@ from keptlog.table.metadata.state import LogState, watermarks_paths
 from keptlog.table.removal.expiry import replaced_at_ms
 from keptlog.table.removal.held_versions import held_versions, with_locks
 from keptlog.table.removal.hidden import HiddenFiles, hidden_below
-from keptlog.table.removal.journal import journal_folder, receipt_folder, unreadable_folder
+from keptlog.table.removal.journal import journal_folder, read_journals, receipt_folder, unreadable_folder
 from keptlog.table.removal.left_elsewhere import journals_told
 from keptlog.table.removal.own_folder import told_not_own
 from keptlog.table.removal.ref_retention import kept_until_ms
@@ -73,8 +75,8 @@ def held_in(
 ) -> Holdings:
     """All that holds bytes of a topic which are not live, file by file.
 
-    Of what is late it is asked whether its store keeps it by a lock. ``refusal`` tells why a purge would not even look
-    at the topic, and is empty if it would.
+    Of what is late, or was refused to a purge, it is asked whether its store keeps it by a lock. ``refusal`` tells why
+    a purge would not even look at the topic, and is empty if it would.
 
     Raises:
         LogCorrupt: the current snapshot can't be read.
@@ -108,7 +110,7 @@ def held_in(
         found = told_by_keeper(replace(found, held=held), refused.spared)
         held = found.held
         late = [each for each in held if (each.deadline_ms(terms) or now_ms) < now_ms]
-        told = with_locks(files, held, late, terms)
+        told = with_locks(files, held, {*late, *_refused(table.location(), held, found_there, files)}, terms)
         return replace(found, held=told, unread=(*found.unread, *refused.unread), no_purge=refused.why)
 
     return looked_at(load_listed, look)
@@ -142,6 +144,23 @@ def held_now(table: Table, there: FoundThere, terms: Terms, now_ms: int, manifes
     held = _and_hidden(table, held, there.hidden, snapshots.live, terms)
     held += _below_log_start(table, snapshots.current, unread)
     return Holdings(table.name()[-1], terms, tuple(held), (*unread, *there.hidden.unread), there.hidden.not_looked_at)
+
+
+def _refused(location: str, held: Collection[Held], there: FoundThere, files: TableFiles) -> list[Held]:
+    """What the last purge could not delete: its journal names that, and nothing else.
+
+    What a purge names that is at work, or was killed, is asked nothing as soon as some of it is gone.
+    """
+    paths = [each.path for each in held if each.kind is HolderKind.JOURNAL and each.path]
+    if not paths or not location.startswith(S3):
+        return []
+    present = there.listed.keys() | by_comparable_form(there.hidden.files).keys()
+    is_below, refused = below(location), set[str]()
+    for journal in read_journals(files, location, paths)[0].values():
+        named = {form for form in comparable_forms(journal.paths).values() if is_below(form)}
+        refused |= named if named <= present else set()
+    forms = comparable_forms(each.path for each in held if each.path)
+    return [each for each in held if each.path and forms[each.path] in refused]
 
 
 def _below_log_start(table: Table, current: References, unread: list[str]) -> Iterator[Held]:
