@@ -302,6 +302,24 @@ def test_an_upload_that_nobody_completed_is_found_and_aborted(bucket: ABucket) -
     assert bucket.files.uploads_below(f"s3://{bucket.name}/topic") == ()
 
 
+@pytest.mark.parametrize("versioning", [None, "Enabled"])
+def test_an_object_whose_key_looks_like_that_of_an_upload_is_deleted(s3_endpoint: str, versioning: str | None) -> None:
+    bucket = new_bucket(s3_endpoint, versioning)
+    for delete in (bucket.files.delete, lambda path: bucket.files.delete_many([path])):
+        path = bucket.put("topic/data/x?uploadId=an-id")
+        delete(path)
+        assert bucket.versions() == []
+
+
+def test_an_object_on_hold_whose_key_looks_like_that_of_an_upload_is_named_for_the_hold(
+    bucket_with_locks: ABucket,
+) -> None:
+    path = bucket_with_locks.put(key := "topic/data/x?uploadId=an-id")
+    bucket_with_locks.client.put_object_legal_hold(Bucket=bucket_with_locks.name, Key=key, LegalHold={"Status": "ON"})
+    [left] = bucket_with_locks.files.delete_many([path])
+    assert (left.path, left.kind) == (path, "legal hold")
+
+
 def test_local_files_have_no_versions(tmp_path: os.PathLike[str]) -> None:
     path = f"file://{tmp_path}/x"
     TableFiles().write_bytes(path, b"1")

@@ -188,9 +188,10 @@ class TableFiles:
         """
         require_writable(self.properties)
         if path.startswith(S3) and UPLOAD_IN_PATH in path:
-            path, _, upload_id = path.rpartition(UPLOAD_IN_PATH)
-            self._bucket(path).abort(path, upload_id)
-            return
+            of, _, upload_id = path.rpartition(UPLOAD_IN_PATH)
+            if self._bucket(path).abort(of, upload_id):
+                return
+            # An object's key may look like that too.
         bucket = self._deleting(path)
         if bucket:
             left = bucket.delete([path])
@@ -219,6 +220,8 @@ class TableFiles:
             for path in set(theirs).difference(at_once):
                 try:
                     self.delete(path)
+                except DeleteRefused as error:
+                    left += error.undeleted
                 except OSError as error:
                     left.append(refused(path, None, 0, f"{type(error).__name__}: {error}"))
         return tuple(left)

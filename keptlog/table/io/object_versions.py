@@ -187,10 +187,12 @@ class Bucket:
             "(AbortIncompleteMultipartUpload, 1 day or more)"
         )
 
-    def abort(self, path: str, upload_id: str) -> None:
-        """Give up an upload, so that its parts are deleted; one that is gone is no error."""
+    def abort(self, path: str, upload_id: str) -> bool:
+        """Give up an upload, so that its parts are deleted; gives whether there was one."""
         with suppress(FileNotFoundError), reaching_store(f"the open upload of {path} can't be aborted"):
             self._client.abort_multipart_upload(Bucket=self._name, Key=_key(path), UploadId=upload_id)
+            return True
+        return False
 
     def abort_all(self, path: str) -> None:
         """Give up all uploads of a path."""
