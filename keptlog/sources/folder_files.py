@@ -124,10 +124,11 @@ def _other_format(path: Path, name: str) -> str | None:
 
     Hive's have no suffix, and what is being written often ends otherwise.
     """
+    other = _OTHERS.get(unpacked_suffix(name))
+    if other and (path.is_file() or path.is_symlink()):
+        return other
     if not path.is_file():
         return None
-    if other := _OTHERS.get(unpacked_suffix(name)):
-        return other
     with path.open("rb") as file:
         return _BEGINNINGS.get(file.read(4))
 

@@ -185,3 +185,10 @@ def test_what_is_no_file_is_not_looked_into(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     os.mkfifo(tmp_path / "pipe.csv")
     assert names(tmp_path) == ["a.jsonl"]
+
+
+def test_a_link_that_leads_nowhere_is_not_left_out_either(tmp_path: Path) -> None:
+    put(tmp_path / "a.jsonl")
+    (tmp_path / "b.csv").symlink_to("gone.csv")
+    with pytest.raises(InvalidConfig, match=r"b\.csv seems to be CSV"):
+        files_below([str(tmp_path)])
