@@ -81,3 +81,18 @@ def test_the_deletion_of_a_topic_deletes_an_object_whose_key_ends_in_a_slash(buc
     assert path in {file.path for file in deletion.deleted_files}
     assert deletion.not_deleted == ()
     assert versions_with(bucket, [VALUE]) == []
+
+
+def test_what_lies_below_the_mark_of_a_folder_is_deleted_with_a_topic(tmp_path: Path) -> None:
+    with s3_server() as where:
+        bucket = new_bucket(where)
+        world = BucketWorld(tmp_path, bucket=bucket)
+        world.create()
+        world.append((KEY, VALUE))
+        key = f"{key_of(world.store.describe_topic('users').location)}/data/"
+        path = bucket.put(key, left_behind())
+        bucket.put(key, b"")
+
+        deletion = world.store.delete_topic("users", now_ms=world.now_ms)
+        assert path in {file.path for file in deletion.deleted_files}
+        assert versions_with(bucket, [VALUE]) == []

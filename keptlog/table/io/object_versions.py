@@ -91,7 +91,7 @@ class Bucket:
         for versions in self._by_path(folder.rstrip("/") + "/"):
             rest = [version for version in versions if not version.is_current]
             found += rest
-            if rest and len(rest) < len(versions):
+            if rest and len(rest) < len(versions) and not _is_only_marked(versions):
                 current.add(versions[0].path)
         return VersionsBelow(tuple(found), frozenset(current))
 
@@ -348,6 +348,12 @@ def _side_by_side(do: Callable[[_Item], _Result], items: Sequence[_Item]) -> lis
         return [do(item) for item in items]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(do, items))
+
+
+def _is_only_marked(versions: Sequence[ObjectVersion]) -> bool:
+    """Whether there was content below a key that marks a folder now: no listing of files has what is current."""
+    has_content = any(each.size_bytes for each in versions)
+    return has_content and versions[0].path.endswith("/") and not versions[0].size_bytes
 
 
 def _key(path: str) -> str:
