@@ -11,11 +11,14 @@ import pytest
 from keptlog.log.holder import Held, Holder, HolderKind, Holdings, Terms
 from keptlog.passes.check import Outcome
 from keptlog.passes.holders import judged
+from keptlog.storage.refusal import StoreRefused
+from keptlog.table.io.files import TableFiles
+from keptlog.table.io.object_versions import Bucket
 from keptlog.table.removal.held import held_in
 from keptlog.table.removal.held_versions import held_versions
 from keptlog.table.removal.hidden import HiddenFiles
 from keptlog.table.store import LogStore
-from tests.table.buckets import ABucket
+from tests.table.buckets import ABucket, new_bucket
 from tests.table.purges import DAY_MS, MINUTE_MS, clock_ms
 from tests.table.stores import TOPIC
 from tests.table.test_purge_of_versions import cleaned_in, key_of, location_of
@@ -150,6 +153,31 @@ def test_what_a_hold_refused_to_a_purge_names_the_hold_before_its_deadline_too(
 
     bucket.client.put_object_legal_hold(**where, LegalHold={"Status": "OFF"})
     assert store.purge(TOPIC, later_ms).not_deleted == ()
+
+
+def test_what_a_killed_purge_left_is_told_where_versions_may_not_be_listed(
+    bucket: ABucket, store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TableFiles, "delete_many", killed)
+    with pytest.raises(KeyboardInterrupt):
+        store.purge(TOPIC, clock_ms() + 60 * MINUTE_MS)
+
+    def denied(self: object, prefix: str) -> None:
+        raise StoreRefused(f"versions below {prefix} can't be listed", "AccessDenied")
+
+    monkeypatch.setattr(Bucket, "_by_path", denied)
+    found = look(store)
+    assert HolderKind.JOURNAL in {each.kind for each in found.held}
+    assert "versions below" in "".join(found.unread)
+
+
+def test_where_there_are_no_versions_no_locks_are_asked_for(bucket: ABucket) -> None:
+    without = new_bucket(bucket.client.meta.endpoint_url, None)
+    assert bucket.files.may_lock(f"s3://{bucket.name}/a")
+    assert not without.files.may_lock(f"s3://{without.name}/a")
 
 
 def test_a_store_that_does_not_tell_is_told_as_a_fact_and_breaks_nothing() -> None:

@@ -236,6 +236,11 @@ class TableFiles:
                 left += [refused(path, None, 0, None) for path in theirs if self.exists(path)]
         return tuple(left)
 
+    def may_lock(self, path: str) -> bool:
+        """Whether the store of a path can lock files: only versions can be locked."""
+        bucket = self._versioned(path)
+        return bucket is not None and bucket.versioning[0] != Versioning.NONE
+
     def versions_below(self, folder: str, *, is_proof: bool = False) -> VersionsBelow:
         """What lies below a folder without being a current object: noncurrent versions and delete markers.
 

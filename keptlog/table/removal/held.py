@@ -35,7 +35,6 @@ from keptlog.log.segment_path import partition_in, watermarks_partition_in
 from keptlog.log.words.counted import counted
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles
-from keptlog.table.io.remote_files import S3
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.references import (
     Manifests,
@@ -149,10 +148,11 @@ def held_now(table: Table, there: FoundThere, terms: Terms, now_ms: int, manifes
 def _refused(location: str, held: Collection[Held], there: FoundThere, files: TableFiles) -> list[Held]:
     """What the last purge could not delete: its journal names that, and nothing else.
 
-    What a purge names that is at work, or was killed, is asked nothing as soon as some of it is gone.
+    What a purge names that is at work, or was killed, is asked nothing as soon as some of it is gone; nor is anything
+    where the store knows no locks, or did not tell what is hidden.
     """
     paths = [each.path for each in held if each.kind is HolderKind.JOURNAL and each.path]
-    if not paths or not location.startswith(S3):
+    if not paths or there.hidden.unread or not files.may_lock(location):
         return []
     present = there.listed.keys() | by_comparable_form(there.hidden.files).keys()
     is_below, refused = below(location), set[str]()
