@@ -183,6 +183,8 @@ class _Reading:
     """Why the next records can't be read."""
     _outage_from: int | None = None
     """If the broker can't be reached, and that was logged: how often ``signs`` had been told by then."""
+    _shut_out_from: int | None = None
+    """If a broker lets nobody in: how many polls were idle when that was seen."""
 
     def __post_init__(self) -> None:
         self.position = self.part.from_offset
@@ -246,7 +248,7 @@ class _Reading:
 
     def _go_on_at(self, position: int) -> None:
         """Something came, and was given to the caller or left out."""
-        self.position, self._idle_polls = position, 0
+        self.position, self._idle_polls, self._shut_out_from = position, 0, None
         self.signs.answers()
         if self._log_end is not None and self._log_end < position:
             self._log_end = None
@@ -299,7 +301,9 @@ class _Reading:
         """Nothing came; give up if that has lasted too long."""
         wait_seconds = self.part.wait_seconds(self.signs)
         if self.trouble.is_final:
-            if self._idle_polls * _POLL_SECONDS >= min(_NOT_LET_IN_SECONDS, wait_seconds):
+            if self._shut_out_from is None:
+                self._shut_out_from = self._idle_polls
+            if (self._idle_polls - self._shut_out_from) * _POLL_SECONDS >= min(_NOT_LET_IN_SECONDS, wait_seconds):
                 raise no_answer()
         elif self.trouble.errors and self._outage_from is None:
             self._outage_from = self.signs.times

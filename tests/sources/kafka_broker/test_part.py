@@ -145,15 +145,18 @@ def test_a_record_may_be_of_a_time_before_1970(mock: Mock) -> None:
     assert read(mock.part("before", 0, 2)) == records
 
 
+@pytest.mark.parametrize("idle_seconds", [0, 3])
 def test_that_one_of_several_brokers_lets_nobody_in_costs_no_log_of_another_one(
-    mock: Mock, monkeypatch: pytest.MonkeyPatch
+    mock: Mock, monkeypatch: pytest.MonkeyPatch, idle_seconds: int
 ) -> None:
+    """However long nothing had come before: its leader may have been restarted."""
     mock.produce("t", ODD)
     really = module._Reading.__post_init__
 
     def told(reading: module._Reading) -> None:
         really(reading)
         reading.trouble(KafkaError(KafkaError._SSL, "certificate verify failed"))
+        reading._idle_polls = round(idle_seconds / module._POLL_SECONDS)
 
     monkeypatch.setattr(module._Reading, "__post_init__", told)
     polls = iter([True] * 5)
