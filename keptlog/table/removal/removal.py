@@ -90,10 +90,8 @@ class Removal:
     """The metadata file under whose name another home may need a file."""
     again: str = BY_PURGE
     """What helps, once the storage lets go of what it refused to delete."""
-    _reasons: dict[str, str] = field(default_factory=dict)
-    """Path to why it could not be deleted."""
-    _kept: dict[str, bool] = field(default_factory=dict)
-    """Path to whether only locks and holds keep it."""
+    _refused: dict[str, NotDeleted] = field(default_factory=dict)
+    """By path, what the storage would not delete."""
     _left: dict[str, NotDeleted] = field(default_factory=dict)
     hidden: HiddenFiles = field(default_factory=HiddenFiles)
     """What the new listing does not show."""
@@ -108,7 +106,7 @@ class Removal:
     @property
     def refused(self) -> tuple[NotDeleted, ...]:
         """What the storage would not delete, whether it has a journal or not."""
-        return tuple(self._not_deleted(path, 0, reason) for path, reason in self._reasons.items())
+        return tuple(self._refused.values())
 
     @cached_property
     def _is_below(self) -> Callable[[str], bool]:
@@ -168,7 +166,7 @@ class Removal:
         except _FAILURES as error:
             if not _is_refusal(error) and not self.files.exists(path):
                 return True
-            self._reasons.pop(path, None)
+            self._refused.pop(path, None)
             if isinstance(error, DeleteRefused):
                 for left in error.undeleted:
                     self._is_left(path, left.reason(self.again), is_kept=left.is_kept)
@@ -178,12 +176,10 @@ class Removal:
         return True
 
     def _is_left(self, path: str, reason: str, *, is_kept: bool) -> None:
-        before = self._reasons.get(path)
-        self._reasons[path] = f"{before}; {reason}" if before else reason
-        self._kept[path] = is_kept and (not before or self._kept[path])
-
-    def _not_deleted(self, path: str, size_bytes: int, reason: str) -> NotDeleted:
-        return NotDeleted(path, size_bytes, reason, self._kept.get(path, False))
+        before = self._refused.get(path)
+        if before:
+            reason, is_kept = f"{before.reason}; {reason}", is_kept and before.is_kept
+        self._refused[path] = NotDeleted(path, 0, reason, is_kept)
 
     def delete_or_tell(self, path: str) -> bool:
         """Delete a file that no journal names; gives whether it is gone. If not, it is told with what could not be."""
@@ -191,7 +187,7 @@ class Removal:
         if is_gone:
             self._left.pop(path, None)
         else:
-            self._left[path] = self._not_deleted(path, 0, self._reasons[path])
+            self._left[path] = self._refused[path]
         return is_gone
 
     def look_again(self, doomed: Iterable[Journal]) -> list[StoredFile]:
@@ -203,9 +199,10 @@ class Removal:
         looked_for = [file for journal in doomed for file in journal.segments + journal.metadata]
         forms = comparable_forms(file.path for file in looked_for)
         for file in looked_for:
-            reason = self._why_left(file.path, forms[file.path])
+            reason, refused = self._why_left(file.path, forms[file.path]), self._refused.get(file.path)
             if reason:
-                self._left[file.path] = self._not_deleted(file.path, file.bytes, reason)
+                is_kept = refused is not None and refused.is_kept
+                self._left[file.path] = NotDeleted(file.path, file.bytes, reason, is_kept)
         return listed
 
     def left_of(self, paths: Iterable[str]) -> set[str]:
@@ -216,7 +213,9 @@ class Removal:
     def _why_left(self, path: str, form: str) -> str | None:
         """Null if it is gone."""
         if self._is_below(form):
-            return self._reasons.get(path, _STILL_THERE if form in self._present else None)
+            if refused := self._refused.get(path):
+                return refused.reason
+            return _STILL_THERE if form in self._present else None
         return self._why_elsewhere(path)
 
     def elsewhere(self, size_bytes: Mapping[str, int]) -> dict[str, int]:
