@@ -29,7 +29,7 @@ from keptlog.kafka_client.errors import (
 )
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import OffsetRange
-from keptlog.sources.kafka_broker.part import BROKER_END, is_harmless
+from keptlog.sources.kafka_broker.part import BROKER_END, IN_TROUBLE_SECONDS, is_harmless
 
 LogThere = tuple[str, int]
 """A topic's name there, and the partition."""
@@ -38,8 +38,6 @@ _UNTOLD = "it can't be told whether records were cut off there, and the next ing
 """The same for all logs: of thousands each cause is one line."""
 _POLL_SECONDS = 0.05
 _MESSAGES_AT_ONCE = 500
-_IN_TROUBLE_SECONDS = 2.0
-"""So long is waited once it is known that nobody listens, or lets this client in: it may be so of one broker alone."""
 _NO_WAITING: Mapping[str, int] = {"fetch.wait.max.ms": 1}
 """For records that nobody wants: by default a broker waits half a second for some before it says that the log ends."""
 
@@ -63,7 +61,7 @@ def ends_of_epochs(
             until_s = _steady_s() + wait_seconds
             while asked.open and _steady_s() < until_s:
                 if trouble.is_final or trouble.is_refused:
-                    until_s = min(until_s, _steady_s() + _IN_TROUBLE_SECONDS)
+                    until_s = min(until_s, _steady_s() + IN_TROUBLE_SECONDS)
                 before = set(asked.open)
                 for message in consumer.consume(_MESSAGES_AT_ONCE, timeout=_POLL_SECONDS):
                     asked.hear(message)

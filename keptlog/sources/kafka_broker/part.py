@@ -61,8 +61,8 @@ _TABLE_ROWS = 4_096
 _TABLE_BYTES = 8 * 2**20
 """Of keys and values; whichever comes first."""
 
-_NOT_LET_IN_SECONDS = 2.0
-"""So long is waited once a broker lets nobody in: it may be one of several, and another one leads here."""
+IN_TROUBLE_SECONDS = 2.0
+"""So long is waited once a broker lets nobody in, or none listens: it may be one of several, and another one leads."""
 _WHO_LEADS_SECONDS = 0.25
 """For an answer that is there in a millisecond, and nothing depends on."""
 
@@ -303,7 +303,7 @@ class _Reading:
         if self.trouble.is_final:
             if self._shut_out_from is None:
                 self._shut_out_from = self._idle_polls
-            if (self._idle_polls - self._shut_out_from) * _POLL_SECONDS >= min(_NOT_LET_IN_SECONDS, wait_seconds):
+            if (self._idle_polls - self._shut_out_from) * _POLL_SECONDS >= min(IN_TROUBLE_SECONDS, wait_seconds):
                 raise no_answer()
         elif self.trouble.errors and self._outage_from is None:
             self._outage_from = self.signs.times
