@@ -10,7 +10,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import BashComplete, ShellComplete, ZshComplete, get_completion_class
+from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from keptlog.settings import broker_settings, home_path
 from keptlog.table.catalogs.embedded import embedded_locations
@@ -19,7 +19,6 @@ from keptlog.table.reading.cache import FOLDER, TopicCache
 if TYPE_CHECKING:
     from keptlog.log.setting import Setting
 
-SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_KEPTLOG_COMPLETE"
 _BASH = """\
 %(complete_func)s() {
@@ -65,7 +64,7 @@ _ZSH_ADDS = "compadd -U -V unsorted -a completions"
 _ZSH_ADDS_NO_SPACE = f"""\
 local -a ending
         [[ ${{completions[1]}} == *= ]] && ending=(-S '')
-        {_ZSH_ADDS.removesuffix("-a completions")}"${{ending[@]}}" -a completions"""
+        {_ZSH_ADDS.removesuffix("-a completions")}-i "$IPREFIX" "${{ending[@]}}" -a completions"""
 
 
 class _Bash(BashComplete):
@@ -75,12 +74,25 @@ class _Bash(BashComplete):
 
 
 class _Zsh(ZshComplete):
-    """Click's own script; only behind ``NAME=`` it puts no space."""
+    """Click's own script; only it puts no space behind ``NAME=``, and completes what is behind ``--option=``."""
 
-    source_template = ZshComplete.source_template.replace(_ZSH_ADDS, _ZSH_ADDS_NO_SPACE)
+    source_template = ZshComplete.source_template.replace(_ZSH_ADDS, _ZSH_ADDS_NO_SPACE).replace(
+        "    for type key", "    compset -P 1 '--*='\n    for type key"
+    )
 
 
-_SCRIPTS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh}
+class _Fish(FishComplete):
+    """Click's own script; only a value and its help may have a comma, and ``--option=`` stands before its value."""
+
+    source_template = FishComplete.source_template.replace(
+        '(string split "," $completion);',
+        """(string split --max 1 "," $completion);
+        set -l option (string match --regex '^--[^=]*=' -- (commandline -t));""",
+    ).replace("echo $metadata[2];", 'echo "$option$metadata[2]";')
+
+
+_SCRIPTS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
+SHELLS = tuple(_SCRIPTS)
 
 
 @click.command(short_help="Print what a shell needs to complete what you type.")
@@ -94,10 +106,7 @@ def completion(context: click.Context, shell: str) -> None:
     eval "$(keptlog completion zsh)"                                       in ~/.zshrc
     keptlog completion fish > ~/.config/fish/completions/keptlog.fish
     """
-    found = _SCRIPTS.get(shell) or get_completion_class(shell)
-    if found is None:
-        raise click.UsageError(f"click knows no completion for {shell}", context)
-    click.echo(found(context.find_root().command, {}, "keptlog", _VARIABLE).source(), nl=False)
+    click.echo(_SCRIPTS[shell](context.find_root().command, {}, "keptlog", _VARIABLE).source(), nl=False)
 
 
 def topics(incomplete: str) -> list[str]:

@@ -96,9 +96,14 @@ def test_the_script_for_each_shell_asks_this_command(keptlog: Run, shell: str) -
     assert f"_KEPTLOG_COMPLETE={shell}_complete" in told.out
 
 
-def test_zsh_puts_no_space_behind_the_name_of_a_setting(keptlog: Run) -> None:
-    """As far as can be told without one."""
-    assert '"${ending[@]}" -a completions\n' in keptlog("completion", "zsh").out
+def test_the_scripts_of_zsh_and_fish_have_what_click_does_not(keptlog: Run) -> None:
+    """As far as can be told without them."""
+    zsh = keptlog("completion", "zsh").out
+    assert "\n    compset -P 1 '--*='\n" in zsh
+    assert '-i "$IPREFIX" "${ending[@]}" -a completions\n' in zsh
+    fish = keptlog("completion", "fish").out
+    assert '(string split --max 1 "," $completion);\n' in fish
+    assert 'echo "$option$metadata[2]";\n' in fish
 
 
 def parameters(
@@ -136,22 +141,28 @@ def test_what_is_no_more_than_a_name_is_still_called_so() -> None:
 
 
 @pytest.fixture
-def bash(topics: Path, tmp_path: Path) -> Iterator[Type]:
-    """A real bash with the script: what stands in its line once somebody has typed so and waited for it."""
+def folder(topics: Path, tmp_path: Path) -> Path:
+    """A folder for PATH with the command that a shell's script calls."""
     folder = tmp_path / "bin"
     folder.mkdir()
     command = folder / "keptlog"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m keptlog "$@"\n')
     command.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def bash(folder: Path, tmp_path: Path) -> Iterator[Type]:
+    """A real bash with the script: what stands in its line once somebody has typed so and waited for it."""
     (tmp_path / "leavers.txt").touch()
     setup = tmp_path / "setup"
     script = subprocess.run(
-        [command, "completion", "bash"], capture_output=True, text=True, check=True, env=_with(ROOT)
+        [folder / "keptlog", "completion", "bash"], capture_output=True, text=True, check=True, env=_with(folder)
     )
     setup.write_text(script.stdout + '\nPS1=\'$ \'\nbind -x \'"\\C-g": printf "<<%s>>" "$READLINE_LINE"\'\n')
     process, terminal = pty.fork()
     if process == 0:
-        environment = _with(ROOT) | {"PATH": f"{folder}:{os.environ['PATH']}", "TERM": "dumb"}
+        environment = _with(folder) | {"TERM": "dumb"}
         os.execvpe("bash", ["bash", "--noprofile", "--rcfile", str(setup), "-i"], environment)  # noqa: S606
 
     def typed(keys: str) -> str:
@@ -168,8 +179,8 @@ def bash(topics: Path, tmp_path: Path) -> Iterator[Type]:
     os.waitpid(process, 0)
 
 
-def _with(root: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(root)}
+def _with(folder: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{folder}:{os.environ['PATH']}"}
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
@@ -197,3 +208,21 @@ def test_a_real_bash_completes_what_stands_behind_a_value_of_any_signs(bash: Typ
     ):
         assert bash(f"keptlog {begun} us\t") == f"keptlog {begun} users "
     assert bash("keptlog erase --key-base64 dXNlcg== --y\t") == "keptlog erase --key-base64 dXNlcg== --yes "
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")
+def test_a_real_fish_completes_values_and_their_help_with_commas_and_behind_an_option(
+    folder: Path, tmp_path: Path, keptlog: Run
+) -> None:
+    script = tmp_path / "keptlog.fish"
+    script.write_text(keptlog("completion", "fish").out)
+
+    def typed(line: str) -> str:
+        asked = ["fish", "--no-config", "-c", f"source {script}; complete -C'{line}'"]
+        return subprocess.run(asked, capture_output=True, text=True, check=True, env=_with(folder)).stdout
+
+    alter = "keptlog topic alter users --config"
+    assert typed(f"{alter} cleanup.policy=compact,") == "cleanup.policy=compact,delete\n"
+    assert typed(f"{alter}=cleanup.policy=d") == "--config=cleanup.policy=delete\n"
+    assert typed("keptlog erase us") == "users\n"
+    assert typed("keptlog statu") == "status\tShow every log: how dirty, how late, what is due.\n"
