@@ -63,6 +63,8 @@ _TABLE_BYTES = 8 * 2**20
 
 IN_TROUBLE_SECONDS = 2.0
 """So long is waited once a broker lets nobody in, or none listens: it may be one of several, and another one leads."""
+_TOLD_AFTER_SECONDS = 1.0
+"""An outage; for as long, another broker may answer, and nobody has to look at anything."""
 _WHO_LEADS_SECONDS = 0.25
 """For an answer that is there in a millisecond, and nothing depends on."""
 
@@ -185,6 +187,8 @@ class _Reading:
     """If the broker can't be reached, and that was logged: how often ``signs`` had been told by then."""
     _shut_out_from: int | None = None
     """If a broker lets nobody in: how many polls were idle when that was seen."""
+    _trouble_from: int | None = None
+    """The same, if anything else is wrong with one."""
 
     def __post_init__(self) -> None:
         self.position = self.part.from_offset
@@ -248,7 +252,7 @@ class _Reading:
 
     def _go_on_at(self, position: int) -> None:
         """Something came, and was given to the caller or left out."""
-        self.position, self._idle_polls, self._shut_out_from = position, 0, None
+        self.position, self._idle_polls, self._shut_out_from, self._trouble_from = position, 0, None, None
         self.signs.answers()
         if self._log_end is not None and self._log_end < position:
             self._log_end = None
@@ -306,9 +310,7 @@ class _Reading:
             if (self._idle_polls - self._shut_out_from) * _POLL_SECONDS >= min(IN_TROUBLE_SECONDS, wait_seconds):
                 raise no_answer()
         elif self.trouble.errors and self._outage_from is None:
-            self._outage_from = self.signs.times
-            why = translated(no_answer().args[0], self.part.settings, self.part.there, self.trouble)
-            _logger.warning("%s; waiting for it for up to %g s", why, wait_seconds)
+            self._tell_outage(wait_seconds)
         self._idle_polls += 1
         if self._idle_polls * _POLL_SECONDS < wait_seconds:
             return
@@ -324,6 +326,16 @@ class _Reading:
             f"{self.part.there}: nothing came for {wait_seconds:g} s at offset {self.position} of "
             f"[{self.part.from_offset}, {self.part.end_offset}); try again"
         )
+
+    def _tell_outage(self, wait_seconds: float) -> None:
+        """Say that nothing comes, and why, once it lasts: one of several addresses may be wrong, and another right."""
+        if self._trouble_from is None:
+            self._trouble_from = self._idle_polls
+        if (self._idle_polls - self._trouble_from) * _POLL_SECONDS < min(_TOLD_AFTER_SECONDS, wait_seconds / 2):
+            return
+        self._outage_from = self.signs.times
+        why = translated(no_answer().args[0], self.part.settings, self.part.there, self.trouble)
+        _logger.warning("%s; waiting for it for up to %g s", why, wait_seconds)
 
 
 @contextlib.contextmanager

@@ -111,7 +111,7 @@ def test_a_broker_that_answers_again_with_what_is_left_out_is_told(
 ) -> None:
     refused = KafkaError(KafkaError._TRANSPORT, "Connection refused")
     with caplog.at_level(logging.INFO, module.__name__):
-        reading(10, None, refused, None, 20, None, 30, None, 1000)
+        reading(10, None, refused, *[None] * (STALLED_POLLS // 2), 20, None, 30, None, 1000)
     assert caplog.messages[-1] == "left-out-0 at 127.0.0.1:1 answers again; reading on at offset 30"
 
 
