@@ -10,14 +10,14 @@ others the wait, and nothing else.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from time import monotonic as _steady_s  # noqa: TID251  # how long brokers are waited for, which no log depends on
 
-from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
-from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.kafka_client.errors import (
     OFFSET_OUT_OF_RANGE,
     PARTITION_EOF,
@@ -29,13 +29,17 @@ from keptlog.kafka_client.errors import (
 )
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import OffsetRange
-from keptlog.sources.kafka_broker.part import BROKER_END, IN_TROUBLE_SECONDS, is_harmless
+from keptlog.sources.kafka_broker.part import BROKER_END, IN_TROUBLE_SECONDS, is_harmless, no_right_to_read
 
 LogThere = tuple[str, int]
 """A topic's name there, and the partition."""
 
-_UNTOLD = "it can't be told whether records were cut off there, and the next ingest asks again"
+_UNTOLD_FOR_GOOD = "it can't be told whether records were cut off there"
 """The same for all logs: of thousands each cause is one line."""
+_UNTOLD = f"{_UNTOLD_FOR_GOOD}, and the next ingest asks again"
+_LOOK_SECONDS = 1.0
+"""For what any broker knows."""
+_NOT_SHOWN = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _POLL_SECONDS = 0.05
 _MESSAGES_AT_ONCE = 500
 _NO_WAITING: Mapping[str, int] = {"fetch.wait.max.ms": 1}
@@ -58,7 +62,7 @@ def ends_of_epochs(
         consumer = Consumer({**settings.for_consumer(error_cb=trouble), **_NO_WAITING})
         with contextlib.closing(consumer):
             consumer.assign([_position(log, each) for log, each in reached.items()])
-            until_s = _steady_s() + wait_seconds
+            until_s, looks_s = _steady_s() + wait_seconds, _steady_s() + IN_TROUBLE_SECONDS
             while asked.open and _steady_s() < until_s:
                 if trouble.is_final or trouble.is_refused:
                     until_s = min(until_s, _steady_s() + IN_TROUBLE_SECONDS)
@@ -68,6 +72,9 @@ def ends_of_epochs(
                 if answered := before - asked.open:
                     # Or they would go on to fetch, and to say that they end.
                     consumer.pause([Position(*log) for log in answered])
+                if asked.open and _steady_s() >= looks_s:
+                    looks_s = until_s
+                    asked.look(consumer)
         asked.give_up()
     return asked.ends, asked.errors
 
@@ -101,25 +108,47 @@ class Asked:
         told = self.open & {(topic, partition)}
         if error is not None and partition is None:
             told = {log for log in self.open if topic in {log[0], None}}
-        for log in told:
+        self._answered(told, error)
+
+    def look(self, consumer: Consumer) -> None:
+        """Heed that topics are gone, or not shown to this user: a consumer says so after half a minute, if at all."""
+        with contextlib.suppress(KafkaException):  # the leader may answer yet
+            listed = consumer.list_topics(timeout=_LOOK_SECONDS).topics
+            for name in sorted({topic for topic, _ in self.open} - listed.keys()):
+                error = consumer.list_topics(name, timeout=_LOOK_SECONDS).topics[name].error
+                if error is not None and error.code() in _NOT_SHOWN:
+                    self._answered({log for log in self.open if log[0] == name}, error)
+
+    def _answered(self, logs: Collection[LogThere], error: KafkaError | None) -> None:
+        for log in logs:
             self.open.discard(log)
             self._heed(log, error)
 
     def _heed(self, log: LogThere, error: KafkaError | None) -> None:
         if error is None or error.code() == PARTITION_EOF or is_broken_batch(error):
             self.ends[log] = self.reached[log].from_offset
+        elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            self.errors[log] = no_right_to_read(log[0], self.settings)
         elif error.code() != OFFSET_OUT_OF_RANGE:
-            self.errors[log] = translated(error, self.settings, _UNTOLD)
+            self.errors[log] = self._why_untold(error)
         elif "truncation" in error.str():
             told = BROKER_END.search(error.str())
             self.ends[log] = int(told[1]) if told else None
+
+    def _why_untold(self, error: KafkaError, trouble: Trouble | None = None) -> KeptlogError:
+        """Another ingest is named where that is of use."""
+        told = translated(error, self.settings, _UNTOLD, trouble)
+        if isinstance(told, StorageUnavailable):
+            return told
+        told = translated(error, self.settings, _UNTOLD_FOR_GOOD, trouble)
+        return told.at_a_source() if isinstance(told, UnknownTopic) else told
 
     def give_up(self) -> None:
         """Nothing more is waited for."""
         error: KeptlogError
         # Where others have answered, it may be of one broker, and what is open is another's.
         if self.trouble.is_final or (self.trouble.errors and not self.ends):
-            error = translated(no_answer().args[0], self.settings, _UNTOLD, self.trouble)
+            error = self._why_untold(no_answer().args[0], self.trouble)
         else:
             error = StorageUnavailable(f"{_UNTOLD}: no leader at {self.settings.bootstrap} said it in time")
         self.errors |= dict.fromkeys(self.open, error)

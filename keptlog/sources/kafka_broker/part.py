@@ -31,7 +31,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
-from keptlog.errors import IngestStopped, InvalidRecord, LogCorrupt, StalePlan, StorageUnavailable
+from keptlog.errors import IngestStopped, InvalidRecord, KeptlogError, LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.kafka_client.errors import (
     AFTER_SILENCE_SECONDS,
     OFFSET_OUT_OF_RANGE,
@@ -135,7 +135,7 @@ class BrokerPart:
             StalePlan: the log there does not hold the range any more, or was cut off in it.
             StorageUnavailable: the broker can't be reached, or nothing came from it for ``stall_seconds``; for a few if
                 its leader was silent for another part just before.
-            InvalidConfig: a client setting, a password or a permission is wrong.
+            InvalidConfig: a client setting or a password is wrong, or the permission is missing.
             IngestStopped: the log was cut off below the range.
             UnknownTopic: the topic is gone.
             LogCorrupt: a batch there is damaged, or of a kind that this client can't read.
@@ -284,6 +284,8 @@ class _Reading:
                 f"{self.part.there} does not have offset {self.position} any more: it was deleted, or the log was cut "
                 "off; ingest again to see what is left"
             )
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise no_right_to_read(self.part.topic, self.part.settings)
         if error.code() != PARTITION_EOF:
             raise KafkaException(error)
         self._log_end = offset
@@ -356,6 +358,12 @@ def _no_search_for_cycles() -> Iterator[None]:
 def _is_broken(message: Message) -> bool:
     error = message.error()
     return error is not None and is_broken_batch(error) and not is_harmless(error)
+
+
+def no_right_to_read(topic: str, settings: ClientSettings) -> KeptlogError:
+    """The same for all partitions of a topic, and whichever broker says it: people are told of it once."""
+    error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    return translated(error, settings, f"topic {topic} can't be read, which takes READ")
 
 
 def is_harmless(error: KafkaError) -> bool:

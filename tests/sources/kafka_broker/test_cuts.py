@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
-from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
 from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.kafka_client.errors import Trouble
 from keptlog.kafka_client.settings import ClientSettings
@@ -109,6 +109,7 @@ def test_that_a_user_is_not_let_in_is_told_as_that(settings: ClientSettings) -> 
     [error] = ends_of_epochs(ClientSettings.load(config, {}), at(("t", 0)), 60)[1].values()
     assert isinstance(error, InvalidConfig)
     assert "refuses the user or the password" in str(error)
+    assert "the next ingest" not in str(error)
 
 
 @pytest.mark.parametrize(("topic", "others"), [("t", {("u", 0)}), (None, set())])
@@ -126,3 +127,27 @@ def test_what_is_no_error_and_of_no_log_answers_for_none() -> None:
     asked = Asked(ClientSettings.load({}, {}), Trouble(), at(("t", 0)))
     asked.hear(Message())
     assert (asked.open, asked.ends, asked.errors) == ({("t", 0)}, {}, {})
+
+
+def test_that_a_user_may_not_read_is_the_same_for_all_logs_of_a_topic_and_says_what_to_grant() -> None:
+    settings = ClientSettings.load({"bootstrap.servers": "broker:9092"}, {})
+    asked = Asked(settings, Trouble(), at(("t", 0), ("t", 1)))
+    for partition in (0, 1):
+        error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, f"Fetch from broker {partition} failed")
+        asked.hear(Message(topic="t", partition=partition, error=error))
+    assert all(isinstance(error, InvalidConfig) for error in asked.errors.values())
+    assert {str(error) for error in asked.errors.values()} == {
+        "topic t can't be read, which takes READ: the user has no permission at broker:9092: "
+        "Broker: Topic authorization failed; have it granted"
+    }
+
+
+def test_a_topic_that_was_deleted_since_it_was_looked_at_is_told_as_that(settings: ClientSettings) -> None:
+    """A consumer says nothing of it for half a minute."""
+    ends, errors = ends_of_epochs(settings, at(("deleted", 0), ("deleted", 1), ("t", 0)), WAIT_SECONDS)
+    assert ends == {("t", 0): 1}
+    assert errors.keys() == {("deleted", 0), ("deleted", 1)}
+    for error in errors.values():
+        assert isinstance(error, UnknownTopic)
+        assert error.is_elsewhere
+        assert str(error).startswith("it can't be told whether records were cut off there: ")
