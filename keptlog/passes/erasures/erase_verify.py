@@ -34,6 +34,8 @@ from keptlog.passes.erasures.erasure_receipt import erasure_drafts
 from keptlog.passes.erasures.erasure_request import ErasureProof, ErasureRow
 from keptlog.passes.erasures.left_files import LeftFiles
 from keptlog.storage.erasure_secret import require_secret
+from keptlog.storage.object_version import VERSION_IN_PATH
+from keptlog.table.io.remote_files import S3
 from keptlog.table.removal.drafts import why_not_sealed
 from keptlog.table.removal.erasure_look import read_register, snapshot_ids, while_same
 from keptlog.table.removal.search import bounds_of, searched_files, searched_versions
@@ -116,7 +118,7 @@ class Verification:
                 table = self._load()
                 # Earlier: what is completed before the listing is listed, and what is completed later is among these.
                 uploads = set(self.store.files.uploads_below(table.location()))
-                listed = searched_files(self._load, self.store.files)
+                listed, like_versions = _told_apart(searched_files(self._load, self.store.files))
                 # Later: what was deleted since the listing is in one of the two.
                 versions = self.store.files.versions_below(table.location(), is_proof=True)
                 listed += searched_versions(table.location(), versions.versions, listed)
@@ -128,7 +130,7 @@ class Verification:
             is_still, known_uploads = known_uploads.issuperset(uploads), uploads
             if number and (not new or (is_still and all(map(_is_settled, found)))):
                 unknown = (versions.not_looked_at,) if versions.not_looked_at else ()
-                findings = [looked[file] for file in listed] + _not_searched(uploads)
+                findings = [looked[file] for file in listed] + _not_searched(uploads) + like_versions
                 return _SearchResult(tuple(findings), snapshot_ids(table), unknown)
         return None
 
@@ -154,6 +156,22 @@ class Verification:
     @cached_property
     def _load(self) -> LoadTable:
         return while_same(lambda: self.store.load_table(self.topic), self._topic_id)
+
+
+def _told_apart(files: Iterable[SearchedFile]) -> tuple[list[SearchedFile], list[FileFindings]]:
+    """What can be opened by its path, and the objects whose keys look like a version of another one."""
+    problem = (
+        "its key looks like a version of another file, which would be read in its place; a purge deletes it once it is "
+        "older than the grace"
+    )
+    by_path: list[SearchedFile] = []
+    like_versions: list[FileFindings] = []
+    for file in files:
+        if file.path.startswith(S3) and VERSION_IN_PATH in file.path:
+            like_versions.append(FileFindings(file, FileKind.UNKNOWN, (), problem))
+        else:
+            by_path.append(file)
+    return by_path, like_versions
 
 
 def _is_settled(findings: FileFindings) -> bool:

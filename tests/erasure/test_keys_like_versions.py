@@ -1,0 +1,34 @@
+"""An object whose key looks like a version of another one is not taken for that version: what it has is not read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.erasure.bucket_world import BucketWorld
+from tests.erasure.byte_search import versions_with
+from tests.erasure.test_keys_like_folders import left_behind
+from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE
+from tests.table.buckets import new_bucket, s3_server
+from tests.table.test_purge_of_versions import key_of
+
+
+def test_no_erasure_is_verified_by_the_version_that_a_key_looks_like(tmp_path: Path) -> None:
+    """As a file is called that was fetched by its link."""
+    with s3_server() as where:
+        bucket = new_bucket(where)
+        world = BucketWorld(tmp_path, bucket=bucket)
+        world.create()
+        world.append((KEY, VALUE), (OTHER, b"1"))
+        world.ask()
+        assert world.to_deleted().erasure.state == "deleted"
+        [live] = [segment.path for log in world.store.logs("users") for segment in log.segments]
+        [(_, version_id)] = bucket.versions(live)
+        path = bucket.put(f"{key_of(live)}?versionId={version_id}", left_behind())
+
+        [text] = world.verified().blocked
+        assert text.startswith(f"{path} was not looked through: its key looks like a version of another file")
+
+        world.later(2 * DAY_MS)
+        world.purge()
+        assert world.verified().erasure.state == "verified"
+        assert versions_with(bucket, [VALUE]) == []
