@@ -174,6 +174,20 @@ def test_what_a_killed_purge_left_is_told_where_versions_may_not_be_listed(
     assert "versions below" in "".join(found.unread)
 
 
+def test_what_is_late_is_told_where_versions_may_not_be_listed(
+    bucket: ABucket, store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = beside(bucket, store)
+
+    def denied(self: object, prefix: str) -> None:
+        raise StoreRefused(f"versions below {prefix} can't be listed", "AccessDenied")
+
+    monkeypatch.setattr(Bucket, "_by_path", denied)
+    found = look(store, clock_ms() + DAY_MS)
+    assert left in {each.path for each in found.held if each.kind is HolderKind.ORPHAN}
+    assert "versions below" in "".join(found.unread)
+
+
 def test_where_there_are_no_versions_no_locks_are_asked_for(bucket: ABucket) -> None:
     without = new_bucket(bucket.client.meta.endpoint_url, None)
     assert bucket.files.may_lock(f"s3://{bucket.name}/a")

@@ -108,8 +108,11 @@ def held_in(
         held = tuple(journals_told(table, found.held, found_there.listed.keys(), files, manifests))
         found = told_by_keeper(replace(found, held=held), refused.spared)
         held = found.held
-        late = [each for each in held if (each.deadline_ms(terms) or now_ms) < now_ms]
-        told = with_locks(files, held, {*late, *_refused(table.location(), held, found_there, files)}, terms)
+        asked = set[Held]()
+        if not found_there.hidden.unread:  # who may not list versions is not told what keeps them either
+            late = [each for each in held if (each.deadline_ms(terms) or now_ms) < now_ms]
+            asked = {*late, *_refused(table.location(), held, found_there, files)}
+        told = with_locks(files, held, asked, terms)
         return replace(found, held=told, unread=(*found.unread, *refused.unread), no_purge=refused.why)
 
     return looked_at(load_listed, look)
@@ -149,10 +152,10 @@ def _refused(location: str, held: Collection[Held], there: FoundThere, files: Ta
     """What the last purge could not delete: its journal names that, and nothing else.
 
     What a purge names that is at work, or was killed, is asked nothing as soon as some of it is gone; nor is anything
-    where the store knows no locks, or did not tell what is hidden.
+    where the store knows no locks.
     """
     paths = [each.path for each in held if each.kind is HolderKind.JOURNAL and each.path]
-    if not paths or there.hidden.unread or not files.may_lock(location):
+    if not paths or not files.may_lock(location):
         return []
     present = there.listed.keys() | by_comparable_form(there.hidden.files).keys()
     is_below, refused = below(location), set[str]()
