@@ -17,11 +17,22 @@ from pathlib import Path
 
 from keptlog import folders
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.sources.formats import SUFFIXES, format_of, unpacked_suffix
+from keptlog.log.words.no_text import GZIP
+from keptlog.sources.formats import SUFFIXES, Format, format_of, unpacked_suffix
 
 _OTHER_COMPRESSIONS = {".bz2", ".lz4", ".snappy", ".xz", ".zip", ".zst"}
 _OTHERS = {".pq": "Parquet", ".avro": "Avro", ".csv": "CSV", ".orc": "ORC"}
 _BEGINNINGS = {b"PAR1": "Parquet", b"PARE": "Parquet", b"Obj\x01": "Avro"}
+_TAKEN = {"Parquet": (".parquet", "rename it if it is whole, "), "JSON lines": (".jsonl", "")}
+"""How names end of what is taken, and what helps one that ends otherwise: a rotated file may be in no order by name."""
+_LINES_BEFORE_END = re.compile(
+    f"({'|'.join(re.escape(suffix) for suffix, kind in SUFFIXES.items() if kind is Format.JSONL)})(?![0-9a-z])",
+    re.IGNORECASE,
+)
+"""In ``a.jsonl.1``, ``a.jsonl-20261130.gz`` and ``a.json.bak``."""
+_HEAD_BYTES = 64
+_BEFORE_LINES = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n"
+"""Byte order marks, and what else may stand before the first line."""
 _TABLES = {
     "_delta_log": "a Delta table",
     ".hoodie": "a Hudi table",
@@ -107,22 +118,25 @@ def _why_left_out(path: Path) -> tuple[str, str]:
     if format_of(path.name):
         return "" if path.is_file() else "leads to no file", ""
     is_packed = path.suffix.lower() in _OTHER_COMPRESSIONS
-    if is_packed and format_of(path.stem):
+    is_of_lines = bool(_LINES_BEFORE_END.search(path.name))
+    if is_packed and (is_of_lines or format_of(path.stem)):
         return "is compressed otherwise than with gzip", ""
     try:
         other = _other_format(path, path.stem if is_packed else path.name)
     except OSError as error:
         # One whose name ends otherwise is for people, more often than not.
-        return ("", "") if path.suffix else (f"can't be read ({error.strerror})", "")
-    if other == "Parquet":
-        return "seems to be Parquet, but its name does not end with .parquet", "rename it if it is whole, "
+        return ("", "") if path.suffix and not is_of_lines else (f"can't be read ({error.strerror})", "")
+    if other in _TAKEN:
+        suffix, mend = _TAKEN[other]
+        return f"seems to be {other}, but its name does not end with {suffix}", mend
     return (f"seems to be {other}, which is not taken", "write it as JSON lines or Parquet, ") if other else ("", "")
 
 
 def _other_format(path: Path, name: str) -> str | None:
     """What a file holds whose name does not end as those that are taken; null if nobody knows.
 
-    Hive's have no suffix, and what is being written often ends otherwise.
+    Hive's have no suffix, and what is being written, or was rotated, often ends otherwise. Sums that lie beside a file
+    (``a.jsonl.md5``) do not begin as records do.
     """
     other = _OTHERS.get(unpacked_suffix(name))
     if other and (path.is_file() or path.is_symlink()):
@@ -130,7 +144,9 @@ def _other_format(path: Path, name: str) -> str | None:
     if not path.is_file():
         return None
     with path.open("rb") as file:
-        return _BEGINNINGS.get(file.read(4))
+        head = file.read(_HEAD_BYTES)
+    may_be_lines = head.startswith(GZIP) or head.lstrip(_BEFORE_LINES).startswith((b"{", b"null"))
+    return "JSON lines" if may_be_lines and _LINES_BEFORE_END.search(name) else _BEGINNINGS.get(head[:4])
 
 
 def _is_no_mark(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import random
 import tracemalloc
@@ -138,7 +139,7 @@ def test_a_file_that_can_not_be_read_is_refused_only_if_its_name_tells_nothing(
     really = Path.open
 
     def opened(path: Path, *how: Any, **more: Any) -> Any:
-        if path.name in {"README.md", "000000_0"}:
+        if path.name in {"README.md", "000000_0", "a.jsonl.1"}:
             raise PermissionError(13, "Permission denied", str(path))
         return really(path, *how, **more)
 
@@ -146,9 +147,11 @@ def test_a_file_that_can_not_be_read_is_refused_only_if_its_name_tells_nothing(
     put(tmp_path / "a.jsonl")
     (tmp_path / "README.md").touch()
     assert names(tmp_path) == ["a.jsonl"]
-    (tmp_path / "000000_0").touch()
-    with pytest.raises(InvalidConfig, match=r"000000_0 can't be read \(Permission denied\)"):
-        files_below([str(tmp_path)])
+    for name in ("000000_0", "a.jsonl.1"):
+        (tmp_path / name).touch()
+        with pytest.raises(InvalidConfig, match=rf"{name} can't be read \(Permission denied\)"):
+            files_below([str(tmp_path)])
+        (tmp_path / name).unlink()
 
 
 @pytest.mark.parametrize(
@@ -162,21 +165,30 @@ def test_a_file_that_can_not_be_read_is_refused_only_if_its_name_tells_nothing(
         ("e.csv.gz", b"", "seems to be CSV, which is not taken"),
         ("e.csv.zst", b"", "seems to be CSV, which is not taken"),
         ("e.orc", b"", "seems to be ORC, which is not taken"),
+        ("a.jsonl.1", LINE, "seems to be JSON lines, but its name does not end with .jsonl"),
+        ("a.JSON.bak", f"\ufeff\n{LINE}", "seems to be JSON lines, but its name does not end with .jsonl"),
+        ("a.jsonl.2026-11-30", "null\n", "seems to be JSON lines, but its name does not end with .jsonl"),
+        ("a.jsonl-20261130.gz", gzip.compress(b"{}"), "seems to be JSON lines, but its name does not end with .jsonl"),
+        ("a.jsonl.2.zst", b"", "is compressed otherwise than with gzip"),
     ],
 )
 def test_a_file_of_records_is_not_left_out_because_of_its_name(
-    tmp_path: Path, name: str, content: bytes, why: str
+    tmp_path: Path, name: str, content: str | bytes, why: str
 ) -> None:
     put(tmp_path / "a.jsonl")
     put(tmp_path / "README.md", "P")
+    put(tmp_path / "a.jsonl.md5", "d41d8cd98f00b204e9800998ecf8427e")
+    put(tmp_path / "a.jsonl.0", "")
+    put(tmp_path / "b.avsc", "{}")
     put(tmp_path / "_marks" / "x.csv")
     assert names(tmp_path) == ["a.jsonl"]
     put(tmp_path / name, content)
     with pytest.raises(InvalidConfig) as caught:
         files_below([str(tmp_path)])
     assert f"{tmp_path / name} {why}" in str(caught.value)
-    mend = "rename it if it is whole," if "Parquet," in why else "write it as JSON lines or Parquet,"
-    assert mend in str(caught.value)
+    mend = "rename it if it is whole, " if "Parquet," in why else ""
+    mend = "write it as JSON lines or Parquet, " if "not taken" in why else mend
+    assert f"would be left out: {mend}take it away" in str(caught.value)
 
 
 def test_what_is_no_file_is_not_looked_into(tmp_path: Path) -> None:
