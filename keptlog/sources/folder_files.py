@@ -22,7 +22,7 @@ from keptlog.sources.formats import SUFFIXES, Format, format_of, unpacked_suffix
 
 _OTHER_COMPRESSIONS = {".bz2", ".lz4", ".snappy", ".xz", ".zip", ".zst"}
 _OTHERS = {".pq": "Parquet", ".avro": "Avro", ".csv": "CSV", ".orc": "ORC"}
-_BEGINNINGS = {b"PAR1": "Parquet", b"PARE": "Parquet", b"Obj\x01": "Avro"}
+_BEGINNINGS = {b"PAR1": "Parquet", b"PARE": "Parquet", b"Obj\x01": "Avro", b"ORC": "ORC"}
 _TAKEN = {"Parquet": (".parquet", "rename it if it is whole, "), "JSON lines": (".jsonl", "")}
 """How names end of what is taken, and what helps one that ends otherwise: a rotated file may be in no order by name."""
 _LINES_BEFORE_END = re.compile(
@@ -146,7 +146,9 @@ def _other_format(path: Path, name: str) -> str | None:
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     may_be_lines = head.startswith(GZIP) or head.lstrip(_BEFORE_LINES).startswith((b"{", b"null"))
-    return "JSON lines" if may_be_lines and _LINES_BEFORE_END.search(name) else _BEGINNINGS.get(head[:4])
+    if may_be_lines and _LINES_BEFORE_END.search(name):
+        return "JSON lines"
+    return next((what for beginning, what in _BEGINNINGS.items() if head.startswith(beginning)), None)
 
 
 def _is_no_mark(name: str) -> bool:

@@ -165,6 +165,7 @@ def test_a_file_that_can_not_be_read_is_refused_only_if_its_name_tells_nothing(
         ("e.csv.gz", b"", "seems to be CSV, which is not taken"),
         ("e.csv.zst", b"", "seems to be CSV, which is not taken"),
         ("e.orc", b"", "seems to be ORC, which is not taken"),
+        ("000000_0", b"ORC\nrest", "seems to be ORC, which is not taken"),
         ("a.jsonl.1", LINE, "seems to be JSON lines, but its name does not end with .jsonl"),
         ("a.JSON.bak", f"\ufeff\n{LINE}", "seems to be JSON lines, but its name does not end with .jsonl"),
         ("a.jsonl.2026-11-30", "null\n", "seems to be JSON lines, but its name does not end with .jsonl"),
