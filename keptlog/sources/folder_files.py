@@ -51,6 +51,8 @@ _FIXED_OR_NUMBER = re.compile(
 def files_in(folder: Path) -> list[str]:
     """The files of a folder and those below it; hidden ones, and those that begin with ``_``, are marks of its writer.
 
+    But ``_day=8`` is the partition of a column with that name, as Spark takes it too.
+
     Raises:
         InvalidConfig: it has none, or one that can't be taken, or is that of a table.
         StorageUnavailable: it can't be listed, so that files would be left out.
@@ -152,4 +154,4 @@ def _other_format(path: Path, name: str) -> str | None:
 
 
 def _is_no_mark(name: str) -> bool:
-    return not name.startswith((".", "_"))
+    return not name.startswith(".") and (not name.startswith("_") or "=" in name)

@@ -192,6 +192,12 @@ def test_a_file_of_records_is_not_left_out_because_of_its_name(
     assert f"would be left out: {mend}take it away" in str(caught.value)
 
 
+def test_a_partition_of_a_column_that_begins_with_an_underscore_is_no_mark(tmp_path: Path) -> None:
+    for name in ("_day=8/a.jsonl", "_day=10/a.jsonl", "_temporary/a.jsonl", ".day=9/a.jsonl", "_day=8/_SUCCESS"):
+        put(tmp_path / name)
+    assert names(tmp_path) == ["_day=8/a.jsonl", "_day=10/a.jsonl"]
+
+
 def test_what_is_no_file_is_not_looked_into(tmp_path: Path) -> None:
     """Nobody writes into the pipe, and a look would never end."""
     put(tmp_path / "a.jsonl")
