@@ -39,7 +39,7 @@ _TABLES = {
     "_spark_metadata": "the folder of a Spark stream",
 }
 """What a folder is that has one of this name in it."""
-_ICEBERG_METADATA = re.compile(r"(v[0-9]+|[0-9]+-.*)(\.gz)?\.metadata\.json(\.gz)?")
+_ICEBERG_METADATA = re.compile(r"(v[0-9]+|[0-9]{5,}-.*)(\.gz)?\.metadata\.json(\.gz)?")
 _FIXED_OR_NUMBER = re.compile(
     r"(?<![0-9A-Za-z])(?P<uuid>[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(?![0-9A-Za-z])"
     r"|0([0-9A-Z]*|[0-9a-f]*|[0-9A-Za-z]{25})(?![0-9A-Za-z])"

@@ -121,8 +121,10 @@ def test_what_can_not_be_listed_beside_a_folder_called_data_leaves_no_records_ou
 
 def test_a_folder_called_metadata_is_one_like_others(tmp_path: Path) -> None:
     put(tmp_path / "metadata" / "a.jsonl")
+    put(tmp_path / "metadata" / "2026-11-30.metadata.json")
     put(tmp_path / "metadata" / "users.metadata.json")
-    assert names(tmp_path) == ["metadata/a.jsonl", "metadata/users.metadata.json"]
+    kept = ["2026-11-30.metadata.json", "a.jsonl", "users.metadata.json"]
+    assert names(tmp_path) == [f"metadata/{name}" for name in kept]
 
 
 @pytest.mark.parametrize("name", ["00003-2f6a.metadata.json", "v12.gz.metadata.json", "v1.metadata.json.gz"])
