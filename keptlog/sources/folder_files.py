@@ -6,7 +6,8 @@ What is written in several files is numbered, often without zeros before the num
 numbers, part by part of the path; by plain text ``part-10`` would come before ``part-2``, and an old value be the
 latest. What begins with a zero has a fixed width, and may be no decimal number: ``LOAD0000000A`` comes behind
 ``LOAD00000009``, and ULIDs go by their text. So from there to the next mark, as ``-`` and ``.``, text decides; but not
-where a word follows: ``worker0batch2`` comes before ``worker0batch10``. A UUID goes by its text, as it may tell a time.
+where a word follows: ``worker0batch2`` comes before ``worker0batch10``. Ids of a known
+length (UUIDs, MongoDB's, KSUIDs) go by their text, as they may tell a time.
 """
 
 from __future__ import annotations
@@ -41,11 +42,14 @@ _TABLES = {
 """What a folder is that has one of this name in it."""
 _ICEBERG_METADATA = re.compile(r"(v[0-9]+|[0-9]{5,}-.*)(\.gz)?\.metadata\.json(\.gz)?")
 _FIXED_OR_NUMBER = re.compile(
-    r"(?<![0-9A-Za-z])(?P<uuid>[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})(?![0-9A-Za-z])"
+    r"(?<![0-9A-Za-z])(?P<id>[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+    r"|[0-9a-f]{24}|[0-9a-f]{32}|[0-9][0-9A-Za-z]{26})(?![0-9A-Za-z])"
     r"|0([0-9A-Z]*|[0-9a-f]*|[0-9A-Za-z]{25})(?![0-9A-Za-z])"
     r"|0[0-9]*|[1-9][0-9]*"
 )
-"""UUIDs, what begins with a zero (hexadecimal numbers, and ULIDs, of 26 characters), and numbers."""
+"""Ids (UUIDs, MongoDB's, UUIDs without marks, KSUIDs), what begins with a zero (hexadecimal numbers, and ULIDs, of 26
+characters), and numbers.
+"""
 
 
 def files_in(folder: Path) -> list[str]:
@@ -110,7 +114,7 @@ def in_order(path: Path) -> list[str]:
 def _with_length(found: re.Match[str]) -> str:
     """A number, behind what begins with a zero: of two the longer one is the larger."""
     text = found[0]
-    return text if text[0] == "0" or found["uuid"] else f"1{chr(len(text))}{text}"
+    return text if text[0] == "0" or found["id"] else f"1{chr(len(text))}{text}"
 
 
 def _why_left_out(path: Path) -> tuple[str, str]:
