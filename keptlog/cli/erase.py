@@ -31,6 +31,7 @@ from keptlog.cli.receipt_text import some_lines
 from keptlog.cli.unopened import unopened_store
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.home import new_id, open_home
+from keptlog.log.erasures.erasure import Erasure, ErasureWay
 from keptlog.log.erasures.receipt_id import receipt_id
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time, time_from
@@ -247,16 +248,24 @@ def _print_result(result: ErasureResult, *, as_json: bool) -> None:
     if as_json:
         topics = {
             name: {"state": each.state.value, "way": each.way, "deadline_ms": each.deadline_ms}
-            | {"is_repeated": name in result.repeated}
+            | {"tombstones": _appended(each), "is_repeated": name in result.repeated}
             for name, each in result.erasures.items()
         }
         print_json({"id": result.id, "topics": topics}, result.failed)
         return
     for name, each in result.erasures.items():
         again = " before" if name in result.repeated else ""
-        click.echo(f"{name}: asked for{again}, {each.state}")
+        # A key may be in any log where records name their partitions: what is appended is not told by the keys.
+        count = 0 if again else _appended(each)
+        told = f", {counted(count, 'tombstone')} appended" if count else ""
+        click.echo(f"{name}: asked for{again}, {each.state}{told}")
     if result.erasures:
         click.echo(f"keptlog erasure show {result.id} tells how far it is")
+
+
+def _appended(erasure: Erasure) -> int:
+    """How many tombstones the request has appended."""
+    return erasure.tombstone_count if erasure.way == ErasureWay.TOMBSTONE else 0
 
 
 def _print_list(found: ErasureList, now_ms: int, *, as_json: bool, empty: str = "no erasures") -> None:

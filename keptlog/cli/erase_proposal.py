@@ -8,7 +8,8 @@ from keptlog.log.words.iso_time import has_date, iso_time
 from keptlog.passes.erasures.erasure_request import ErasureProposal, TopicProposal
 
 _WAYS = {
-    ErasureWay.TOMBSTONE: "a tombstone of each key is appended at once; cleans remove the records, then the tombstones",
+    ErasureWay.TOMBSTONE: "a tombstone of each key is appended at once, to each log that has the key; cleans remove "
+    "the records, then the tombstones",
     ErasureWay.SOURCE: "it waits until the source deletes the keys: delete them there, or give --here",
     ErasureWay.HERE: "every record of the keys is dropped here, whatever the source has; later ones count as new",
     ErasureWay.RETENTION: "it is not compacted, so a tombstone would remove nothing: the records go with their age",

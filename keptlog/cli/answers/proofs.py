@@ -42,6 +42,8 @@ class RequestedErasureForm(TypedDict):
     state: str
     way: str
     deadline_ms: int | None
+    tombstones: int
+    """That were appended for it: one in each log that has a key. 0 if it goes another way."""
     is_repeated: bool
 
 

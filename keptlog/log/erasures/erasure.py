@@ -177,6 +177,11 @@ class Erasure:
         return max(self.gone.at_ms, min(self.requested_ms, first_ms))  # a look dates states alone
 
     @property
+    def tombstone_count(self) -> int:
+        """How many tombstones it is by; a key that several logs have takes one in each."""
+        return sum(each.end_offset - each.base_offset for each in self.bounds if each.has_tombstones)
+
+    @property
     def to_be_cleaned(self) -> tuple[ErasureBound, ...]:
         """The bounds that a clean has to pass: of tombstones, and of records behind them that lose to them."""
         tombstoned = {(each.partition, each.key_hash) for each in self.bounds if each.has_tombstones}
