@@ -140,15 +140,26 @@ class _Reading:
         """The records of what waits, without the batches that turn out to be broken."""
         waiting, payloads = self.waiting, self.payloads
         self.waiting, self.payloads, self.waiting_bytes, self.waiting_records = [], [], 0, 0
-        while waiting:
-            try:
-                columns = self._decode(waiting, payloads)
-            except BrokenRecords as broken:
-                self.skip(self._damage(waiting[broken.batch], str(broken)))
-                del waiting[broken.batch], payloads[broken.batch]
-                continue
-            yield from self._tables(columns)
+        yield from self._sound(waiting, payloads)
+
+    def _sound(self, waiting: list[Batch], payloads: list[bytes | memoryview]) -> Iterator[pa.Table]:
+        """The records of batches without the broken ones.
+
+        What is left beside one is decoded again in halves: thousands of broken ones would else have all the others
+        decoded thousands of times.
+        """
+        if not waiting:
             return
+        try:
+            columns = self._decode(waiting, payloads)
+        except BrokenRecords as broken:
+            self.skip(self._damage(waiting[broken.batch], str(broken)))
+            del waiting[broken.batch], payloads[broken.batch]
+            half = len(waiting) // 2
+            for part in (slice(half), slice(half, None)):
+                yield from self._sound(waiting[part], payloads[part])
+            return
+        yield from self._tables(columns)
 
     def _decode(self, waiting: list[Batch], payloads: list[bytes | memoryview]) -> Columns:
         is_v2 = waiting[0].magic == 2
