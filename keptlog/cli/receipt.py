@@ -25,6 +25,7 @@ from keptlog.cli.output import (
     print_json,
     print_table,
     require_topics_here,
+    tell_read_only,
 )
 from keptlog.cli.receipt_text import bytes_of, files_of, lines_of, tells_files
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
@@ -87,6 +88,7 @@ def list_receipts(*, topic: str | None, request: str | None, as_json: bool) -> N
         print_table(told, empty=empty, expendable=("id", "files", "size", "request"))
     if problem:
         raise problem
+    _end()
 
 
 @receipt.command(short_help="Show one receipt, by its number or id, or an erasure's.")
@@ -175,7 +177,12 @@ def export(folder: Path, *, as_json: bool) -> None:
     count = _receipts().export(folder)
     if as_json:
         print_json({"folder": str(folder), "receipts": count})
-        return
+    else:
+        _tell_export(folder, count)
+    _end()
+
+
+def _tell_export(folder: Path, count: int) -> None:
     click.echo(f"{counted(count, 'receipt')} in {folder}")
     if count:  # the key is made with the first
         # After a change of keys the first one alone would have receipts, and the head, taken for somebody else's.
@@ -200,6 +207,14 @@ def _copied() -> str | None:
     from keptlog.cli.unopened import unopened_store  # noqa: PLC0415  # as above
 
     return unopened_store().copied
+
+
+def _end() -> None:
+    """A copy fails: what it gives looks like all receipts, and whoever checks that elsewhere finds none missing."""
+    copied = _copied()
+    tell_read_only(copied, {})
+    if copied:
+        sys.exit(EXIT_FAILED)
 
 
 def _without_end(found: ChainVerification, copied: str | None) -> ChainVerification:

@@ -58,6 +58,17 @@ def test_who_asks_a_copy_for_its_erasures_is_told_that_it_is_one(
 def test_the_original_says_nothing_of_it(keptlog: Run, copy: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEPTLOG_HOME", str(home))
     assert copy.exists()
-    for command in (["receipt", "verify"], ["erasure", "list"]):
+    for command in (["receipt", "verify"], ["receipt", "list"], ["erasure", "list"]):
         told = keptlog(*command)
         assert (told.code, told.err) == (0, "")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_who_lists_or_exports_the_receipts_of_a_copy_is_told_that_later_ones_are_not_among_them(
+    keptlog: Run, copy: Path, home: Path, tmp_path: Path, options: list[str]
+) -> None:
+    for command in (["receipt", "list"], ["receipt", "export", str(tmp_path / "exported")]):
+        told = keptlog(*command, *options)
+        assert told.code == 1
+        [line] = told.err.splitlines()
+        assert line.startswith(f"keptlog: home {copy} is a copy of the home at {home}")
