@@ -220,6 +220,10 @@ def test_names_of_an_iterator_are_all_taken(home: Home) -> None:
     "call",
     [
         lambda home: home.describe_topic(None),
+        lambda home: home.describe_topic(["users"]),
+        lambda home: home.delete_topic(["users"]),
+        lambda home: home.append(["users"], []),
+        lambda home: home.read(["users"]),
         lambda home: home.append(None, []),
         lambda home: home.plan(["users"]),
         lambda home: home.receipts.show(1),
@@ -249,3 +253,31 @@ def test_what_is_no_new_record_is_refused(home: Home) -> None:
     record: Any = {"key": b"a", "value": b"1"}
     with pytest.raises(InvalidRecord, match="record 1 can't be appended: it is of type dict: give a NewRecord"):
         home.append("users", [record])
+
+
+@pytest.mark.parametrize("records", [None, 5, NewRecord(b"a", b"1", 5)])
+def test_what_is_no_list_of_records_is_refused(home: Home, records: Any) -> None:
+    with pytest.raises(InvalidRecord, match=r"^topic users: what is to be appended is of type .* give a list of NewR"):
+        home.append("users", records)
+    assert len(list(home.read("users"))) == 1
+
+
+@pytest.mark.parametrize("partition", ["0", 0.0, [0], True])
+def test_a_partition_to_read_that_is_no_whole_number_is_refused(home: Home, partition: Any) -> None:
+    with pytest.raises(InvalidConfig, match=r"^a partition is .* give a whole number"):
+        list(home.read("users", partition))
+
+
+@pytest.mark.parametrize("settings", [["segment.ms"], "segment.ms", [("segment.ms", "5")], None])
+def test_settings_that_are_not_given_by_name_are_refused(home: Home, settings: Any) -> None:
+    with pytest.raises(InvalidConfig, match=r"^the settings: of type .* give a dict"):
+        home.alter_topic("users", settings)
+
+
+@pytest.mark.parametrize("now_ms", [-1, 1_700_000_000_000_000, 2**62])
+def test_a_time_that_no_reader_can_show_is_given_to_no_record(home: Home, now_ms: int) -> None:
+    """Microseconds were stored as the year 55840; finer ones were an OverflowError."""
+    home.alter_topic("users", {"message.timestamp.type": "LogAppendTime"})
+    with pytest.raises(InvalidConfig, match=r"^now_ms=.* is no time in ms between 1970 and 9999"):
+        home.append("users", [NewRecord(b"a", b"2", 5)], now_ms=now_ms)
+    assert len(list(home.read("users"))) == 1

@@ -43,7 +43,12 @@ class Alteration:
     run_id: str
 
     def __post_init__(self) -> None:
-        """Raises InvalidConfig if ``unset`` is no list of names; an iterator would be empty once it was checked."""
+        """Raises InvalidConfig if ``to_set`` has no values by name, or ``unset`` is no list of names.
+
+        An iterator would be empty once it was checked.
+        """
+        if not isinstance(self.to_set, Mapping):
+            raise InvalidConfig(f"the settings: of type {type(self.to_set).__name__}; give a dict, each by its name")
         object.__setattr__(self, "unset", texts(self.unset, "the settings to unset"))
 
     def commit(self, committer: Committer, broker_settings: Mapping[str, str]) -> None:

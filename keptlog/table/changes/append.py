@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 
 from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.interrupted import note_sent
 from keptlog.log.record import NewRecord
 from keptlog.log.run_id import valid_run_id
@@ -155,6 +155,11 @@ class Append:
         return replace(self._repeated(landed), is_repeated=not kept)
 
     def _stage(self, records: Iterable[NewRecord], ends: Mapping[int, int]) -> list[StagedPartition]:
+        if not isinstance(records, Iterable):
+            raise InvalidRecord(
+                f"topic {self.topic.name}: what is to be appended is of type {type(records).__name__}: "
+                "give a list of NewRecord; nothing was appended"
+            )
         stager = Stager(self.files, self.topic, ends, self.paths, self.now_ms)
         try:
             for record in records:

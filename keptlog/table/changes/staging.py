@@ -64,7 +64,13 @@ class Stager:
     _writers: PartitionWriters = field(init=False)
 
     def __post_init__(self) -> None:
-        self.now_ms = whole_number(self.now_ms, "now_ms")  # of records, where the topic has LogAppendTime
+        self.now_ms = whole_number(self.now_ms, "now_ms")
+        if self._is_log_append_time and not 0 <= self.now_ms <= LARGEST_TIMESTAMP_MS:
+            raise InvalidConfig(
+                f"now_ms={self.now_ms} is no time in ms between 1970 and 9999, and topic {self.topic.name} gives it to "
+                "its records (message.timestamp.type=LogAppendTime): give milliseconds since 1970, or leave it out; "
+                "nothing was appended"
+            )
         self._writers = PartitionWriters(self.files, self.paths, self.topic.config.segment_bytes)
 
     def add(self, new: NewRecord) -> None:
@@ -77,7 +83,7 @@ class Stager:
         size_bytes = self._checked_size_bytes(new)
         partition = self._partition_of(new)
         offset = self._next_offsets.get(partition, self.log_end_offsets[partition])
-        is_log_append_time = self.topic.config.message_timestamp_type == "LogAppendTime"
+        is_log_append_time = self._is_log_append_time
         record = Record(
             offset=offset,
             key=new.key,
@@ -99,6 +105,10 @@ class Stager:
     def discard(self) -> None:
         """Delete everything that was staged."""
         self._writers.discard()
+
+    @property
+    def _is_log_append_time(self) -> bool:
+        return self.topic.config.message_timestamp_type == "LogAppendTime"
 
     def _partition_of(self, new: NewRecord) -> int:
         partitions = self.topic.partitions

@@ -26,6 +26,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 
 from keptlog.errors import KeptlogError, StorageUnavailable, UnknownTopic
+from keptlog.log.given.given import any_text
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.catalogs.emptied import emptied, require_not_emptied
@@ -63,11 +64,12 @@ def load_topic_table(catalog: Catalog, name: str, namespace: str = NAMESPACE) ->
 
     Raises:
         UnknownTopic: there is none.
+        InvalidConfig: the name is no text.
         UnsupportedFormat: a newer keptlog has written it.
         LogCorrupt: its metadata file is damaged or gone, or its format is no version.
         StorageUnavailable: the catalog lists it and does not find it, or names no topic, and files of topics are there.
     """
-    table = _table(catalog, name, namespace)
+    table = _table(catalog, any_text(name, "a topic's name"), namespace)
     format_of(name, table.properties)
     return table
 

@@ -95,8 +95,9 @@ def require_partition(topic: Topic, partition: int | None) -> None:
 
     Raises:
         UnknownTopic: it has none of this number.
+        InvalidConfig: it is no whole number.
     """
-    if partition is not None and not 0 <= partition < topic.partitions:
+    if partition is not None and not 0 <= whole_number(partition, "a partition") < topic.partitions:
         raise UnknownTopic(f"topic {topic.name!r} has no partition {partition}: use 0 to {topic.partitions - 1}")
 
 
