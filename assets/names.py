@@ -22,6 +22,8 @@ import dagster as dg
 from keptlog.dagster.assets.translator import AS_DELIVERED, DagsterKeptlogTranslator, Section
 
 CLEAN_JOB = "clean_logs"
+_IN_INPUTS = re.compile(r"[A-Za-z0-9_.-]+")
+"""What a key may consist of that an input is called after: Dagster makes ``_`` of dots and hyphens alone."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,10 @@ class AssetKeys:
     def translated(self, topic: str, section: Section) -> dg.AssetKey:
         """The same; raises what the translator raises."""
         return self.translator.get_asset_key(topic, section).with_prefix(self.prefix)
+
+    def can_be_depended_on(self, key: dg.AssetKey) -> bool:
+        """Whether Dagster can call an input after it. The prefix is the project's own: that is told as it loads."""
+        return all(map(_IN_INPUTS.fullmatch, key.path[len(self.prefix) :]))
 
     def source(self, topic: str) -> dg.AssetKey:
         """The topic of a broker that a topic here is ingested from; ``topic`` is its name here."""

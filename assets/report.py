@@ -94,8 +94,8 @@ def report_numbers(run: Run, cleaned: Pass, after: Overview) -> None:
         if materialization.partition not in before:
             run.context.log_event(materialization)
     # What was not as it should be was made failed after it was told.
-    for topic in sorted({TopicPartition.parse(name).topic for name in before}):
-        red = [TopicPartition.parse(name) for name in failed_attempts(run, topic).keys() & before]
+    for topic in sorted({TopicPartition.of_a_log(name).topic for name in before}):
+        red = [TopicPartition.of_a_log(name) for name in failed_attempts(run, topic).keys() & before]
         end_attempts(run, dict.fromkeys(red, "cleaned by the run before"), after.assessments)
 
 
@@ -242,7 +242,7 @@ def _end_attempts(run: Run, cleaned: Pass, names: Collection[str]) -> None:
     reasons = {name: cleaned.plan.left_alone.get(name, "nothing had to be changed") for name in names}
     whole = {name: why for name, why in reasons.items() if name not in landed and name not in cleaned.failed}
     _, there = observe_after(run, cleaned, sorted(whole))
-    end_attempts(run, {TopicPartition.parse(name): why for name, why in whole.items()}, there.assessments)
+    end_attempts(run, {TopicPartition.of_a_log(name): why for name, why in whole.items()}, there.assessments)
 
 
 def failed_topic_and_partition(name: str, topics: Collection[str], readable: Collection[str]) -> tuple[str, int]:

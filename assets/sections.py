@@ -69,7 +69,7 @@ def ingested_section(mount: Mount, topic: AssetTopic, name: str, source: AssetSo
     def ingest(context: dg.AssetExecutionContext) -> None:
         from keptlog.ingest.kafka_brokers import KafkaBrokers  # noqa: PLC0415  # a run needs it, loading does not
 
-        names = {TopicPartition.parse(key) for key in _selected(context, topic.name)}
+        names = {TopicPartition.of_a_log(key) for key in _selected(context, topic.name)}
         run = MountCall(mount, context)
         now_ms = run.now_ms()
         with telling_outages(context, now_ms, run.log_store):

@@ -124,7 +124,7 @@ def _cleaned_by(sibling: dg.DagsterRun, clean_sections: AbstractSet[dg.AssetKey]
     ends = [one, one] if one else [sibling.tags.get(name) for name in _RANGE_TAGS]
     if None in ends:
         return ()
-    first, last = (TopicPartition.parse(name or "") for name in ends)
+    first, last = (TopicPartition.of_a_log(name or "") for name in ends)
     return tuple(str(TopicPartition(first.topic, n)) for n in range(first.partition, last.partition + 1))
 
 

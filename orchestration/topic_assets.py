@@ -83,7 +83,7 @@ def _assets(mount: Mount, seen: Seen, home: str) -> Assets:
 
 
 def _unfit(mount: Mount, topics: Sequence[AssetTopic]) -> dict[str, str]:
-    """Topics that get no assets, and why. Kafka takes names that Dagster, or the project's translator, does not.
+    """Topics that get no assets, and why: Dagster, or the project's translator, does not take each name that a catalog has.
 
     What is wrong with the translator, and not with a name, it is for all of them: then it is raised.
     """
@@ -104,7 +104,9 @@ def _unfit(mount: Mount, topics: Sequence[AssetTopic]) -> dict[str, str]:
             unfit[topic.name] = f"the translator raises {type(error).__name__} of its name"
             continue
         other = next((taken[key] for key in keys if key in taken), None)
-        if other:
+        if not all(map(mount.keys.can_be_depended_on, keys)):
+            unfit[topic.name] = "no asset can depend on one of that name: Dagster takes letters, digits, '.', '_', '-'"
+        elif other:
             unfit[topic.name] = f"the translator gives it an asset key of {other}"
         else:
             taken |= dict.fromkeys(keys, topic.name)

@@ -35,11 +35,22 @@ class TopicPartition:
         Raises:
             InvalidConfig: the text has no partition number or an illegal topic name.
         """
+        named = cls.of_a_log(text)
+        valid_topic_name(named.topic)
+        return named
+
+    @classmethod
+    def of_a_log(cls, text: str) -> TopicPartition:
+        """The same of a log that is there: another program may have given its table a name that no broker takes.
+
+        Raises:
+            InvalidConfig: the text has no partition number.
+        """
         topic, hyphen, number = text.rpartition("-")
         partition = plain_number(number)
         if not hyphen or partition is None:
             raise InvalidConfig(f"{text!r} is not a topic-partition: write <topic>-<number>, for example orders-0")
-        return cls(valid_topic_name(topic), partition)
+        return cls(topic, partition)
 
 
 def possible_topics(name: str) -> list[str]:
