@@ -71,6 +71,8 @@ def test_a_writer_that_died_is_told_from_a_disk_that_fails_by_who_may_write_to_t
     assert told.code == 1
     assert "a commit that its writer died in, with its journal" in told.err
     assert REMEDY in told.err
+    assert "SQLite says" in told.err
+    assert "HalfDone" not in told.err  # the name of a class of ours
     checks = checks_of(user("doctor", "--no-probes", "--json"))
     [found] = [each for check in checks.values() for each in check["problems"] if "its writer died in" in each["what"]]
     assert found["todo"] == f"{REMEDY}; put nothing back from a copy"

@@ -20,6 +20,11 @@ may only read: a living writer has such a journal too.
 class HalfDone(sqlite3.OperationalError):
     """What SQLite said of such a database, told from what it says of a disk."""
 
+    @property
+    def in_words(self) -> str:
+        """What people are told of it: they know no class of ours."""
+        return f"SQLite says {str(self)!r}"
+
 
 def half_done(error: BaseException | None, database: Path) -> HalfDone | None:
     """What SQLite says of a file, where this is the reason; else null."""

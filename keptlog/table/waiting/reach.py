@@ -349,7 +349,11 @@ def tell_half_done(engine: Engine, database: Path) -> None:
 
     def told(context: ExceptionContext) -> BaseException | None:
         found = half_done(context.original_exception, database)
-        return OperationalError(context.statement, None, found) if found else None
+        if found is None:
+            return None
+        failed = OperationalError(context.statement, None, found)
+        failed.args = (found.in_words,)  # SQLAlchemy would quote the name of the class
+        return failed
 
     event.listen(engine, "handle_error", told)
 

@@ -48,7 +48,10 @@ def is_out_of_reach(error: BaseException) -> bool:
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of an error, with its kind."""
+    """The first line of an error, with its kind, or what it tells people of itself."""
+    in_words: str | None = getattr(getattr(error, "orig", None) or error, "in_words", None)
+    if in_words:
+        return in_words
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
