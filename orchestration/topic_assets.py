@@ -83,7 +83,7 @@ def _assets(mount: Mount, seen: Seen, home: str) -> Assets:
 
 
 def _unfit(mount: Mount, topics: Sequence[AssetTopic]) -> dict[str, str]:
-    """Topics that get no assets, and why: Dagster, or the project's translator, does not take each name that a catalog has.
+    """Topics that get no assets, and why: a catalog takes names that Dagster, or the project's translator, does not.
 
     What is wrong with the translator, and not with a name, it is for all of them: then it is raised.
     """
