@@ -70,8 +70,7 @@ def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
             create_file(path, SigningKey.generate().to_pem(), _PRIVATE_MODE)
         key = _private_key(path, variable)
         if made := _leave_public_key(home, key.public):
-            # Receipts that it signs are of an unknown key to whoever was given the first one alone.
-            _log.warning("receipts are signed with another key than before: whoever checks them needs %s too", made)
+            _log.warning(*_why_beside(home, made))
     except OSError as error:
         where = error.filename or path
         raise StorageUnavailable(f"signing key {path}: {where}: {error.strerror}; mend that and try again") from error
@@ -226,6 +225,19 @@ def _read(
 
 def _unread(what: str, path: Path, error: PermissionError, instead: str) -> StorageUnavailable:
     return StorageUnavailable(f"{what} {why_unread(path, error, instead)}").for_good()
+
+
+def _why_beside(home: Path, made: Path) -> tuple[str, ...]:
+    """What whoever checks receipts has to know of a public key that lies beside the first one, as a line of the log.
+
+    Receipts that it signs are of an unknown key to whoever was given another one. What can't be read may be the same.
+    """
+    try:
+        PublicKey.of_pem(read_file(home / PUBLIC_FILE))
+    except (ValueError, PermissionError):
+        told = "public key %s is damaged or can't be read, so that of who signs is left in %s: %s"
+        return told, str(home / PUBLIC_FILE), str(made), "put the first one back, or move it away"
+    return "receipts are signed with another key than before: whoever checks them needs %s too", str(made)
 
 
 def _leave_public_key(home: Path, key: PublicKey) -> Path | None:

@@ -290,3 +290,15 @@ def test_a_key_that_follows_another_one_is_told_once_and_a_first_one_is_not(
         signing_key(tmp_path, {})
     (new,) = tmp_path.glob("receipts-*.pub")
     assert caplog.messages == [f"receipts are signed with another key than before: whoever checks them needs {new} too"]
+
+
+def test_a_public_key_that_is_damaged_is_not_told_as_another_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = signing_key(tmp_path, {})
+    (first := tmp_path / "receipts.pub").write_text("damaged")
+    assert signing_key(tmp_path, {}) == key
+    (beside,) = tmp_path.glob("receipts-*.pub")
+    (told,) = caplog.messages
+    assert f"public key {first} is damaged or can't be read, so that of who signs is left in {beside}" in told
+    assert "another key" not in told
