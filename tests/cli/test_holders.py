@@ -14,7 +14,7 @@ from tests.table.foreign import table_of
 from tests.table.purges import DAY_MS, clock_ms
 from tests.table.stores import COMPACTED, TOPIC, append_each, clean
 
-COMMANDS = (("status",), ("explain", TOPIC, "0"), ("plan",), ("verify",))
+COMMANDS = (("status",), ("explain", TOPIC, "0"), ("plan",), ("verify", "--full"))
 
 
 @pytest.fixture
