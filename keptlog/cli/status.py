@@ -91,19 +91,21 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     else:
         shown = seen.all() if names or seen.logs <= MOST_SHOWN else seen.worst(MOST_SHOWN)
         print_table([_shown(each, seen.now_ms) for each in shown], empty=no_topics(failed), expendable=_GO_FIRST)
-        _tell_notes(seen, shown, off_reason)
+        _tell_notes(seen, shown, off_reason, _first(damaged))
         _tell_metrics(_known(metrics, seen))
     tell_read_only(store.read_only, failed)
     late = [*seen.late_holders(), *late_here]
     tell_late(late)
-    _tell_broken(broken)
+    _tell_broken(broken, _first(damaged))
     exit_if_failed({**failed, **_first(damaged), **unknown})
     if store.read_only or late or broken:
         sys.exit(EXIT_FAILED)
 
 
-def _tell_notes(seen: Standings, shown: Sequence[LogStanding], off_reason: str | None) -> None:
-    """What no cell of the table has room for."""
+def _tell_notes(
+    seen: Standings, shown: Sequence[LogStanding], off_reason: str | None, told: Mapping[str, KeptlogError]
+) -> None:
+    """What no cell of the table has room for; ``told`` is what is said of files, at the end."""
     if len(shown) < seen.logs:
         count = counted(seen.logs, "log")
         click.echo(f"these are the worst {len(shown)} of {count}; name topics to see theirs, --json has all")
@@ -112,7 +114,9 @@ def _tell_notes(seen: Standings, shown: Sequence[LogStanding], off_reason: str |
     for each in shown:
         if each.uncleanable:
             when = f"when {CLEANER_ENABLED}" if off_reason else None
-            click.echo(f"{wrong(harmless(str(each.topic_partition)))}: {each.uncleanable.told(seen.now_ms, when)}")
+            note, file = each.uncleanable.told(seen.now_ms, when), told.get(str(each.topic_partition))
+            note = note.replace(str(file), "a damaged file, which is told below") if file else note
+            click.echo(f"{wrong(harmless(str(each.topic_partition)))}: {note}")
     for holder in all_holders(seen):
         if not holder.is_late:
             click.echo(harmless(str(holder)))
@@ -149,9 +153,12 @@ def _not_seen_here(checks: Mapping[str, str]) -> dict[str, str]:
     return {name: what for name, what in checks.items() if name not in TIMELY_CHECKS}
 
 
-def _tell_broken(broken: Sequence[Condition]) -> None:
+def _tell_broken(broken: Sequence[Condition], told: Mapping[str, KeptlogError]) -> None:
+    """All but what is said of a log's files anyway, if that is all that verify found."""
     for each in broken:
-        tell_wrong(each.text)
+        file = told.get(each.subject)
+        if not (file and each.text.endswith(f" broken: G1: {file}")):
+            tell_wrong(each.text)
 
 
 def _damaged(found: Mapping[TopicPartition, Sequence[WrongFile] | StorageUnavailable]) -> dict[str, KeptlogError]:
