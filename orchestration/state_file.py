@@ -5,7 +5,8 @@
 Only ``topics_sensor`` writes it, and it says at each of its ticks that the file still holds, by the time of its last
 change. So a file is believed as long as somebody keeps it: where no sensor runs there is none, or it is stale, and
 loading looks at the home itself. It is believed for one home and one catalog: whose it is stands in it, so a copied
-home, or another catalog behind the same home, finds nothing of its own.
+home, or another catalog behind the same home, finds nothing of its own. Nor does another Dagster, as far as its
+``DAGSTER_HOME`` tells: what is shown for a backfill of one (``backfills``) is nothing that the other knows of.
 
 It is never the truth, and may be deleted at any time. Whatever is wrong with it costs one look at the catalog.
 """
@@ -53,7 +54,7 @@ class StateFile:
 
     path: Path
     whose: str
-    """Which topics of which home in which catalog; without secrets."""
+    """Shown by which Dagster, which topics of which home in which catalog; without secrets."""
 
     @classmethod
     def of(cls, log_store: LogStoreResource) -> StateFile | None:
@@ -62,6 +63,9 @@ class StateFile:
             whose = f"{log_store.identity} {catalog_told()}"
         except InvalidConfig:
             return None
+        # Loading knows no more of its Dagster. A code server that is started by itself may not have even that.
+        dagster = os.environ.get("DAGSTER_HOME")
+        whose = f"{dagster} {whose}" if dagster else whose
         digest = hashlib.sha256(whose.encode()).hexdigest()[:16]
         return cls(log_store.path / FOLDER / f"{digest}.json", whose)
 
