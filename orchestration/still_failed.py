@@ -26,7 +26,7 @@ from keptlog.dagster.assets.attempts import fail_again, failed_before, last_atte
 from keptlog.dagster.assets.checks import bring_back, broken_before
 from keptlog.dagster.assets.mount import Tick
 from keptlog.dagster.orchestration.still_told import in_turn
-from keptlog.dagster.orchestration.untold_cleans import seen_since, untold_cleans
+from keptlog.dagster.orchestration.untold_cleans import Told, seen_since, untold_cleans
 from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Assessment
 from keptlog.log.words.counted import some_of
@@ -64,8 +64,9 @@ def show_in_turn(tick: Tick, most: int) -> list[str]:
         seen = seen_since(tick, now_ms - _SHARED_MS)
         asked = tick.log_store.remembered(_Asked, lambda _: _Asked(), tick.mount.name_prefix)
         topics = {tick.keys.clean(topic): topic for topic in seen.locations}
+        told: Told = {}
         for key in _in_turn(tick, asked.cleaned_ms, seen, now_ms) if left else ():
-            cleaned = _tell_cleaned(tick, seen, topics[key], left)
+            cleaned = _tell_cleaned(tick, seen, topics[key], left, told)
             left -= len(cleaned)
             if cleaned:
                 shown.append(f"{some_of(cleaned, _TOLD)} had been cleaned, and is not shown as failed any more")
@@ -76,9 +77,9 @@ def show_in_turn(tick: Tick, most: int) -> list[str]:
     return shown
 
 
-def _tell_cleaned(tick: Tick, seen: Overview, topic: str, most: int) -> list[str]:
+def _tell_cleaned(tick: Tick, seen: Overview, topic: str, most: int, told: Told) -> list[str]:
     """Tell of cleans of a topic that have landed, and of which Dagster takes the logs for failed; gives their names."""
-    events = untold_cleans(tick, seen, [topic], most)
+    events = untold_cleans(tick, seen, [topic], most, told)
     for event in events:
         tick.context.instance.report_runless_asset_event(event)
     return [event.partition or "" for event in events]

@@ -35,14 +35,24 @@ _OVER = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 """Runs that may have ended before they could tell."""
 
 
-def untold_cleans(tick: Tick, seen: Overview, topics: Iterable[str], most: int) -> list[dg.AssetMaterialization]:
-    """Of the logs of these topics that Dagster takes for failed, those that were cleaned since; at most so many."""
+Told = dict[str, frozenset[tuple[dg.AssetKey | None, str | None]]]
+"""By run, the sections of topic-partitions that it has told to be made, of those that were asked for."""
+
+
+def untold_cleans(
+    tick: Tick, seen: Overview, topics: Iterable[str], most: int, told: Told | None = None
+) -> list[dg.AssetMaterialization]:
+    """Of the logs of these topics that Dagster takes for failed, those that were cleaned since; at most so many.
+
+    Who asks for one topic after the other keeps what runs have ``told``: one run may have told of a thousand topics.
+    """
     wanted, logs = set(topics), defaultdict[str, list[Assessment]](list)
+    told = {} if told is None else told
     for each in seen.assessments:
         if each.log.topic_partition.topic in wanted:
             logs[each.log.topic_partition.topic].append(each)
     # One topic after the other: each takes several queries of Dagster's database.
-    found = (event for theirs in logs.values() for event in _of_topic(tick, seen, theirs))
+    found = (event for theirs in logs.values() for event in _of_topic(tick, seen, theirs, told))
     return list(islice(found, most))
 
 
@@ -91,7 +101,7 @@ def planned_by(instance: dg.DagsterInstance, run_id: str) -> set[dg.AssetKey]:
     return {each.asset_key for each in events if each.asset_key}
 
 
-def _of_topic(tick: Tick, seen: Overview, logs: list[Assessment]) -> list[dg.AssetMaterialization]:
+def _of_topic(tick: Tick, seen: Overview, logs: list[Assessment], told: Told) -> list[dg.AssetMaterialization]:
     """One for each log, all of a topic, whose last attempt was of a run that is over, and that was cleaned since."""
     instance, topic = tick.context.instance, logs[0].log.topic_partition.topic
     left = instance.event_log_storage.get_latest_asset_partition_materialization_attempts_without_materializations(
@@ -110,7 +120,7 @@ def _of_topic(tick: Tick, seen: Overview, logs: list[Assessment]) -> list[dg.Ass
         if _was_cleaned_since(tried, each, seen)
     ]
     landed = _other_than_told(tick, topic, landed) if landed else []
-    landed = _untold_by_own(tick, seen, landed, failed)
+    landed = _untold_by_own(tick, seen, landed, failed, told)
     broken = broken_before(tick, topic, landed[0].log.topic_id) if landed else set()
     of_topic = outlook_of(tick, logs, seen.now_ms) if landed else {}
     found = []
@@ -149,14 +159,15 @@ def _other_than_told(tick: Tick, topic: str, logs: list[Assessment]) -> list[Ass
 
 
 def _untold_by_own(
-    tick: Tick, seen: Overview, logs: list[Assessment], failed: Mapping[str, dg.RunRecord]
+    tick: Tick, seen: Overview, logs: list[Assessment], failed: Mapping[str, dg.RunRecord], told: Told
 ) -> list[Assessment]:
     """Those whose last clean is not of the failed run, or was not told by it. ``failed`` is the run of each."""
     instance = tick.context.instance
     passes = {each.log.topic_partition: seen.last_passes[each.log.topic_partition].run_id for each in logs}
     tries = {name: (failed[str(name)].dagster_run.run_id, run_id) for name, run_id in passes.items()}
     own = {each: _tries_of_pass(instance, *each) for each in {*tries.values()}}
-    told = {run_id: _told_by(instance, run_id) for run_id in {run_id for runs in own.values() for run_id in runs}}
+    unasked = {run_id for runs in own.values() for run_id in runs} - told.keys()
+    told.update({run_id: _told_by(instance, run_id) for run_id in unasked})
     return [
         each
         for each in logs
@@ -181,7 +192,7 @@ def _tries_of_pass(instance: dg.DagsterInstance, last_id: str, pass_id: str | No
     return []
 
 
-def _told_by(instance: dg.DagsterInstance, run_id: str) -> set[tuple[dg.AssetKey | None, str | None]]:
-    """The sections of topic-partitions that a run has told to be made."""
+def _told_by(instance: dg.DagsterInstance, run_id: str) -> frozenset[tuple[dg.AssetKey | None, str | None]]:
+    """The sections of topic-partitions that a run has told to be made: all its events are read, some ms each."""
     entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
-    return {(event.asset_key, event.partition) for each in entries if (event := each.dagster_event)}
+    return frozenset((event.asset_key, event.partition) for each in entries if (event := each.dagster_event))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -43,15 +44,18 @@ def died(world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> 
 
 def die_after_a_clean(world: World, monkeypatch: pytest.MonkeyPatch, partition: int) -> None:
     world.append("users", ("a", "1"), ("a", "2"), partition=partition)
+    kill_after_a_clean(world, monkeypatch, f"users-{partition}")
+    assert [value for _, _, value in world.records("users", partition)] == [b"2"], "its commit has landed"
 
+
+def kill_after_a_clean(world: World, monkeypatch: pytest.MonkeyPatch, *logs: str) -> None:
     def killed(*_args: object) -> None:
         raise Killed
 
     with monkeypatch.context() as patch:
         patch.setattr(clean_job, "observe_after", killed)
         with suppress(Killed):
-            world.clean(f"users-{partition}")
-    assert [value for _, _, value in world.records("users", partition)] == [b"2"], "its commit has landed"
+            world.clean(*logs)
     run = world.instance.get_runs(limit=1)[0]
     if not run.is_finished:
         world.instance.report_run_failed(run, "killed")
@@ -175,6 +179,30 @@ def test_of_how_many_topics_the_home_is_costs_each_topic_of_a_run_that_died_noth
     assert untold_cleans(tick, world.log_store.observer.look(world.now_ms), topics, 1000) == []
 
     assert len(topics) <= len(named) <= 2 * len(topics)
+
+
+def test_what_a_run_has_told_is_read_once_in_a_tick_however_many_topics_it_has_cleaned(
+    world: World, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of 1,000 topics has told as much. To read that takes seconds, and a tick has a minute."""
+    topics = ["orders", "payments", "users"]
+    world.now_ms = time.time_ns() // 1_000_000
+    world.more_resources["clock"] = ClockResource()
+    for topic in topics:
+        world.topic(topic)
+        world.append(topic, ("a", "1"), ("a", "2"))
+    kill_after_a_clean(world, monkeypatch, *topics)
+    really, read = world.instance.all_logs, list[object]()
+
+    def noted(run_id: str, **wanted: Any) -> object:
+        read.append(wanted.get("of_type"))
+        return really(run_id, **wanted)
+
+    monkeypatch.setattr(world.instance, "all_logs", noted)
+
+    assert "told now as cleaned: orders-0, payments-0, users-0" in world.skips(failed_run_sensor)
+
+    assert read.count(dg.DagsterEventType.ASSET_MATERIALIZATION) == 1
 
 
 def clean_in_a_terminal(world: World) -> None:
