@@ -72,13 +72,17 @@ def delay_answers(owner: Producer, broker_id: int, milliseconds: int) -> None:
     assert not refused, f"there is no broker {broker_id}"
 
 
+def set_topic_error(owner: Producer, topic: str, code: int) -> None:
+    """Let a mock cluster say nothing else of a topic, whoever asks for it."""
+    _librdkafka().rd_kafka_mock_topic_set_error(_cluster(owner), topic.encode(), code)
+
+
 def forbid_to_describe(monkeypatch: pytest.MonkeyPatch, owner: Producer, topic: str) -> None:
     """Let looks find a topic of a mock cluster as a broker shows it to a user without DESCRIBE.
 
     By its name it has an error; among all it is left out without a word, where a mock would list it with the error.
     """
-    code = KafkaError.TOPIC_AUTHORIZATION_FAILED
-    _librdkafka().rd_kafka_mock_topic_set_error(_cluster(owner), topic.encode(), code)
+    set_topic_error(owner, topic, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
     class OfThatUser(AdminClient):
         def list_topics(self, *names: str, timeout: float) -> ClusterMetadata:  # type: ignore[override]

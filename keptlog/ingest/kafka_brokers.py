@@ -39,8 +39,8 @@ from keptlog.table.waiting.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from keptlog.kafka_client.settings import ClientSettings
-    from keptlog.sources.kafka_broker.cuts import LogThere
     from keptlog.sources.kafka_broker.part import BrokerPart
+    from keptlog.sources.kafka_broker.still_there import LogThere
     from keptlog.table.store import LogStore
 
 Answer = TypeVar("Answer")

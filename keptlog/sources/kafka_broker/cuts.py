@@ -29,17 +29,12 @@ from keptlog.kafka_client.errors import (
 )
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import OffsetRange
-from keptlog.sources.kafka_broker.part import BROKER_END, IN_TROUBLE_SECONDS, is_harmless, no_right_to_read
-
-LogThere = tuple[str, int]
-"""A topic's name there, and the partition."""
+from keptlog.sources.kafka_broker.part import BROKER_END, IN_TROUBLE_SECONDS, is_harmless
+from keptlog.sources.kafka_broker.still_there import LOOK_AFTER_SECONDS, LogThere, no_right_to_read, why_gone
 
 _UNTOLD_FOR_GOOD = "it can't be told whether records were cut off there"
 """The same for all logs: of thousands each cause is one line."""
 _UNTOLD = f"{_UNTOLD_FOR_GOOD}, and the next ingest asks again"
-_LOOK_SECONDS = 1.0
-"""For what any broker knows."""
-_NOT_SHOWN = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 _POLL_SECONDS = 0.05
 _MESSAGES_AT_ONCE = 500
 _NO_WAITING: Mapping[str, int] = {"fetch.wait.max.ms": 1}
@@ -62,7 +57,7 @@ def ends_of_epochs(
         consumer = Consumer({**settings.for_consumer(error_cb=trouble), **_NO_WAITING})
         with contextlib.closing(consumer):
             consumer.assign([_position(log, each) for log, each in reached.items()])
-            until_s, looks_s = _steady_s() + wait_seconds, _steady_s() + IN_TROUBLE_SECONDS
+            until_s, looks_s = _steady_s() + wait_seconds, _steady_s() + LOOK_AFTER_SECONDS
             while asked.open and _steady_s() < until_s:
                 if trouble.is_final or trouble.is_refused:
                     until_s = min(until_s, _steady_s() + IN_TROUBLE_SECONDS)
@@ -111,13 +106,11 @@ class Asked:
         self._answered(told, error)
 
     def look(self, consumer: Consumer) -> None:
-        """Heed that topics are gone, or not shown to this user: a consumer says so after half a minute, if at all."""
+        """Heed that logs are gone, or not shown to this user."""
         with contextlib.suppress(KafkaException):  # the leader may answer yet
-            listed = consumer.list_topics(timeout=_LOOK_SECONDS).topics
-            for name in sorted({topic for topic, _ in self.open} - listed.keys()):
-                error = consumer.list_topics(name, timeout=_LOOK_SECONDS).topics[name].error
-                if error is not None and error.code() in _NOT_SHOWN:
-                    self._answered({log for log in self.open if log[0] == name}, error)
+            gone = why_gone(consumer, self.settings, self.open)
+            self.errors |= gone
+            self.open -= gone.keys()
 
     def _answered(self, logs: Collection[LogThere], error: KafkaError | None) -> None:
         for log in logs:

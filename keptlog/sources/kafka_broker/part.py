@@ -31,7 +31,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
-from keptlog.errors import IngestStopped, InvalidRecord, KeptlogError, LogCorrupt, StalePlan, StorageUnavailable
+from keptlog.errors import IngestStopped, InvalidRecord, LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.kafka_client.errors import (
     AFTER_SILENCE_SECONDS,
     OFFSET_OUT_OF_RANGE,
@@ -48,6 +48,7 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.messages import table_of
 from keptlog.sources.kafka_broker.remedies import delete_there
 from keptlog.sources.kafka_broker.signs import Signs, Silence
+from keptlog.sources.kafka_broker.still_there import LOOK_AFTER_SECONDS, LOOK_SECONDS, no_right_to_read, why_gone
 
 _logger = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ class BrokerPart:
             StalePlan: the log there does not hold the range any more, or was cut off in it.
             StorageUnavailable: the broker can't be reached, or nothing came from it for ``stall_seconds``; for a few if
                 its leader was silent for another part just before.
-            InvalidConfig: a client setting or a password is wrong, or the permission is missing.
+            InvalidConfig: a client setting or a password is wrong, or the permission or the partition is missing.
             IngestStopped: the log was cut off below the range.
             UnknownTopic: the topic is gone.
             LogCorrupt: a batch there is damaged, or of a kind that this client can't read.
@@ -189,6 +190,8 @@ class _Reading:
     """If a broker lets nobody in: how many polls were idle when that was seen."""
     _trouble_from: int | None = None
     """The same, if anything else is wrong with one."""
+    _has_looked: bool = False
+    """Whether brokers were asked if the log is still there, since the last record came."""
 
     def __post_init__(self) -> None:
         self.position = self.part.from_offset
@@ -231,6 +234,7 @@ class _Reading:
         messages = [message for message in polled if message.error() is None] if has_events else polled
         if messages:
             self._go_on_at(_offset(messages[-1]) + 1)
+            self._has_looked = False
             self._answers()
         elif not polled and fetched > self.position:
             # Nothing is queued: so what was fetched until then was all left out.
@@ -314,6 +318,8 @@ class _Reading:
         elif self.trouble.errors and self._outage_from is None:
             self._tell_outage(wait_seconds)
         self._idle_polls += 1
+        if not self._has_looked and self._idle_polls * _POLL_SECONDS >= LOOK_AFTER_SECONDS:
+            self._look()
         if self._idle_polls * _POLL_SECONDS < wait_seconds:
             return
         if self._log_end is not None:
@@ -328,6 +334,18 @@ class _Reading:
             f"{self.part.there}: nothing came for {wait_seconds:g} s at offset {self.position} of "
             f"[{self.part.from_offset}, {self.part.end_offset}); try again"
         )
+
+    def _look(self) -> None:
+        """Give up at once on what is not there any more."""
+        self._has_looked = True
+        log = self.part.topic, self.part.topic_partition.partition
+        try:
+            gone = why_gone(self.consumer, self.part.settings, [log])
+        except KafkaException:  # it may be back yet
+            self._idle_polls += round(LOOK_SECONDS / _POLL_SECONDS)
+            return
+        if log in gone:
+            raise gone[log]
 
     def _tell_outage(self, wait_seconds: float) -> None:
         """Say that nothing comes, and why, once it lasts: one of several addresses may be wrong, and another right."""
@@ -358,12 +376,6 @@ def _no_search_for_cycles() -> Iterator[None]:
 def _is_broken(message: Message) -> bool:
     error = message.error()
     return error is not None and is_broken_batch(error) and not is_harmless(error)
-
-
-def no_right_to_read(topic: str, settings: ClientSettings) -> KeptlogError:
-    """The same for all partitions of a topic, and whichever broker says it: people are told of it once."""
-    error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    return translated(error, settings, f"topic {topic} can't be read, which takes READ")
 
 
 def is_harmless(error: KafkaError) -> bool:

@@ -14,10 +14,11 @@ from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
 from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.kafka_client.errors import Trouble
 from keptlog.kafka_client.settings import ClientSettings
-from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity
+from keptlog.log.source import NO_PARTITION, IngestPlan, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.sources.kafka_broker.cuts import Asked, LogThere, ends_of_epochs
-from tests.mock_broker import delay_answers, set_leader
+from keptlog.sources.kafka_broker.cuts import Asked, ends_of_epochs
+from keptlog.sources.kafka_broker.still_there import LogThere
+from tests.mock_broker import PARTITIONS, delay_answers, set_leader
 
 WAIT_SECONDS = 4
 
@@ -150,4 +151,12 @@ def test_a_topic_that_was_deleted_since_it_was_looked_at_is_told_as_that(setting
     for error in errors.values():
         assert isinstance(error, UnknownTopic)
         assert error.is_elsewhere
-        assert str(error).startswith("it can't be told whether records were cut off there: ")
+        assert str(error) == f"{settings.bootstrap} has no topic 'deleted' any more: it was deleted"
+
+
+def test_a_partition_of_a_topic_that_was_made_anew_with_fewer_is_told_as_that(settings: ClientSettings) -> None:
+    ends, errors = ends_of_epochs(settings, at(("t", 0), ("t", PARTITIONS), ("deleted", 0)), WAIT_SECONDS)
+    assert ends == {("t", 0): 1}
+    assert errors.keys() == {("t", PARTITIONS), ("deleted", 0)}
+    assert isinstance(errors["t", PARTITIONS], InvalidConfig)
+    assert str(errors["t", PARTITIONS]) == NO_PARTITION

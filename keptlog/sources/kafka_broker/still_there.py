@@ -1,0 +1,57 @@
+"""Asks brokers whether logs are still there that say nothing.
+
+A consumer that was told to read what is gone waits. Of a topic that was deleted, or is not shown to this user any more,
+librdkafka tells after half a minute, and not where records would come; of a partition that is gone it tells nothing.
+Any broker knows that at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from confluent_kafka import Consumer, KafkaError
+from confluent_kafka.admin import TopicMetadata
+
+from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
+from keptlog.kafka_client.errors import translated
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.source import NO_PARTITION
+
+LogThere = tuple[str, int]
+"""A topic's name there, and the partition."""
+
+LOOK_AFTER_SECONDS = 2.0
+"""So long a log may say nothing before anybody looks."""
+LOOK_SECONDS = 1.0
+"""For what any broker knows."""
+
+
+def why_gone(consumer: Consumer, settings: ClientSettings, logs: Collection[LogThere]) -> dict[LogThere, KeptlogError]:
+    """Those of the logs that are not there any more, or not shown to this user, with the reason.
+
+    Raises:
+        KafkaException: no broker answers in ``LOOK_SECONDS``.
+    """
+    names = sorted({topic for topic, _ in logs})
+    listed = consumer.list_topics(timeout=LOOK_SECONDS).topics if len(names) > 1 else {}
+    # The list of all leaves out without a word what it does not show; a name has the reason.
+    topics = {name: listed.get(name) or consumer.list_topics(name, timeout=LOOK_SECONDS).topics[name] for name in names}
+    reasons = {log: _why_gone(topics[log[0]], log, settings) for log in logs}
+    return {log: why for log, why in reasons.items() if why is not None}
+
+
+def _why_gone(told: TopicMetadata, log: LogThere, settings: ClientSettings) -> KeptlogError | None:
+    topic, partition = log
+    if told.error is None:
+        return None if partition in told.partitions else InvalidConfig(NO_PARTITION)
+    if told.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        return UnknownTopic(f"{settings.bootstrap} has no topic {topic!r} any more: it was deleted").at_a_source()
+    if told.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        return no_right_to_read(topic, settings)
+    return None
+
+
+def no_right_to_read(topic: str, settings: ClientSettings) -> KeptlogError:
+    """The same for all partitions of a topic, and whichever broker says it: people are told of it once."""
+    error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    return translated(error, settings, f"topic {topic} can't be read, which takes READ")

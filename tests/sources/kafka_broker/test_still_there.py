@@ -1,0 +1,86 @@
+"""A part that is gone since it was surveyed is told as that, and a broker is asked once where nothing comes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
+from keptlog.kafka_client.settings import ClientSettings
+from keptlog.log.record import Record
+from keptlog.log.source import NO_PARTITION
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.sources.kafka_broker import part as module
+from keptlog.sources.kafka_broker.part import BrokerPart
+from keptlog.sources.kafka_broker.still_there import LogThere
+from tests.mock_broker import PARTITIONS, delay_answers, mock_broker, set_topic_error
+from tests.sources.kafka_broker.conftest import Mock, read
+
+RECORDS = [Record(offset, b"k", b"v", 1_700_000_000_000) for offset in range(5)]
+STALL_SECONDS = 20
+"""Less than librdkafka takes to tell that a topic does not exist."""
+
+
+def soon(part: BrokerPart) -> BrokerPart:
+    return replace(part, stall_seconds=STALL_SECONDS)
+
+
+def test_a_topic_that_was_deleted_since_it_was_surveyed_is_told_as_that(mock: Mock) -> None:
+    with pytest.raises(UnknownTopic) as gone:
+        read(soon(mock.part("deleted", 0, 5)))
+    assert str(gone.value) == f"{mock.settings.bootstrap} has no topic 'deleted' any more: it was deleted"
+    assert gone.value.is_elsewhere
+
+
+def test_a_partition_of_a_topic_that_was_made_anew_with_fewer_is_told_as_that(mock: Mock) -> None:
+    mock.produce("anew", RECORDS)
+    part = replace(mock.part("anew", 0, 5), topic_partition=TopicPartition("here", PARTITIONS))
+    with pytest.raises(InvalidConfig) as gone:
+        read(soon(part))
+    assert str(gone.value) == NO_PARTITION
+
+
+def test_a_topic_that_is_not_shown_any_more_says_what_to_grant() -> None:
+    with mock_broker() as broker:
+        broker.produce("hidden", ("k", "v"))
+        set_topic_error(broker.producer, "hidden", KafkaError.TOPIC_AUTHORIZATION_FAILED)
+        settings = ClientSettings.load({"bootstrap.servers": broker.bootstrap}, {})
+        with pytest.raises(InvalidConfig, match="topic hidden can't be read, which takes READ: the user has no perm"):
+            read(soon(BrokerPart(settings, "hidden", TopicPartition("here", 0), 0, 1)))
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[LogThere]:
+    """What was asked for; no broker answers."""
+    asked: list[LogThere] = []
+
+    def look(_: Consumer, _settings: ClientSettings, logs: Collection[LogThere]) -> dict[LogThere, KeptlogError]:
+        asked.extend(logs)
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    monkeypatch.setattr(module, "why_gone", look)
+    return asked
+
+
+def test_brokers_are_asked_once_in_a_silence_and_what_they_do_not_say_may_come_yet(
+    looks: list[LogThere], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0)
+    with mock_broker() as broker:
+        broker.produce("t", ("k", "v"))
+        delay_answers(broker.producer, 1, 60_000)
+        settings = ClientSettings.load({"bootstrap.servers": broker.bootstrap}, {})
+        with pytest.raises(StorageUnavailable, match="nothing came for 1 s"):
+            read(BrokerPart(settings, "t", TopicPartition("here", 0), 0, 1, stall_seconds=1))
+        delay_answers(broker.producer, 1, 0)
+    assert looks == [("t", 0)]
+
+
+def test_no_broker_is_asked_while_records_come(mock: Mock, looks: list[LogThere]) -> None:
+    mock.produce("comes", RECORDS)
+    assert read(mock.part("comes", 0, 5)) == RECORDS
+    assert not looks
