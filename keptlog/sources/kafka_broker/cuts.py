@@ -58,18 +58,21 @@ def ends_of_epochs(
         with contextlib.closing(consumer):
             consumer.assign([_position(log, each) for log, each in reached.items()])
             until_s, looks_s = _steady_s() + wait_seconds, _steady_s() + LOOK_AFTER_SECONDS
-            while asked.open and _steady_s() < until_s:
+            in_trouble_until_s = until_s  # each answer begins it anew
+            while asked.open and _steady_s() < min(until_s, in_trouble_until_s):
                 if trouble.is_final or trouble.is_refused:
-                    until_s = min(until_s, _steady_s() + IN_TROUBLE_SECONDS)
+                    in_trouble_until_s = min(in_trouble_until_s, _steady_s() + IN_TROUBLE_SECONDS)
                 before = set(asked.open)
                 for message in consumer.consume(_MESSAGES_AT_ONCE, timeout=_POLL_SECONDS):
                     asked.hear(message)
                 if answered := before - asked.open:
                     # Or they would go on to fetch, and to say that they end.
                     consumer.pause([Position(*log) for log in answered])
+                    in_trouble_until_s = until_s
                 if asked.open and _steady_s() >= looks_s:
                     looks_s = until_s
-                    asked.look(consumer)
+                    if asked.look(consumer):
+                        in_trouble_until_s = until_s
         asked.give_up()
     return asked.ends, asked.errors
 
@@ -91,6 +94,8 @@ class Asked:
     errors: dict[LogThere, KeptlogError] = field(default_factory=dict)
     open: set[LogThere] = field(init=False)
     """Those that have not answered yet."""
+    has_looked: bool = False
+    """Whether a broker has said that these are there."""
 
     def __post_init__(self) -> None:
         self.open = set(self.reached)
@@ -105,12 +110,16 @@ class Asked:
             told = {log for log in self.open if topic in {log[0], None}}
         self._answered(told, error)
 
-    def look(self, consumer: Consumer) -> None:
-        """Heed that logs are gone, or not shown to this user."""
-        with contextlib.suppress(KafkaException):  # the leader may answer yet
+    def look(self, consumer: Consumer) -> bool:
+        """Heed that logs are gone, or not shown to this user; whether any broker said it."""
+        try:
             gone = why_gone(consumer, self.settings, self.open)
-            self.errors |= gone
-            self.open -= gone.keys()
+        except KafkaException:  # the leader may answer yet
+            return False
+        self.errors |= gone
+        self.open -= gone.keys()
+        self.has_looked = True
+        return True
 
     def _answered(self, logs: Collection[LogThere], error: KafkaError | None) -> None:
         for log in logs:
@@ -138,11 +147,13 @@ class Asked:
 
     def give_up(self) -> None:
         """Nothing more is waited for."""
-        error: KeptlogError
+        in_time = f"{_UNTOLD}: no leader at {self.settings.bootstrap} said it in time"
+        error: KeptlogError = StorageUnavailable(in_time)
         # Where others have answered, it may be of one broker, and what is open is another's.
-        if self.trouble.is_final or (self.trouble.errors and not self.ends):
+        if self.trouble.errors and not (self.ends or self.has_looked):
             error = self._why_untold(no_answer().args[0], self.trouble)
-        else:
-            error = StorageUnavailable(f"{_UNTOLD}: no leader at {self.settings.bootstrap} said it in time")
+        elif self.trouble.is_final:
+            told = translated(no_answer().args[0], self.settings, f"{in_time}; at one broker", self.trouble)
+            error = StorageUnavailable(str(told))
         self.errors |= dict.fromkeys(self.open, error)
         self.open.clear()

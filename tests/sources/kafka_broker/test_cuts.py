@@ -6,16 +6,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
 from keptlog.ingest.kafka_brokers import KafkaBrokers
-from keptlog.kafka_client.errors import Trouble
+from keptlog.kafka_client.errors import Trouble, broker_errors
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import NO_PARTITION, IngestPlan, OffsetRange, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.sources.kafka_broker import cuts as module
 from keptlog.sources.kafka_broker.cuts import Asked, ends_of_epochs
 from keptlog.sources.kafka_broker.still_there import LogThere
 from tests.mock_broker import PARTITIONS, delay_answers, set_leader
@@ -160,3 +162,65 @@ def test_a_partition_of_a_topic_that_was_made_anew_with_fewer_is_told_as_that(se
     assert errors.keys() == {("t", PARTITIONS), ("deleted", 0)}
     assert isinstance(errors["t", PARTITIONS], InvalidConfig)
     assert str(errors["t", PARTITIONS]) == NO_PARTITION
+
+
+@pytest.fixture
+def in_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third broker, which leads nothing that is asked for, lets nobody in."""
+
+    @contextmanager
+    def with_trouble(settings: ClientSettings, doing: str) -> Iterator[Trouble]:
+        with broker_errors(settings, doing) as trouble:
+            trouble(KafkaError(KafkaError._SSL, "certificate verify failed"))
+            yield trouble
+
+    monkeypatch.setattr(module, "broker_errors", with_trouble)
+
+
+@pytest.mark.usefixtures("in_trouble")
+@pytest.mark.parametrize("others", [{("t", 0)}, set()], ids=["another one answers", "alone"])
+def test_a_slow_leader_is_not_told_as_the_one_of_several_brokers_that_lets_nobody_in(
+    owner: Producer, settings: ClientSettings, others: set[LogThere]
+) -> None:
+    delay_answers(owner, 2, 60_000)
+    ends, errors = ends_of_epochs(settings, at(("t", 1), *others), WAIT_SECONDS)
+    assert ends.keys() == others
+    [error] = errors.values()
+    assert isinstance(error, StorageUnavailable)
+    assert str(error) == (
+        "it can't be told whether records were cut off there, and the next ingest asks again: no leader at "
+        f"{settings.bootstrap} said it in time; at one broker: no TLS connection to {settings.bootstrap}: "
+        "certificate verify failed; look at the ssl.* settings"
+    )
+
+
+@pytest.mark.usefixtures("in_trouble")
+def test_logs_that_answer_one_after_the_other_are_waited_for_though_one_broker_lets_nobody_in(
+    settings: ClientSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of logs take their time."""
+    clock = iter(count(0, 0.2))  # seconds, some for each look at it
+    monkeypatch.setattr(module, "_steady_s", lambda: next(clock))
+    logs = [("t", number) for number in range(20)]
+    monkeypatch.setattr(module, "Consumer", lambda _: OneByOne(logs))
+    assert ends_of_epochs(settings, at(*logs), 10_000) == (dict.fromkeys(logs, 1), {})
+
+
+class OneByOne:
+    """A consumer that is given a record of one log at each other poll."""
+
+    def __init__(self, logs: list[LogThere]) -> None:
+        self.messages = [given for log in logs for given in ([], [Message(topic=log[0], partition=log[1])])]
+
+    def consume(self, _count: int, timeout: float) -> list[Message]:
+        assert timeout < 1
+        return self.messages.pop(0)
+
+    def assign(self, _: object) -> None: ...
+
+    def pause(self, _: object) -> None: ...
+
+    def close(self) -> None: ...
+
+    def list_topics(self, _: str, timeout: float) -> None:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"{timeout}"))
