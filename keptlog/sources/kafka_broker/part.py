@@ -70,7 +70,9 @@ _WHO_LEADS_SECONDS = 0.25
 """For an answer that is there in a millisecond, and nothing depends on."""
 
 _TOLD_IN_A_STALL = 12
-"""So often librdkafka's statistics come in the longest wait: each 5 s of 60."""
+"""At least so often librdkafka's statistics come in a wait: each 0.25 s of 3."""
+_TOLD_EACH_SECONDS = IN_TROUBLE_SECONDS / 2
+"""And at least so often in any: before a part is given up, they have said whether its leader is up."""
 
 BROKER_END = re.compile(r"broker end offset is (\d+)")
 """Where a log was cut off: librdkafka tells it in words alone."""
@@ -148,7 +150,7 @@ class BrokerPart:
             signs = Signs(self.topic, str(self.topic_partition.partition), self.silence)
             # Who leads here is only told with them, and may be known to be silent.
             wait_seconds = self._shortest_wait_seconds if self.silence.leaders else self.stall_seconds
-            interval_ms = max(1, int(wait_seconds * 1000 / _TOLD_IN_A_STALL))
+            interval_ms = max(1, int(min(wait_seconds / _TOLD_IN_A_STALL, _TOLD_EACH_SECONDS) * 1000))
             statistics = {"stats_cb": signs, "statistics.interval.ms": interval_ms}
             consumer = Consumer({**self.settings.for_consumer(error_cb=trouble), **statistics})
             with contextlib.closing(consumer):
@@ -310,7 +312,9 @@ class _Reading:
     def _wait_on(self) -> None:
         """Nothing came; give up if that has lasted too long."""
         wait_seconds = self.part.wait_seconds(self.signs)
-        if self.trouble.is_final:
+        if self.trouble.is_final and self.signs.is_up:
+            self._shut_out_from = None  # it was another broker
+        elif self.trouble.is_final:
             if self._shut_out_from is None:
                 self._shut_out_from = self._idle_polls
             if (self._idle_polls - self._shut_out_from) * _POLL_SECONDS >= min(IN_TROUBLE_SECONDS, wait_seconds):
@@ -328,7 +332,7 @@ class _Reading:
                 "off; ingest again to see what is left"
             )
         self.signs.given_up()
-        if self.trouble.errors:
+        if self.trouble.errors and not self.signs.is_up:
             raise no_answer()
         raise StorageUnavailable(
             f"{self.part.there}: nothing came for {wait_seconds:g} s at offset {self.position} of "

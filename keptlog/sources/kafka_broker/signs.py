@@ -63,6 +63,8 @@ class Signs:
     leader: int = UNKNOWN
     has_answered: bool = False
     """Whether the leader has, since the client was made."""
+    is_up: bool = False
+    """Whether the leader was connected, and had answered on it, when this was last told."""
     is_anonymous: bool = False
     """Whether it has answered before anybody said who it is."""
 
@@ -75,7 +77,9 @@ class Signs:
         is_told = "leader" in partition and not partition.get("unknown")
         self.is_led_by(partition["leader"] if is_told else UNKNOWN)
         brokers = told.get("brokers", {}).values()
-        if self.leader >= 0 and any(each["nodeid"] == self.leader and each["state"] == _UP for each in brokers):
+        led = [each for each in brokers if each["nodeid"] == self.leader >= 0]
+        self.is_up = any(each["state"] == _UP for each in led)
+        if self.is_up:
             self.answers()
 
     def is_led_by(self, leader: int) -> None:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import Record
 from keptlog.log.topic_partition import TopicPartition
@@ -33,6 +33,7 @@ class Client:
         self.told = told
         self.config: dict[str, Any] = {}
         self.polls = 0
+        self.leader_state = "CONNECT"
 
     def __call__(self, config: dict[str, Any]) -> Client:
         self.config = config
@@ -49,17 +50,22 @@ class Client:
         if isinstance(told, KafkaError):
             self.config["error_cb"](told)
         elif told is not None:
-            partitions = {"0": {"next_offset": told}}
-            self.config["stats_cb"](json.dumps({"topics": {"left-out": {"partitions": partitions}}}))
+            topics = {"left-out": {"partitions": {"0": {"next_offset": told, "leader": 1}}}}
+            brokers = {"one": {"nodeid": 1, "state": self.leader_state}, "two": {"nodeid": 2, "state": "CONNECT"}}
+            self.config["stats_cb"](json.dumps({"topics": topics, "brokers": brokers}))
         return []
+
+    def list_topics(self, _: str, timeout: float) -> None:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"nobody answers in {timeout} s"))
 
 
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Client]:
-    def reads(*told: Told, end_offset: int = 1000) -> Client:
+    def reads(*told: Told, end_offset: int = 1000, stall_seconds: float = 1, leader_state: str = "CONNECT") -> Client:
         client = Client(iter(told))
+        client.leader_state = leader_state
         monkeypatch.setattr(module, "Consumer", client)
-        part = BrokerPart(SETTINGS, "left-out", TopicPartition("here", 0), 1, end_offset, stall_seconds=1)
+        part = BrokerPart(SETTINGS, "left-out", TopicPartition("here", 0), 1, end_offset, stall_seconds=stall_seconds)
         assert read(part) == []
         return client
 
@@ -78,6 +84,7 @@ def test_a_stretch_that_is_left_out_is_read_to_its_end_however_long_that_takes(r
 
 def test_statistics_come_often_in_a_wait(reading: Callable[..., Client]) -> None:
     assert reading(1000).config["statistics.interval.ms"] == 83
+    assert reading(1000, stall_seconds=60).config["statistics.interval.ms"] == 1000
 
 
 def test_a_part_ends_where_all_of_it_was_left_out_and_reads_nothing_of_what_is_behind(
@@ -113,6 +120,27 @@ def test_a_broker_that_answers_again_with_what_is_left_out_is_told(
     with caplog.at_level(logging.INFO, module.__name__):
         reading(10, None, refused, *[None] * (STALLED_POLLS // 2), 20, None, 30, None, 1000)
     assert caplog.messages[-1] == "left-out-0 at 127.0.0.1:1 answers again; reading on at offset 30"
+
+
+REFUSED = KafkaError(KafkaError._SSL, "certificate verify failed")
+SLOW: list[Told] = [told for offset in range(100, 1001, 100) for told in [*[None] * 5 * STALLED_POLLS, offset]]
+"""Five seconds pass without any sign of such a stretch."""
+
+
+def test_that_another_broker_lets_nobody_in_ends_no_stretch_whose_leader_is_up(reading: Callable[..., Client]) -> None:
+    reading(10, REFUSED, *SLOW, stall_seconds=10, leader_state="UP")
+
+
+def test_a_leader_that_is_up_and_falls_silent_is_not_told_as_another_one_that_lets_nobody_in(
+    reading: Callable[..., Client],
+) -> None:
+    with pytest.raises(StorageUnavailable, match="nothing came for 10 s at offset 10"):
+        reading(10, REFUSED, stall_seconds=10, leader_state="UP")
+
+
+def test_a_leader_that_lets_nobody_in_is_given_up_long_before_a_silent_one(reading: Callable[..., Client]) -> None:
+    with pytest.raises(InvalidConfig, match="certificate verify failed"):
+        reading(10, REFUSED, *SLOW, stall_seconds=10)
 
 
 def test_records_that_are_queued_are_never_passed_over(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
