@@ -43,12 +43,16 @@ _TABLES = {
 _ICEBERG_METADATA = re.compile(r"(v[0-9]+|[0-9]{5,}-.*)(\.gz)?\.metadata\.json(\.gz)?")
 _FIXED_OR_NUMBER = re.compile(
     r"(?<![0-9A-Za-z])(?P<id>[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
-    r"|[0-9a-f]{24}|[0-9a-f]{32}|[0-9][0-9A-Za-z]{26})(?![0-9A-Za-z])"
+    r"|[4-7][0-9a-f]{23}|(?![0-9]{32})[0-9a-f]{32}"
+    r"|(?![0-9]{8})(?=[0-9a-z]*[A-Z])(?=[0-9A-Z]*[a-z])[0-9][0-9A-Za-z]{26})(?![0-9A-Za-z])"
     r"|0([0-9A-Z]*|[0-9a-f]*|[0-9A-Za-z]{25})(?![0-9A-Za-z])"
     r"|0[0-9]*|[1-9][0-9]*"
 )
 """Ids (UUIDs, MongoDB's, UUIDs without marks, KSUIDs), what begins with a zero (hexadecimal numbers, and ULIDs, of 26
 characters), and numbers.
+
+What only has the length of an id is none, or the tenth of ``20261130customerchangelog10.jsonl`` would come behind all
+other days: MongoDB's begin with the seconds of 2004 to 2038, and KSUIDs mix small letters and capitals.
 """
 
 
