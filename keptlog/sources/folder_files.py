@@ -6,8 +6,8 @@ What is written in several files is numbered, often without zeros before the num
 numbers, part by part of the path; by plain text ``part-10`` would come before ``part-2``, and an old value be the
 latest. What begins with a zero has a fixed width, and may be no decimal number: ``LOAD0000000A`` comes behind
 ``LOAD00000009``, and ULIDs go by their text. So from there to the next mark, as ``-`` and ``.``, text decides; but not
-where a word follows: ``worker0batch2`` comes before ``worker0batch10``. Ids of a known length (UUIDs, MongoDB's, KSUIDs)
-go by their text, as they may tell a time.
+where a word follows: ``worker0batch2`` comes before ``worker0batch10``. Ids (UUIDs, MongoDB's, KSUIDs) go by
+their text, as they may tell a time.
 """
 
 from __future__ import annotations
