@@ -61,6 +61,8 @@ class Unfit:
 
 
 Skipped = Callable[[Damage | Unfit], None]
+Payload = bytes | memoryview
+Waiting = tuple[list[Batch], list[Payload]]
 
 
 def read_segment(
@@ -100,7 +102,7 @@ class _Reading:
     scan: LogScan
     skipped: Skipped | None
     waiting: list[Batch] = field(default_factory=list)
-    payloads: list[bytes | memoryview] = field(default_factory=list)
+    payloads: list[Payload] = field(default_factory=list)
     waiting_bytes: int = 0
     waiting_records: int = 0
 
@@ -121,7 +123,7 @@ class _Reading:
         """Add a batch, decompressed: what waits is counted as it is in memory."""
         if not batch.record_count:
             return
-        payload: bytes | memoryview = batch.payload
+        payload: Payload = batch.payload
         if batch.codec != "none":
             try:
                 payload = decompress(batch.codec, bytes(payload)) if batch.magic == 2 else message_set.unwrapped(batch)
@@ -140,28 +142,41 @@ class _Reading:
         """The records of what waits, without the batches that turn out to be broken."""
         waiting, payloads = self.waiting, self.payloads
         self.waiting, self.payloads, self.waiting_bytes, self.waiting_records = [], [], 0, 0
-        yield from self._sound(waiting, payloads)
-
-    def _sound(self, waiting: list[Batch], payloads: list[bytes | memoryview]) -> Iterator[pa.Table]:
-        """The records of batches without the broken ones.
-
-        What is left beside one is decoded again in halves: thousands of broken ones would else have all the others
-        decoded thousands of times.
-        """
         if not waiting:
             return
         try:
             columns = self._decode(waiting, payloads)
         except BrokenRecords as broken:
-            self.skip(self._damage(waiting[broken.batch], str(broken)))
-            del waiting[broken.batch], payloads[broken.batch]
-            half = len(waiting) // 2
-            for part in (slice(half), slice(half, None)):
-                yield from self._sound(waiting[part], payloads[part])
-            return
+            waiting, payloads = self._beside(broken, waiting, payloads)
+            if not waiting:
+                return
+            # All at once again: whoever takes them would have a table for every few records.
+            columns = self._decode(waiting, payloads)
         yield from self._tables(columns)
 
-    def _decode(self, waiting: list[Batch], payloads: list[bytes | memoryview]) -> Columns:
+    def _beside(self, broken: BrokenRecords, waiting: list[Batch], payloads: list[Payload]) -> Waiting:
+        """What can be decoded of batches of which one is broken.
+
+        What is left beside it is tried again in halves: thousands of broken ones would else have all the others decoded
+        thousands of times.
+        """
+        self.skip(self._damage(waiting[broken.batch], str(broken)))
+        del waiting[broken.batch], payloads[broken.batch]
+        half = len(waiting) // 2
+        halves = [self._sound(waiting[part], payloads[part]) for part in (slice(half), slice(half, None))]
+        (first, first_payloads), (second, second_payloads) = halves
+        return first + second, first_payloads + second_payloads
+
+    def _sound(self, waiting: list[Batch], payloads: list[Payload]) -> Waiting:
+        """The same of batches of which nothing is known yet."""
+        try:
+            if waiting:
+                self._decode(waiting, payloads)
+        except BrokenRecords as broken:
+            return self._beside(broken, waiting, payloads)
+        return waiting, payloads
+
+    def _decode(self, waiting: list[Batch], payloads: list[Payload]) -> Columns:
         is_v2 = waiting[0].magic == 2
         columns = record_batch.decode(waiting, payloads) if is_v2 else message_set.decode(waiting, payloads)
         start, end = self.scan.log_start_offset, self.scan.last_stable_offset

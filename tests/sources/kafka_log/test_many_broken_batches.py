@@ -33,3 +33,12 @@ def test_the_work_grows_with_the_batches_and_not_with_their_square(
     assert read.offsets == sorted(sound)
     assert len({str(each) for each in read.skipped}) == len(broken)
     assert decoded <= BATCHES * BATCHES.bit_length()
+
+
+def test_what_no_table_can_hold_around_broken_batches_is_one_line_as_without_them(tmp_path: Path) -> None:
+    unfit = [batch([Record(offset, b"key", b"value", 2**62)]) for offset in (0, 2, 4)]
+    broken = [whole_batch(b"\0", (offset, offset), (1_000, 1_000), 1) for offset in (1, 3)]
+    write_segment(tmp_path, 0, [unfit[0], broken[0], unfit[1], broken[1], unfit[2]])
+    read = read_log(tmp_path, skip_corrupt=True)
+    assert [(each.next_offset, each.end_offset, each.count) for each in read.unfit] == [(0, 5, 3)]
+    assert len({str(each) for each in read.skipped}) == len(broken)
