@@ -89,7 +89,8 @@ _SECTIONS = {
     "Operation": ("doctor", "repair", "notify", "metrics"),
     "This machine": ("spark-server", "resident", "spark-archive", "spark-pack", "completion"),
 }
-_ELSEWHERE = {name: f"topic {name}" for name in ("create", "list", "describe", "alter", "delete", "apply", "export")}
+_OF_TOPICS = ("create", "list", "describe", "alter", "delete", "apply", "export", "register")
+_ELSEWHERE = {name: f"topic {name}" for name in _OF_TOPICS}
 _ELSEWHERE |= {"ls": "topic list", "show": "topic describe", "compact": "clean", "produce": "append", "consume": "read"}
 """What kafka-topics and others have, and people type."""
 

@@ -50,16 +50,20 @@ if TYPE_CHECKING:
     from keptlog.table.unopened import UnopenedStore
 
 
-_OF_FILES = {"apply": "keptlog.cli.apply:apply", "export": "keptlog.cli.apply:export"}
+_LAZY = {
+    "apply": "keptlog.cli.apply:apply",
+    "export": "keptlog.cli.apply:export",
+    "register": "keptlog.cli.topic_register:register",
+}
 
 _ELSEWHERE = {"show": "describe", "get": "describe", "ls": "list", "add": "create", "rm": "delete", "drop": "delete"}
 """What other tools have, and people type."""
 
 
 class _TopicCommands(LazyGroup):
-    """What reads and writes topics files is imported for those who have one."""
+    """What few need is imported for them: topics files, and what mends a catalog."""
 
-    lazy = _OF_FILES
+    lazy = _LAZY
     elsewhere = _ELSEWHERE
 
 

@@ -3,7 +3,8 @@
 The only package that imports pyiceberg. Its fronts are ``store``, which opens the catalog; ``chosen``, the same for
 some topics alone; and ``unopened`` (with ``unopened_files``), for who only looks. What both take of a table is
 ``table_look``; a store's ``topic_memory`` keeps that as long as the topic is there. ``purge_preview`` is a purge that
-deletes nothing. A folder imports only folders below its own:
+deletes nothing, and ``registrar`` finds what a catalog that was lost no longer knows. A folder imports only folders
+below its own:
 
     doctor       what doctor asks of topics, folders and catalogs
     (here)       the fronts

@@ -48,7 +48,7 @@ def test_what_doctor_says_puts_it_back(keptlog: Run, home: Path) -> None:
     folders = next(each for each in keptlog("doctor", "--json").json["checks"] if each["name"] == "folders")
     (found,) = folders["problems"]
     newest = max((home / "warehouse/keptlog/odd/metadata").glob("*.metadata.json"))
-    assert f"register_table(('keptlog', NAME), 'file://{newest}')" in found["todo"]
+    assert f"topic register NAME --metadata file://{newest};" in found["todo"]
     open_home(home).store._catalog.register_table(("keptlog", "odd"), f"file://{newest}")
     assert keptlog("doctor").out.endswith(": 0 problems\n")
     assert "odd-0" in keptlog("status").out

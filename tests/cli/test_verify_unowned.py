@@ -94,7 +94,7 @@ def test_a_topic_whose_table_another_program_dropped_is_named_with_what_puts_it_
         told = keptlog(*command)
         assert told.code == 1
         assert f"{folder}: no topic lies in this folder any more, and 5 files (" in told.out + told.err
-    [metadata] = re.findall(r"register_table\(\('keptlog', NAME\), '(file:[^']*)'\)", told.out)
+    [metadata] = re.findall(r"topic register NAME --metadata (file:[^ ]*);", told.out)
     open_catalog(two).register_table((NAMESPACE, "users"), metadata)
     assert keptlog("verify").code == 0
     assert '"value": "1"' in keptlog("read", "users").out
@@ -117,6 +117,6 @@ def test_files_of_a_topic_that_was_renamed_into_another_namespace_are_that_table
         told = done.out + done.err
         assert (done.code, "the table other.users lies in this folder" in told) == (1, True)
         assert "catalog.rename_table('other.users', ('keptlog', 'users'))" in told
-        assert "register_table" not in told
+        assert "topic register" not in told
     catalog.rename_table("other.users", ("keptlog", "users"))
     assert keptlog("doctor", "--no-probes").code == 0

@@ -112,7 +112,7 @@ def test_where_the_metadata_of_a_view_is_all_there_is_beside_records_nothing_is_
     (home / "warehouse" / "keptlog" / VIEW / "data").mkdir()
     (home / "warehouse" / "keptlog" / VIEW / "data" / "0.parquet").write_bytes(b"records")
     [found] = unowned_folders(open_home(home).store)
-    assert "register_table" not in found.todo
+    assert "topic register" not in found.todo
     assert found.todo.startswith("drop the view that another engine has put into this folder, or make it elsewhere; ")
 
 

@@ -43,6 +43,7 @@ ANSWERS: dict[str, tuple[Any, ...]] = {
     "topic describe": (topics.TopicDescriptionForm,),
     "topic alter": (topics.AlteredTopicForm,),
     "topic delete": (topics.DeletedTopicForm,),
+    "topic register": (topics.RegisteredTopicsForm,),
     "topic apply": (topics.AppliedTopicsForm, topics.TopicsPlanForm),
     "append": (topics.AppendedForm,),
     "files": (topics.FilesForm,),

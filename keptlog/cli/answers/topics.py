@@ -109,6 +109,38 @@ class DeletedTopicForm(DeletionForm):
     topic: str
 
 
+class RegisteredEndForm(TypedDict):
+    """How far a log goes, or the chain of receipts."""
+
+    name: str
+    """Topic-partition, or `chain`."""
+    before: int | None
+    """The log end offset, or the number of receipts, as the catalog has it; null where nobody can tell it."""
+    after: int
+
+
+class RegistrationForm(TypedDict):
+    """What the catalog names then."""
+
+    before: str | None
+    """The metadata file that it named; null if it had none."""
+    metadata: str
+    updated_ms: int
+    """When that state was made."""
+    ends: list[RegisteredEndForm]
+
+
+class RegisteredTopicsForm(TypedDict):
+    """`topic register`."""
+
+    topics: dict[str, RegistrationForm | None]
+    """Null where the catalog named the newest state already."""
+    receipts: RegistrationForm | None
+    """Null as well if there are none."""
+    is_registered: bool
+    """False with --dry-run."""
+
+
 class DifferenceForm(TypedDict):
     """A setting, or another thing that a file declares."""
 

@@ -91,7 +91,11 @@ def lost_problem(topic: str, error: KeptlogError) -> Problem:
 def ahead_problem(topic: str, ahead: str, files: Sequence[str]) -> Problem:
     """A topic of which the storage knows more than the catalog; ``files`` are what a restored home moves aside."""
     cause = "the catalog was put back from a backup, or another home writes to the same storage"
-    todo = "work with the home that went on, and purge nothing with this one; if none did, move these files elsewhere"
+    todo = (
+        "work with the home that went on, and purge nothing with this one. If none did, "
+        f"{next_command('topic register', topic)} takes in what was committed since; to give that up, move these files "
+        "elsewhere"
+    )
     return Problem(topic, ahead, cause, f"{todo}: {_named(files)}", files=tuple(files))
 
 

@@ -57,8 +57,8 @@ _SPARK_IS_WRONG = "Spark, Java or a library is missing, or another version than 
 _MEND_SPARK = "do what it says; keptlog plan, verify and purge need no Spark"
 _PUT_BACK = "the catalog was put back from a backup, without the files of that time"
 _PUT_RIGHT = (
-    "put back the catalog that went on; if it is lost, put the files of the same backup back as well, and run keptlog "
-    "doctor again (docs/backup.md). Move no metadata file away before: the newest ones name what the topic has now"
+    "put back the catalog that went on; if it is lost, keptlog topic register TOPIC takes in what the storage has "
+    "(docs/backup.md). Move no metadata file away before: the newest ones name what the topic has now"
 )
 _AS_TOLD = {
     HELD: ("a backup, or a program that hangs, has locked it", "do what it says"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from sqlalchemy import URL, create_engine, event, inspect
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.schema import CreateTable
 from typing_extensions import override
 
@@ -22,7 +25,7 @@ from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.table.catalogs.configuration import FILE_IO, OWN_FILE_IO
 from keptlog.table.catalogs.database_file import FileIdentity, follow_file, identity_of, is_blank
 from keptlog.table.catalogs.embedded import DATABASE, LOCK_WAIT_SECONDS
-from keptlog.table.catalogs.home_folder import lost_since, require_catalog_not_lost
+from keptlog.table.catalogs.home_folder import is_made, lost_since, require_catalog_not_lost, topics_with_files
 from keptlog.table.catalogs.home_location import (
     REMEMBER,
     remembered,
@@ -33,7 +36,7 @@ from keptlog.table.catalogs.home_location import (
 from keptlog.table.catalogs.sql import failures_told
 from keptlog.table.io.read_only import READ_ONLY
 from keptlog.table.metadata.forward_in_time import ForwardInTime
-from keptlog.table.namespaces import CATALOG_NAME
+from keptlog.table.namespaces import CATALOG_NAME, NAMESPACE
 from keptlog.table.waiting.reach import tell_half_done
 from keptlog.whole_file import make_folder, sync
 
@@ -107,18 +110,10 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
             self._database.touch()
         self._require_where_it_was_made()
         name = self.namespace_to_string(namespace)
-        rows = [(self.name, name, *each) for each in {"exists": "true", **properties}.items()]
         home_rows = remembered(self._home)
         connection = self.engine.raw_connection()
         try:
-            # Processes that make the same home wait for each other here, and the second one finds everything made.
-            cursor = connection.cursor()
-            cursor.execute("begin immediate")
-            for table in (IcebergTables, IcebergNamespaceProperties):
-                cursor.execute(str(CreateTable(table.__table__, if_not_exists=True).compile(self.engine)))  # type: ignore[arg-type]  # it is one
-            cursor.executemany("insert or ignore into iceberg_namespace_properties values (?, ?, ?, ?)", rows)
-            is_new = cursor.rowcount > 0
-            cursor.execute(REMEMBER, home_rows)
+            is_new = _add_namespace(connection.cursor(), name, {"exists": "true", **properties}, home_rows)
             connection.commit()
         finally:
             connection.close()
@@ -212,6 +207,40 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
             with self.engine.begin() as connection:
                 connection.exec_driver_sql(REMEMBER, rows)
             self._remembering = there
+
+
+def begin_anew(home: Path) -> None:
+    """Make a catalog without topics in a home that has lost its own; what lies there can be registered then.
+
+    Raises:
+        InvalidConfig: it is not lost, or no file can be made in its place.
+    """
+    database = home / DATABASE
+    if is_made(database) or not topics_with_files(home):
+        raise InvalidConfig(f"home {home} has not lost its catalog: leave out --new-catalog")
+    if database.exists() and not is_blank(database):
+        raise InvalidConfig(f"{database} is no file of a catalog: move it away first")
+    home_rows = remembered(home)
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        _make_commits_durable(connection, None)
+        _add_namespace(connection.cursor(), NAMESPACE, {"exists": "true"}, home_rows)
+        connection.execute("commit")
+    sync(home)
+
+
+def _add_namespace(
+    cursor: sqlite3.Cursor | DBAPICursor, name: str, properties: Mapping[str, str], home_rows: tuple[str | None, ...]
+) -> bool:
+    """Begin a transaction that adds a namespace, and all that a catalog needs; false if there was one of the name."""
+    # Processes that make the same home wait for each other here, and the second one finds everything made.
+    cursor.execute("begin immediate")
+    for table in (IcebergTables, IcebergNamespaceProperties):
+        cursor.execute(str(CreateTable(table.__table__, if_not_exists=True).compile(dialect=sqlite.dialect())))  # type: ignore[arg-type]  # it is one
+    rows = [(CATALOG_NAME, name, *each) for each in properties.items()]
+    cursor.executemany("insert or ignore into iceberg_namespace_properties values (?, ?, ?, ?)", rows)
+    is_new = cursor.rowcount > 0
+    cursor.execute(REMEMBER, home_rows)
+    return is_new
 
 
 def _make_commits_durable(connection: sqlite3.Connection, _: object) -> None:

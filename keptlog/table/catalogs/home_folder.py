@@ -80,7 +80,8 @@ def require_catalog_not_lost(home: Path) -> None:
     if topics and not is_made(home / DATABASE):
         raise StorageUnavailable(
             f"home {home} has lost its catalog: {home / DATABASE} {is_what or 'is not there'}, and the files of "
-            f"{counted(len(topics), 'topic')} are ({some_of(topics, _SHOWN)}): {RESTORE}; nothing was changed"
+            f"{counted(len(topics), 'topic')} are ({some_of(topics, _SHOWN)}): {RESTORE}; "
+            "without a backup, keptlog topic register TOPIC --new-catalog begins a new one; nothing was changed"
         ).of_damage()
     if is_what not in {None, _EMPTY}:
         raise InvalidConfig(

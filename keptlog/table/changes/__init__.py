@@ -4,5 +4,5 @@ records in            ``append``, ``arrival``; on their way: ``staging``, ``part
 what a log loses      ``swap`` (a clean), ``retain``, ``truncate``; where a clean fails: ``mark``
 why none come in      ``stopped``
 what a topic says     ``alteration``, ``declaration``, ``erasures``, ``reader_register``
-put right again       ``repair`` (``foreign_files`` tells what goes), ``notes``
+put right again       ``repair`` (``foreign_files`` tells what goes), ``notes``; after a lost catalog: ``registration``
 """

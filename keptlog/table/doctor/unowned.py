@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Protocol
 from keptlog.errors import Action, KeptlogError, StorageUnavailable, UnknownTopic, first_line
 from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.next_command import next_command
 from keptlog.log.words.units import size
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
@@ -99,8 +100,9 @@ class UnownedFolder:
             return f"{self._first}{self._view}{_KEEP if self.tells else ''}delete the folder, if nobody needs it"
         first = f"see first that it is not that of {some_of(self.unread, _NAMED)}, which can't be read; then "
         return (first if self.unread else "") + (
-            f"{self._first}{self._view}put the topic back, with PyIceberg's catalog.register_table(({NAMESPACE!r}, "
-            f"NAME), {self.last_metadata!r}); if it is to go, keptlog topic delete NAME then deletes it, with a receipt"
+            f"{self._first}{self._view}put the topic back, with {next_command('topic register', self.name)}, or under "
+            f"another name with keptlog topic register NAME --metadata {self.last_metadata}; if it is to go, keptlog "
+            "topic delete NAME then deletes it, with a receipt"
         )
 
     def __str__(self) -> str:

@@ -41,6 +41,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from keptlog.errors import LogCorrupt, StalePlan, StorageUnavailable
+from keptlog.log.words.next_command import next_command
 from keptlog.table.io.read_only import require_writable
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.metadata_reading import whole_metadata
@@ -233,8 +234,9 @@ def why_refused(table: Table, elsewhere: Sequence[str], leave: str = "purge with
     return (
         f"topic {table.name()[-1]}: the storage knows more than this catalog: {elsewhere[-1]}{_more(elsewhere)} is not "
         f"in its history, which ends with {table.metadata_location.rpartition('/')[2]}. Nothing was deleted. Either "
-        f"another home goes on with this storage: {leave}. Or this home was restored from a backup, and no "
-        "other goes on: move these metadata files out of the topic's folder; keptlog doctor names them"
+        f"another home goes on with this storage: {leave}. Or this home was restored from a backup, and no other goes "
+        f"on: {next_command('topic register', table.name()[-1])} takes in what was committed since; to give that up, "
+        "move these metadata files out of the topic's folder; keptlog doctor names them"
     )
 
 

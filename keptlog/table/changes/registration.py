@@ -1,0 +1,187 @@
+"""The newest state of a table that its storage has, where the catalog knows an older one, or none.
+
+    catalog   00012                              put back from a backup; or lost, and it has no such table any more
+    storage   00012  00013  00014  00014'  00015
+
+A catalog is lost, or put back, and the files are not: all that was acknowledged since lies in them. Each metadata file
+tells which ones it was built on. So the newest state is the file of the highest number, if all others lead to it, and
+the catalog's own. What leads nowhere, as 00014', is an attempt whose commit another one came before.
+
+    two files of the highest number            only one has landed, and nobody can tell which: a person names it
+    an end besides, of two commits or more     two homes went on, each its own way                      refused
+    the catalog's state leads there not        the same                                                 refused
+    of two tables                              a topic of that name was made anew                       refused
+
+The newest one may itself be an attempt whose process died before the catalog took it. Whoever made it was told nothing,
+or that nobody knows: it counts as landed then, as where a catalog's answer was lost.
+
+The catalog takes it in one step, and only if it still names what it named: a commit that comes between is not lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
+from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
+from pyiceberg.io import FileIO
+from pyiceberg.table.metadata import TableMetadata
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan
+from keptlog.log.words.counted import some_of
+from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.metadata.metadata_reading import whole_metadata
+from keptlog.table.metadata.references import comparable, comparable_forms
+from keptlog.table.removal.known_states import base_of, number
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """One metadata file of a table."""
+
+    path: str
+    number: int
+    metadata: TableMetadata
+
+    @property
+    def table_id(self) -> str:
+        """Whose it is."""
+        return str(self.metadata.table_uuid)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStates:
+    """Those of a table that can be read, and what may be one and can't be."""
+
+    what: str
+    """What the table is, in words: ``topic users``."""
+    states: tuple[StoredState, ...]
+    unread: tuple[str, ...] = ()
+    forms: Mapping[str, str] = field(default_factory=dict)
+    """The paths of the states, each with its comparable form."""
+
+    @classmethod
+    def read(cls, what: str, stored: Iterable[str], io: FileIO) -> StoredStates:
+        """Those among some files: what whoever commits has named."""
+        states, unread = list[StoredState](), list[str]()
+        for path in sorted(each for each in stored if each.endswith(METADATA_ENDINGS)):
+            counted = number(path)
+            metadata = whole_metadata(io, path) if counted is not None else None
+            if metadata is not None and counted is not None:
+                states.append(StoredState(path, counted, metadata))
+            else:
+                unread.append(path)
+        return cls(what, tuple(states), tuple(unread), comparable_forms(each.path for each in states))
+
+    def newest(self, known: str | None, table_id: str | None) -> StoredState:
+        """The one that all others lead to.
+
+        ``known`` is what the catalog names, and ``table_id`` its table's id if that can be read: null if it has none.
+
+        Raises:
+            LogCorrupt: nobody can tell which it is; says why, and what can be done.
+        """
+        states = [each for each in self.states if table_id in {None, each.table_id}]
+        if not states:
+            raise LogCorrupt(f"{self.what}: there is no metadata file of it that can be read")
+        ids = sorted({each.table_id for each in states})
+        if len(ids) > 1:
+            raise self._undecided(f"its folder has the metadata of {len(ids)} tables ({', '.join(ids)})", states)
+        last = max(each.number for each in states)
+        newest = [each for each in states if each.number == last]
+        if len(newest) > 1:
+            raise self._undecided("two commits have the highest number, and one of them has not landed", newest)
+        if ahead := [path for path in self.unread if (number(path) or 0) > last]:
+            raise LogCorrupt(
+                f"{self.what}: {some_of(ahead, _NAMED)} is newer than all that can be read of it, and can't be "
+                "read itself: put it back from a copy, or name the state that is to count with --metadata"
+            )
+        self._require_one_way(newest[0], states, known)
+        return newest[0]
+
+    def named(self, name: str) -> StoredState:
+        """The one with this path, or name.
+
+        Raises:
+            InvalidConfig: there is none.
+        """
+        found = [each for each in self.states if name in {each.path, each.path.rpartition("/")[2]}]
+        if not found:
+            raise InvalidConfig(f"--metadata {name}: {self.what} has no metadata file of that name that can be read")
+        return found[0]
+
+    def _require_one_way(self, newest: StoredState, states: Collection[StoredState], known: str | None) -> None:
+        """Refuse where two homes went on from one state, each its own way."""
+        led = self._led_from(newest, states)
+        oldest = min((each.number for each in states if self.forms[each.path] in led), default=newest.number)
+        named = number(known) if known else None
+        if known and comparable(known) not in led and (named is None or named >= oldest):
+            raise self._undecided(f"the catalog's {known.rpartition('/')[2]} does not lead to the newest one", [newest])
+        for each in states:
+            base = base_of(each.metadata)
+            is_apart = self.forms[each.path] not in led and base and comparable(base) not in led
+            if is_apart and (number(base) or 0) >= oldest:
+                raise self._undecided("two homes went on with it, each its own way", [newest, each])
+
+    def _led_from(self, newest: StoredState, states: Collection[StoredState]) -> set[str]:
+        """What a state was built on, as far as files tell, and itself; in comparable form."""
+        by_form = {self.forms[each.path]: each for each in states}
+        led, open_forms = set[str](), [self.forms[newest.path]]
+        while open_forms:
+            form = open_forms.pop()
+            if form in led:
+                continue
+            led.add(form)
+            if form in by_form:
+                open_forms += [comparable(each.metadata_file) for each in by_form[form].metadata.metadata_log]
+        return led
+
+    def _undecided(self, why: str, states: Iterable[StoredState]) -> LogCorrupt:
+        return LogCorrupt(
+            f"{self.what}: {why}: {some_of([each.path for each in states], _NAMED)}. Nothing was changed. Name "
+            "the state that is to count with --metadata; what only the other one has is lost to readers then"
+        )
+
+
+def register(catalog: Catalog, table: tuple[str, str], before: str | None, state: StoredState) -> None:
+    """Let a catalog name a table's state, if it still names what was ``before``: null is no table.
+
+    Raises:
+        StalePlan: it names something else by now.
+        InvalidConfig: this kind of catalog can't do it in one step.
+    """
+    name = ".".join(table)
+    if before is None:
+        with contextlib.suppress(NamespaceAlreadyExistsError):
+            if not catalog.namespace_exists(table[:1]):
+                catalog.create_namespace(table[:1])
+        try:
+            catalog.register_table(table, state.path)
+        except TableAlreadyExistsError:
+            raise StalePlan(f"the table {name} is there by now; nothing was changed") from None
+        return
+    if not isinstance(catalog, SqlCatalog):
+        raise InvalidConfig(
+            f"the table {name}: a catalog of this kind can't take another state of one in one step. Stop everything "
+            f"that writes to it, take it out of the catalog with PyIceberg's catalog.drop_table({table!r}), which "
+            f"leaves its files, and repeat this command with --metadata {state.path}"
+        )
+    row = (
+        IcebergTables.catalog_name == catalog.name,
+        IcebergTables.table_namespace == table[0],
+        IcebergTables.table_name == table[1],
+        IcebergTables.metadata_location == before,
+    )
+    with Session(catalog.engine) as session:
+        named = {"metadata_location": state.path, "previous_metadata_location": before}
+        changed = session.execute(update(IcebergTables).where(*row).values(named))
+        session.commit()
+    if changed.rowcount == 0:  # type: ignore[attr-defined]  # what an update gives has one
+        raise StalePlan(f"the table {name}: something else was committed meanwhile; nothing was changed, try again")

@@ -1,0 +1,245 @@
+"""What a catalog that was lost, or put back to an older time, does not know of topics and receipts any more.
+
+    propose --> told, and asked about --> one step of the catalog
+     |
+     data; changes nothing
+
+Which state is the newest stands in ``keptlog.table.changes.registration``. Here it is found where the table lies, and
+seen whether all that the state refers to is there: an attempt that died while it wrote is none to go on from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyiceberg.table import Table
+
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.log.words.counted import some_of
+from keptlog.table.catalogs.catalog import usual_location
+from keptlog.table.catalogs.embedded import unfinished_deletion
+from keptlog.table.chain.receipt_chain import chain_location, chain_table
+from keptlog.table.chain.receipt_files import ChainEnd
+from keptlog.table.chain.sealed_receipts import CHAIN
+from keptlog.table.changes.registration import StoredState, StoredStates, register
+from keptlog.table.metadata.partitions import partition_count
+from keptlog.table.metadata.references import Manifests, comparable_forms, references_in_reach
+from keptlog.table.metadata.state import LogState
+from keptlog.table.namespaces import NAMESPACE, RECEIPTS
+from keptlog.table.removal.metadata_elsewhere import places_of_metadata
+from keptlog.table.removal.own_folder import table_in
+from keptlog.table.waiting.reaching import reaching
+
+if TYPE_CHECKING:
+    from keptlog.table.store import LogStore
+
+_NAMED = 3
+_RECEIPTS = "the chain of receipts"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """What a catalog would name of a table, and what it names now."""
+
+    table: tuple[str, str]
+    what: str
+    """The same in words: ``topic users``."""
+    before: str | None
+    """The metadata file that it names; null if it has no such table."""
+    state: StoredState
+    ends: Mapping[str, tuple[int | None, int]]
+    """By topic-partition: the log end offset as the catalog has it, and as it would be. Of the receipts how many there
+    are, by the name of their table. The first is null where nobody can tell it."""
+
+    @property
+    def is_receipts(self) -> bool:
+        """Whether it is of the chain of receipts, and not of a topic."""
+        return self.table[0] == RECEIPTS
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """What would be registered of some topics and of the receipts; null where the catalog names it already."""
+
+    topics: Mapping[str, CatalogEntry | None]
+    receipts: CatalogEntry | None
+    failed: Mapping[str, KeptlogError]
+
+    @property
+    def proposals(self) -> list[CatalogEntry]:
+        """All of them, in the order in which they are carried out."""
+        return [each for each in (*self.topics.values(), self.receipts) if each]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a table lies, and what the catalog says of it."""
+
+    location: str
+    before: str | None = None
+    table: Table | None = None
+    """Null if the catalog has no such table, or what it names can't be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registrar:
+    """Registers the topics of one store, and its receipts."""
+
+    store: LogStore
+
+    def propose_all(self, topics: Sequence[str], metadata: str | None = None) -> Proposals:
+        """What would be registered of some topics, each apart, and of the receipts. Changes nothing."""
+        failed: dict[str, KeptlogError] = {}
+        found: dict[str, CatalogEntry | None] = {}
+        receipts = None
+        for topic in topics:
+            try:
+                found[topic] = self.propose(topic, metadata)
+            except KeptlogError as error:
+                failed[topic] = error
+        try:
+            receipts = self.propose_receipts()
+        except KeptlogError as error:
+            failed[_RECEIPTS] = error
+        return Proposals(found, receipts, failed)
+
+    def propose(self, topic: str, metadata: str | None = None) -> CatalogEntry | None:
+        """What would be registered of a topic; null if the catalog names it already. Changes nothing.
+
+        ``metadata`` is the path or the name of the state that is to count; null is the newest one.
+
+        Raises:
+            UnknownTopic: neither the catalog nor the storage has one of this name.
+            LogCorrupt: nobody can tell which state is the newest, or files of it are gone.
+            InvalidConfig: it can't be told where the topic lies, or another table lies there, or the home is a copy.
+        """
+        self.store.require_writable()
+        with reaching(f"topic {topic} can't be looked for in the storage"):
+            found = self._topic(topic, metadata)
+            proposal = self._proposal((NAMESPACE, topic), f"topic {topic}", found, metadata)
+        if found.before is None and proposal is None:
+            raise UnknownTopic(f"there is no topic {topic}: the catalog has none, nor is there one in {found.location}")
+        return proposal
+
+    def propose_receipts(self) -> CatalogEntry | None:
+        """The same for the chain of receipts; null also if there is none, or only a server knows where it would lie.
+
+        Raises:
+            LogCorrupt, InvalidConfig: as for a topic.
+        """
+        self.store.require_writable()
+        with reaching("receipts can't be looked for in the storage"):
+            catalog = self.store.committer.catalog
+            table = chain_table(catalog)
+            location = table.location() if table else chain_location(catalog)
+            if location is None:
+                return None
+            found = _Place(location, table.metadata_location if table else None, table)
+            return self._proposal((RECEIPTS, CHAIN), _RECEIPTS, found, None)
+
+    def register_all(self, proposals: Iterable[CatalogEntry]) -> dict[str, KeptlogError]:
+        """Do it, each apart; what could not be done, by topic."""
+        failed: dict[str, KeptlogError] = {}
+        for each in proposals:
+            try:
+                self.register(each)
+            except KeptlogError as error:
+                failed[_RECEIPTS if each.is_receipts else each.table[1]] = error
+        return failed
+
+    def register(self, proposal: CatalogEntry) -> None:
+        """Do it.
+
+        Raises:
+            StalePlan: the catalog names something else by now; nothing was changed.
+            InvalidConfig: a catalog of this kind can't do it.
+        """
+        with reaching(f"the table {'.'.join(proposal.table)} can't be registered"):
+            register(self.store.committer.catalog, proposal.table, proposal.before, proposal.state)
+
+    def _proposal(
+        self, identifier: tuple[str, str], what: str, found: _Place, metadata: str | None
+    ) -> CatalogEntry | None:
+        catalog = self.store.committer.catalog
+        io = found.table.io if found.table else catalog._load_file_io(location=found.location)  # noqa: SLF001  # as it loads a table
+        stored = self._stored(found)
+        states = StoredStates.read(what, stored, io)
+        if not states.states and found.before is None:
+            return None
+        table_id = str(found.table.metadata.table_uuid) if found.table else None
+        state = states.named(metadata) if metadata else states.newest(found.before, table_id)
+        if state.path == found.before:
+            return None
+        table = Table(identifier, state.metadata, state.path, io, catalog)
+        self._require_whole(what, table, stored)
+        return CatalogEntry(identifier, what, found.before, state, _ends(found.table, table))
+
+    def _topic(self, topic: str, metadata: str | None) -> _Place:
+        try:
+            table = self.store.load_table(topic)
+        except LogCorrupt:
+            named = self.store.metadata_locations().get(topic)
+            if not named:
+                raise
+            return _Place(_folder_of(named), named)
+        except UnknownTopic:
+            return _Place(self._unknown(topic, metadata))
+        return _Place(table.location(), table.metadata_location, table)
+
+    def _unknown(self, topic: str, metadata: str | None) -> str:
+        """Where a topic lies that the catalog does not know."""
+        catalog = self.store.committer.catalog
+        if topic in self.store.being_deleted():
+            raise unfinished_deletion(topic)
+        given = _folder_of(metadata) if metadata and "/" in metadata else None
+        location = given or usual_location(catalog, NAMESPACE, topic)
+        if location is None:
+            raise InvalidConfig(
+                f"topic {topic}: only its server knows where this catalog puts tables: name the newest metadata file "
+                "with --metadata, by its whole path"
+            )
+        if other := table_in(catalog, location):
+            raise InvalidConfig(f"topic {topic}: the table {other} lies in {location}: nothing was changed")
+        return location
+
+    def _stored(self, found: _Place) -> list[str]:
+        elsewhere = places_of_metadata(found.table)[1:] if found.table else []
+        return [each.path for place in (found.location, *elsewhere) for each in self.store.files.list(place)]
+
+    def _require_whole(self, what: str, table: Table, stored: Sequence[str]) -> None:
+        """Refuse a state whose files are not there.
+
+        Raises:
+            LogCorrupt: naming them.
+        """
+        snapshot = table.current_snapshot()
+        found, unread = references_in_reach([snapshot] if snapshot else [], Manifests(table.name()[-1], table.io))
+        gone = {each.path for each in unread} | set(self._gone([*found.data_bytes, *found.metadata_bytes], stored))
+        if gone:
+            raise LogCorrupt(
+                f"{what}: {table.metadata_location} refers to what is gone or can't be read: "
+                f"{some_of(sorted(gone), _NAMED)}. Put it back from a copy, or name an earlier state with --metadata"
+            )
+
+    def _gone(self, paths: Iterable[str], stored: Sequence[str]) -> Sequence[str]:
+        there = set(comparable_forms(stored).values())
+        return self.store.files.missing([path for path, form in comparable_forms(paths).items() if form not in there])
+
+
+def _folder_of(metadata: str) -> str:
+    """The folder of a table, from the path of one of its metadata files."""
+    return metadata.rpartition("/")[0].rpartition("/")[0]
+
+
+def _ends(before: Table | None, after: Table) -> dict[str, tuple[int | None, int]]:
+    namespace, name = after.name()
+    if namespace == RECEIPTS:
+        was = ChainEnd.of(before.properties).length if before else None
+        return {name: (was, ChainEnd.of(after.properties).length)}
+    found: dict[str, tuple[int | None, int]] = {}
+    for number in range(partition_count(name, after.properties)):
+        was = LogState.read(name, number, before.properties).log_end_offset if before else None
+        found[f"{name}-{number}"] = was, LogState.read(name, number, after.properties).log_end_offset
+    return found

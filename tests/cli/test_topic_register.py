@@ -1,0 +1,229 @@
+"""A catalog that was lost, or put back to an older time, names again what the storage has of topics and receipts."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import StalePlan
+from keptlog.home import open_home
+from keptlog.log.record import NewRecord
+from keptlog.table.registrar import Registrar
+from tests.cli.conftest import Run
+from tests.table.stores import COMPACTED
+
+Append = Callable[..., None]
+
+
+@pytest.fixture
+def append(home: Path) -> Append:
+    """``append("a", "b")``: a commit with a record of each key."""
+    open_home().store.create_topic("users", 1, COMPACTED | {"segment.ms": "1", "file.delete.delay.ms": "0"})
+
+    def some(*keys: str) -> None:
+        open_home().append("users", [NewRecord(each.encode(), b"1", 1) for each in keys])
+
+    return some
+
+
+@pytest.fixture
+def put_back(home: Path, append: Append) -> Callable[[], None]:
+    """The catalog as it is now comes back."""
+    append("ann")
+    old = home.parent / "old.db"
+    shutil.copy(home / "catalog.db", old)
+
+    def come_back() -> None:
+        shutil.copy(old, home / "catalog.db")
+
+    return come_back
+
+
+def _keys(keptlog: Run) -> list[str]:
+    return [each["key"] for each in keptlog("read", "users").json_lines]
+
+
+def _metadata(home: Path) -> list[Path]:
+    return sorted((home / "warehouse/keptlog/users/metadata").glob("*.metadata.json"))
+
+
+def test_what_was_acknowledged_since_a_backup_of_the_catalog_is_there_again(
+    keptlog: Run, put_back: Callable[[], None], append: Append
+) -> None:
+    append("bob")
+    append("cy")
+    put_back()
+    assert _keys(keptlog) == ["ann"]
+    previewed = keptlog("topic", "register", "users", "--dry-run")
+    assert previewed.code == 0
+    assert "  users-0: would end at offset 3, not 1" in previewed.out.splitlines()
+    assert _keys(keptlog) == ["ann"]
+    assert keptlog("topic", "register", "users", "--yes").code == 0
+    assert _keys(keptlog) == ["ann", "bob", "cy"]
+    append("dan")
+    assert [each["offset"] for each in keptlog("read", "users").json_lines] == [0, 1, 2, 3]
+    assert keptlog("verify", "users").code == 0
+    assert keptlog("purge").code == 0
+
+
+def test_a_catalog_from_before_a_purge_is_of_use_again_and_no_receipt_is_missing(
+    keptlog: Run, home: Path, put_back: Callable[[], None], append: Append
+) -> None:
+    append("ann", "bob")
+    assert keptlog("clean", "users").code == 0
+    assert keptlog("purge", "users").code == 0
+    put_back()
+    assert keptlog("doctor").code == 1
+    told = keptlog("topic", "register", "users", "--yes", "--json").json
+    assert told["receipts"]["ends"] == [{"name": "chain", "before": None, "after": 1}]
+    assert _keys(keptlog) == ["ann", "bob"]
+    assert keptlog("doctor").code == 0
+    assert "1 receipt, number 1" in keptlog("receipt", "verify").out
+    assert keptlog("verify", "users").code == 0
+
+
+def test_a_home_without_catalog_and_backup_begins_a_new_one(
+    keptlog: Run, home: Path, append: Append, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    append("ann")
+    open_home().store.create_topic("orders", 1, COMPACTED)
+    open_home().append("orders", [NewRecord(b"1", b"1", 1)])
+    (home / "catalog.db").unlink()
+    assert "keptlog topic register TOPIC --new-catalog" in keptlog("status").err
+    refused = keptlog("topic", "register", "users", "--new-catalog")
+    assert refused.code == 2
+    assert "give --yes" in refused.err
+    assert not (home / "catalog.db").exists()
+    begun = keptlog("topic", "register", "users", "--new-catalog", "--yes")
+    assert begun.code == 0
+    assert "not in the new catalog, until they are registered too: orders" in begun.err
+    assert _keys(keptlog) == ["ann"]
+    assert "keptlog topic register orders" in keptlog("doctor").out
+    assert keptlog("topic", "register", "orders", "--yes").code == 0
+    assert keptlog("doctor").code == 0
+    append("bob")
+    assert _keys(keptlog) == ["ann", "bob"]
+
+
+def test_a_catalog_that_is_there_is_not_begun_anew(keptlog: Run, append: Append) -> None:
+    append("ann")
+    refused = keptlog("topic", "register", "users", "--new-catalog", "--yes")
+    assert refused.code == 2
+    assert "has not lost its catalog" in refused.err
+    assert _keys(keptlog) == ["ann"]
+
+
+def test_where_two_homes_went_on_nothing_is_changed_until_one_is_named(
+    keptlog: Run, home: Path, put_back: Callable[[], None], append: Append
+) -> None:
+    append("bob")
+    append("cy")
+    theirs = _metadata(home)[-1]
+    put_back()
+    append("dan")
+    append("eve")
+    append("fay")
+    refused = keptlog("topic", "register", "users", "--yes")
+    assert refused.code == 1
+    assert "two homes went on with it, each its own way" in refused.err
+    assert str(theirs) in refused.err
+    assert _keys(keptlog) == ["ann", "dan", "eve", "fay"]
+    chosen = keptlog("topic", "register", "users", "--metadata", theirs.name, "--yes")
+    assert chosen.code == 0
+    assert "  users-0: would end at offset 3, not 4: what lies between is LOST" in chosen.out.splitlines()
+    assert _keys(keptlog) == ["ann", "bob", "cy"]
+
+
+def test_of_two_commits_with_one_number_a_person_names_the_one_that_landed(
+    keptlog: Run, home: Path, put_back: Callable[[], None], append: Append
+) -> None:
+    append("bob")
+    put_back()
+    append("cy")
+    put_back()
+    refused = keptlog("topic", "register", "users", "--yes")
+    assert refused.code == 1
+    assert "two commits have the highest number" in refused.err
+    assert all(str(path) in refused.err for path in _metadata(home)[-2:])
+    assert _keys(keptlog) == ["ann"]
+
+
+def test_a_state_whose_files_are_gone_is_none_to_go_on_from(
+    keptlog: Run, home: Path, put_back: Callable[[], None], append: Append
+) -> None:
+    append("bob")
+    append("cy")
+    put_back()
+    known = {*(home / "warehouse/keptlog/users/data").rglob("*.parquet")}
+    newest = max(known, key=lambda path: path.stat().st_mtime_ns)
+    newest.unlink()
+    refused = keptlog("topic", "register", "users", "--yes")
+    assert refused.code == 1
+    assert f"{newest}. Put it back from a copy" in refused.err
+    assert _keys(keptlog) == ["ann"]
+    before = _metadata(home)[-2].name
+    assert keptlog("topic", "register", "users", "--metadata", before, "--yes").code == 0
+    assert _keys(keptlog) == ["ann", "bob"]
+
+
+def test_metadata_that_is_newer_and_cut_off_is_named(
+    keptlog: Run, home: Path, put_back: Callable[[], None], append: Append
+) -> None:
+    append("bob")
+    append("cy")
+    put_back()
+    cut = _metadata(home)[-1]
+    cut.write_bytes(cut.read_bytes()[:100])
+    refused = keptlog("topic", "register", "users", "--yes")
+    assert refused.code == 1
+    assert f"{cut} is newer than all that can be read of it" in refused.err
+    assert _keys(keptlog) == ["ann"]
+
+
+def test_one_topic_that_cannot_be_told_costs_only_itself(
+    keptlog: Run, put_back: Callable[[], None], append: Append
+) -> None:
+    append("bob")
+    put_back()
+    told = keptlog("topic", "register", "nobody", "users", "--yes", "--json")
+    assert told.code == 1
+    assert [each["subject"] for each in told.json["errors"]] == ["nobody"]
+    assert list(told.json["topics"]) == ["users"]
+    assert _keys(keptlog) == ["ann", "bob"]
+
+
+def test_there_is_nothing_to_register_where_the_catalog_names_the_newest_state(keptlog: Run, append: Append) -> None:
+    append("ann")
+    told = keptlog("topic", "register", "users", "--yes")
+    assert (told.code, told.out) == (0, "users: the catalog names the newest state already\n")
+    assert json.loads(keptlog("topic", "register", "users", "--yes", "--json").out)["topics"] == {"users": None}
+
+
+def test_a_copy_of_a_home_registers_nothing(
+    keptlog: Run, home: Path, append: Append, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append("ann")
+    shutil.copytree(home, home.parent / "copy")
+    append("bob")
+    monkeypatch.setenv("KEPTLOG_HOME", str(home.parent / "copy"))
+    refused = keptlog("topic", "register", "users", "--yes")
+    assert refused.code == 2
+    assert "is a copy of the home at" in refused.err
+
+
+def test_a_commit_that_comes_between_is_not_lost(put_back: Callable[[], None], append: Append) -> None:
+    append("bob")
+    put_back()
+    registrar = Registrar(open_home().store)
+    proposal = registrar.propose("users")
+    assert proposal is not None
+    append("cy")
+    with pytest.raises(StalePlan, match="something else was committed meanwhile"):
+        registrar.register(proposal)
+    assert [record.key for _, record in open_home().read("users")] == [b"ann", b"cy"]
