@@ -166,8 +166,13 @@ def on_hold(version: ObjectVersion) -> Undeleted:
     return _undeleted(version, _LEGAL_HOLD, "legal hold", remedy)
 
 
-def refused(path: str, version_id: str | None, size_bytes: int, said: str | None) -> Undeleted:
-    """What stays for a reason that only the store's own words tell; null if it said nothing: nobody was asked."""
+def refused(
+    path: str, version_id: str | None, size_bytes: int, said: str | None, *, is_upload: bool = False
+) -> Undeleted:
+    """What stays for a reason that only the store's own words tell; null if it said nothing: nobody was asked.
+
+    Whether it is an upload its path does not say: an object's key may look like one.
+    """
     if said is None:
         why = "it was not deleted, or was written again"
         return Undeleted(path, version_id, size_bytes, "refused", why, BY_PURGE)
@@ -176,7 +181,7 @@ def refused(path: str, version_id: str | None, size_bytes: int, said: str | None
     if said.startswith(f"{StoreRefused.__name__}:"):  # it says itself what to do
         return Undeleted(path, version_id, size_bytes, "refused", said, f"then {BY_PURGE}")
     right = "s3:DeleteObject" if version_id is None else "s3:DeleteObjectVersion"
-    right = "s3:AbortMultipartUpload" if UPLOAD_IN_PATH in path else right
+    right = "s3:AbortMultipartUpload" if is_upload else right
     remedy = f"allow its deletion ({right}), then {BY_PURGE}"
     return Undeleted(path, version_id, size_bytes, "refused", said, remedy)
 

@@ -18,6 +18,7 @@ BUSY = {
     "InternalError": "We encountered an internal error. Please try again.",
     "SlowDown": "Please reduce your request rate.",
 }
+DENIED = {"AccessDenied": "Access Denied"}
 
 
 @pytest.fixture(params=[None, "Enabled"])
@@ -32,7 +33,7 @@ def answered(bucket: ABucket, code: str) -> Iterator[None]:
 
     def answer(params: dict[str, Any], **_: object) -> tuple[SimpleNamespace, dict[str, Any]]:
         keys = [part.partition("</Key>")[0] for part in params["body"].decode().split("<Key>")[1:]]
-        errors = [{"Key": key, "Code": code, "Message": BUSY[code]} for key in keys]
+        errors = [{"Key": key, "Code": code, "Message": (BUSY | DENIED)[code]} for key in keys]
         http = SimpleNamespace(status_code=200, content=b"<DeleteResult>", url=params["url"])
         return http, {"Errors": errors}
 
@@ -69,6 +70,16 @@ def test_an_upload_that_could_not_be_aborted_names_the_right_for_that(
 
     assert failing(PermissionError("denied")) == "allow its deletion (s3:AbortMultipartUpload), then purge again"
     assert failing(OSError("SlowDown: as told")) == "the store could not do it then: purge again"
+
+
+def test_an_object_whose_key_looks_like_that_of_an_upload_names_the_right_to_delete_an_object(
+    any_bucket: ABucket,
+) -> None:
+    path = any_bucket.put("topic/data/x?uploadId=an-id")
+    right = "s3:DeleteObjectVersion" if any_bucket.files.may_lock(path) else "s3:DeleteObject"
+    with answered(any_bucket, "AccessDenied"):
+        [left] = any_bucket.files.delete_many([path])
+    assert (left.path, left.remedy) == (path, f"allow its deletion ({right}), then purge again")
 
 
 def test_who_may_not_ask_the_store_at_all_is_told_no_right_besides() -> None:

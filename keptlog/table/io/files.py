@@ -223,7 +223,9 @@ class TableFiles:
                 except DeleteRefused as error:
                     left += error.undeleted
                 except OSError as error:
-                    left.append(refused(path, None, 0, f"{type(error).__name__}: {error}"))
+                    is_upload = bucket is not None and UPLOAD_IN_PATH in path  # an object is told by ``DeleteRefused``
+                    said = f"{type(error).__name__}: {error}"
+                    left.append(refused(path, None, 0, said, is_upload=is_upload))
         return tuple(left)
 
     def still_there(self, paths: Iterable[str]) -> tuple[Undeleted, ...]:
