@@ -155,6 +155,21 @@ def test_what_a_hold_refused_to_a_purge_names_the_hold_before_its_deadline_too(
     assert store.purge(TOPIC, later_ms).not_deleted == ()
 
 
+@pytest.mark.parametrize("is_hidden", [True, False])
+def test_an_object_on_hold_whose_key_looks_like_that_of_an_upload_is_told_as_what_it_is(
+    bucket_with_locks: ABucket, tmp_path: Path, *, is_hidden: bool
+) -> None:
+    bucket, store = bucket_with_locks, cleaned_in(bucket_with_locks, tmp_path)
+    path = bucket.put(f"{key_of(beside(bucket, store))}?uploadId=an-id", b"value")
+    bucket.client.put_object_legal_hold(Bucket=bucket.name, Key=key_of(path), LegalHold={"Status": "ON"})
+    if is_hidden:
+        bucket.hide(path)
+    kinds = {each.path: each.kind for each in told(store)}
+    assert kinds[path] == (HolderKind.OBJECT_VERSION if is_hidden else HolderKind.STAGED)
+    late = {each.path: each.kind for each in told(store, clock_ms() + 3 * DAY_MS)}
+    assert late[path] is HolderKind.LEGAL_HOLD
+
+
 def test_what_a_killed_purge_left_is_told_where_versions_may_not_be_listed(
     bucket: ABucket, store: LogStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

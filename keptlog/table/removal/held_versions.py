@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from keptlog.log.holder import Held, HolderKind, Terms
 from keptlog.log.segment_path import partition_in
-from keptlog.storage.object_version import UPLOAD_IN_PATH, ObjectVersion, Undeleted
+from keptlog.storage.object_version import ObjectVersion, Undeleted
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.references import comparable_forms
 from keptlog.table.removal.hidden import HiddenFiles
@@ -42,7 +42,7 @@ def held_versions(hidden: HiddenFiles, location: str, needed: Collection[str], t
     for file in hidden.files:
         # A live file that somebody deleted is lost, and no holder: to take its delete marker away is the way back.
         if forms[file.path] not in needed:
-            kind = HolderKind.STAGED if UPLOAD_IN_PATH in file.path else HolderKind.OBJECT_VERSION
+            kind = HolderKind.STAGED if file.path in hidden.uploads else HolderKind.OBJECT_VERSION
             until_ms = file.modified_ms + terms.orphan_grace_ms
             yield Held(
                 kind,
@@ -66,9 +66,8 @@ def with_locks(files: TableFiles, held: Collection[Held], asked: Collection[Held
     Raises:
         OSError: the store does not answer.
     """
-    paths = {
-        each.path for each in asked if each.path and each.kind in _MAY_BE_LOCKED and UPLOAD_IN_PATH not in each.path
-    }
+    # An upload has no version, and costs a request; its path alone does not tell it from an object.
+    paths = {each.path for each in asked if each.path and each.kind in _MAY_BE_LOCKED}
     reasons: dict[str, list[Undeleted]] = defaultdict(list)
     for left in files.still_there(sorted(paths)) if paths else ():
         if left.kind in _LOCKS:

@@ -38,6 +38,8 @@ class HiddenFiles:
     """What was asked for and not told, in one line each: nobody knows what lies there."""
     not_looked_at: tuple[str, ...] = ()
     """What the store never tells, in one line each: neither fine nor broken."""
+    uploads: frozenset[str] = frozenset()
+    """The paths of the open uploads among the files; one alone does not say so, as an object's may look like it."""
 
 
 def hidden_below(files: TableFiles, folder: str) -> HiddenFiles:
@@ -46,6 +48,7 @@ def hidden_below(files: TableFiles, folder: str) -> HiddenFiles:
     replaced: list[ObjectVersion] = []
     unread: list[str] = []
     not_looked_at: list[str] = []
+    uploads: list[StoredFile] = []
     with _told(unread):
         below = files.versions_below(folder)
         not_looked_at += [below.not_looked_at] if below.not_looked_at else []
@@ -57,8 +60,9 @@ def hidden_below(files: TableFiles, folder: str) -> HiddenFiles:
                 size_bytes = sum(each.size_bytes for each in versions)
                 found.append(StoredFile(path, size_bytes, max(each.modified_ms for each in versions)))
     with _told(unread, not_looked_at):
-        found += [StoredFile(each.location, 0, each.began_ms) for each in files.uploads_below(folder)]
-    return HiddenFiles(tuple(found), tuple(replaced), tuple(unread), tuple(not_looked_at))
+        uploads += [StoredFile(each.location, 0, each.began_ms) for each in files.uploads_below(folder)]
+    names = frozenset(each.path for each in uploads)
+    return HiddenFiles((*found, *uploads), tuple(replaced), tuple(unread), tuple(not_looked_at), names)
 
 
 @contextmanager
