@@ -11,16 +11,18 @@ import pytest
 from keptlog.log.holder import Held, Holder, HolderKind, Holdings, Terms
 from keptlog.passes.check import Outcome
 from keptlog.passes.holders import judged
+from keptlog.storage.object_version import ObjectVersion
 from keptlog.storage.refusal import StoreRefused
 from keptlog.table.io.files import TableFiles
 from keptlog.table.io.object_versions import Bucket
 from keptlog.table.removal.held import held_in
 from keptlog.table.removal.held_versions import held_versions
 from keptlog.table.removal.hidden import HiddenFiles
+from keptlog.table.removal.journal import read_journal
 from keptlog.table.store import LogStore
 from tests.table.buckets import ABucket, new_bucket
 from tests.table.purges import DAY_MS, MINUTE_MS, clock_ms
-from tests.table.stores import TOPIC
+from tests.table.stores import TOPIC, append_each, clean
 from tests.table.test_purge_of_versions import cleaned_in, key_of, location_of
 
 TERMS = Terms(MINUTE_MS)
@@ -168,6 +170,26 @@ def test_an_object_on_hold_whose_key_looks_like_that_of_an_upload_is_told_as_wha
     assert kinds[path] == (HolderKind.OBJECT_VERSION if is_hidden else HolderKind.STAGED)
     late = {each.path: each.kind for each in told(store, clock_ms() + 3 * DAY_MS)}
     assert late[path] is HolderKind.LEGAL_HOLD
+
+
+def test_a_purge_that_was_killed_before_its_first_delete_costs_no_request_a_file(
+    bucket: ABucket, store: LogStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_each(store, *([("a", str(number))] for number in range(12)))
+    clean(store)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TableFiles, "delete_many", killed)
+    with pytest.raises(KeyboardInterrupt):
+        store.purge(TOPIC, clock_ms() + 60 * MINUTE_MS)
+
+    asked: list[ObjectVersion] = []
+    monkeypatch.setattr(Bucket, "why_kept", lambda _, version: asked.append(version))
+    [journal] = [each for each in told(store) if each.kind is HolderKind.JOURNAL]
+    assert len(read_journal(store.files, journal.path or "").paths) > 20
+    assert 0 < len(asked) <= 10
 
 
 def test_what_a_killed_purge_left_is_told_where_versions_may_not_be_listed(

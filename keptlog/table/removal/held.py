@@ -50,7 +50,13 @@ from keptlog.table.metadata.state import LogState, watermarks_paths
 from keptlog.table.removal.expiry import replaced_at_ms
 from keptlog.table.removal.held_versions import held_versions, with_locks
 from keptlog.table.removal.hidden import HiddenFiles, hidden_below
-from keptlog.table.removal.journal import journal_folder, read_journals, receipt_folder, unreadable_folder
+from keptlog.table.removal.journal import (
+    is_following,
+    journal_folder,
+    read_journals,
+    receipt_folder,
+    unreadable_folder,
+)
 from keptlog.table.removal.left_elsewhere import journals_told
 from keptlog.table.removal.own_folder import told_not_own
 from keptlog.table.removal.ref_retention import kept_until_ms
@@ -63,6 +69,9 @@ from keptlog.whole_file import is_unfinished
 if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.statistics import PartitionStatisticsFile, StatisticsFile
+
+_ASKED_FIRST = 10
+"""Files of a journal of which nothing is gone; it may be that of a purge that has yet to delete the first."""
 
 
 def held_in(
@@ -151,19 +160,25 @@ def held_now(table: Table, there: FoundThere, terms: Terms, now_ms: int, manifes
 def _refused(location: str, held: Collection[Held], there: FoundThere, files: TableFiles) -> list[Held]:
     """What the last purge could not delete: its journal names that, and nothing else.
 
-    What a purge names that is at work, or was killed, is asked nothing as soon as some of it is gone; nor is anything
-    where the store knows no locks.
+    Two requests a file are many. So the journal of a purge that is at work, or was killed, costs none once some of it
+    is gone. As long as nothing is, it looks like one of which all was refused: a few of its files tell. Nothing is
+    asked where the store knows no locks.
     """
     paths = [each.path for each in held if each.kind is HolderKind.JOURNAL and each.path]
     if not paths or not files.may_lock(location):
         return []
     present = there.listed.keys() | by_comparable_form(there.hidden.files).keys()
     is_below, refused = below(location), set[str]()
-    for journal in read_journals(files, location, paths)[0].values():
-        named = {form for form in comparable_forms(journal.paths).values() if is_below(form)}
-        refused |= named if named <= present else set()
+    for path, journal in read_journals(files, location, paths)[0].items():
+        named = {form: each for each, form in comparable_forms(journal.paths).items() if is_below(form)}
+        if named.keys() <= present and (is_following(path) or _is_one_kept(files, named.values())):
+            refused |= named.keys()
     forms = comparable_forms(each.path for each in held if each.path)
     return [each for each in held if each.path and forms[each.path] in refused]
+
+
+def _is_one_kept(files: TableFiles, named: Iterable[str]) -> bool:
+    return any(left.is_kept for left in files.still_there(sorted(named)[:_ASKED_FIRST]))
 
 
 def _below_log_start(table: Table, current: References, unread: list[str]) -> Iterator[Held]:

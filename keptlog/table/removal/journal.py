@@ -35,6 +35,8 @@ SWEEP = "sweep"
 DELETION = "topic-delete"
 DELETION_NAME = "deletion-"
 """Begins the names of the journals of deletions, and the ids of their receipts."""
+_FOLLOWS = "-1.json"
+"""Ends the names of those of what could not be deleted; no id ends like that."""
 _SET_ASIDE = "keptlog purge sets it aside"
 
 
@@ -134,6 +136,16 @@ def journal_folder(location: str) -> str:
 def id_of(path: str) -> str:
     """The id of a journal, or of the draft of a receipt, from where it lies."""
     return path.rpartition("/")[2].removesuffix(".json")
+
+
+def following(path: str) -> str:
+    """The journal of what could not be deleted of what another one named; sorted behind it."""
+    return f"{path.removesuffix('.json')}{_FOLLOWS}"
+
+
+def is_following(path: str) -> bool:
+    """Whether it was written once all the rest of what the first one named was gone."""
+    return path.endswith(_FOLLOWS)
 
 
 def receipt_folder(location: str) -> str:

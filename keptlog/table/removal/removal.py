@@ -35,7 +35,7 @@ from keptlog.table.io.local_files import lost_link_above
 from keptlog.table.metadata.references import below, comparable_forms
 from keptlog.table.metadata.segment_metrics import RecordRange
 from keptlog.table.removal.hidden import HiddenFiles, hidden_below
-from keptlog.table.removal.journal import DELETION, DeletedFile, Journal, write_journal
+from keptlog.table.removal.journal import DELETION, DeletedFile, Journal, following, write_journal
 from keptlog.table.removal.topic_storage import lost_links_below
 from keptlog.table.waiting.reach import OUT_OF_REACH
 from keptlog.table.waiting.reaching import one_line
@@ -269,7 +269,7 @@ class Removal:
 
     def _write_following(self, path: str, left: Journal) -> None:
         while path in self.journals:
-            path = f"{path.removesuffix('.json')}-1.json"
+            path = following(path)
         # What ends with the topic is in the receipt of the first; if that could not tell, nor can the next.
         erasures = None if left.erasures is None else ()
         self.journals[path] = replace(left, snapshots=(), erasures=erasures)
