@@ -121,7 +121,7 @@ class Verification:
                 listed, like_versions = _told_apart(searched_files(self._load, self.store.files))
                 # Later: what was deleted since the listing is in one of the two.
                 versions = self.store.files.versions_below(table.location(), is_proof=True)
-                listed += searched_versions(table.location(), versions.versions, listed)
+                listed += searched_versions(table.location(), versions.versions, listed, self.store.files)
                 uploads.update(self.store.files.uploads_below(table.location()))
             new = [file for file in listed if file not in looked]
             found = self.engine.search(KeySearch(new, wanted, self.hasher, bounds_of), run_id) if new else ()

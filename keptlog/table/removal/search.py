@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from pyiceberg.avro.file import AvroFile
@@ -32,8 +32,9 @@ from keptlog.table.metadata.runs import remembered_ms
 from keptlog.table.metadata.schema import PARTITION_SPEC, TABLE_SCHEMA
 from keptlog.table.reading.readers import is_position
 from keptlog.table.removal.drafts import read_draft
-from keptlog.table.removal.erasure_register import is_register, register_folder
+from keptlog.table.removal.erasure_register import is_register
 from keptlog.table.removal.journal import (
+    erasures_folder,
     journal_folder,
     read_journal,
     read_journals,
@@ -42,7 +43,8 @@ from keptlog.table.removal.journal import (
     unreadable_folder,
 )
 from keptlog.table.removal.summary_bounds import HOLD_NOTHING, PARTITION_VALUE, bounds_in_summaries
-from keptlog.table.removal.topic_storage import drafts_among, lost_links_below
+from keptlog.table.removal.topic_storage import lost_links_below
+from keptlog.whole_file import is_unfinished
 
 _TABLE_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json(\.gz)?$")
 
@@ -63,7 +65,7 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
     stored = [*files.list(location), *lost_links_below(location)]
     paths = [file.path for file in stored]
     journals, unreadable = read_journals(files, location, paths)
-    strange = unreadable.keys() | _strange_drafts(files, location, paths) | _strange_memory(files, table, paths)
+    strange = unreadable.keys() | {path for path in paths if _is_strange(files, location, path, path)}
     references = all_references(table)
     # A purge deletes nothing elsewhere: what its journal names there is left, and no snapshot names it any more.
     left = {file.path: file.bytes for journal in journals.values() for file in journal.segments + journal.metadata}
@@ -109,11 +111,14 @@ def _needed(references: References) -> list[str]:
 
 
 def searched_versions(
-    location: str, versions: Iterable[ObjectVersion], files: Iterable[SearchedFile]
+    location: str, versions: Iterable[ObjectVersion], files: Iterable[SearchedFile], storage: TableFiles
 ) -> list[SearchedFile]:
     """Versions of files below a topic's location, as a search takes them; a delete marker has nothing in it.
 
     ``files`` are those of ``searched_files``: a version of what the table does not refer to is as stray as the file.
+
+    Raises:
+        OSError: the storage does not give what lies among journals or receipts.
     """
     with_bytes = [each for each in versions if not each.is_delete_marker]
     if not with_bytes:
@@ -124,7 +129,7 @@ def searched_versions(
         SearchedFile(
             each.location,
             each.size_bytes,
-            _is_metadata(location, each.path),
+            _is_metadata(location, each.path) and not _is_strange_version(storage, location, each),
             is_stray=forms[each.path] not in needed,
         )
         for each in with_bytes
@@ -188,41 +193,36 @@ def _bounds_in_list(manifest: Record, fields: Mapping[str, int]) -> Iterator[Bou
         yield from (Bound(PARTITION_VALUE, each) for each in values if isinstance(each, bytes))
 
 
-def _strange_drafts(files: TableFiles, location: str, paths: Sequence[str]) -> set[str]:
-    """Where receipts wait, those files that are none: nobody knows what is in them."""
-    strange = set()
-    for path in drafts_among(location, paths):
-        try:
-            read_draft(files, path)
-        except FileNotFoundError:
-            continue
-        except LogCorrupt:
-            strange.add(path)
-    return strange
+def _is_strange(files: TableFiles, location: str, path: str, opened_by: str) -> bool:
+    """Whether it lies where receipts wait, or what a topic remembers, and is none of that: nobody knows what is in it.
+
+    ``opened_by`` leads to its content, which may be that of an older version.
+    """
+    name = path.removeprefix(receipt_folder(location))
+    if name == path:
+        return False
+    if "/" not in name:
+        return not is_unfinished(path) and not _is_read_by(read_draft, files, opened_by)
+    if remembered_ms(path, location) is not None or is_history(path, location) or is_position(path, location):
+        return False
+    if path.startswith(taken_back_folder(location)):
+        return not _is_read_by(read_journal, files, opened_by)
+    with suppress(FileNotFoundError):
+        return not path.startswith(erasures_folder(location)) or not is_register(files, opened_by)
+    return False
 
 
-def _strange_memory(files: TableFiles, table: Table, paths: Sequence[str]) -> set[str]:
-    """The same in the folders below: what is no register, no journal, and not called as the other files there are."""
-    location = table.location()
-    strange = set()
-    for path in paths:
-        if "/" not in path.removeprefix(receipt_folder(location)) or not path.startswith(receipt_folder(location)):
-            continue
-        if remembered_ms(path, location) is not None or is_history(path, location) or is_position(path, location):
-            continue
-        with suppress(FileNotFoundError):
-            if path.startswith(taken_back_folder(location)):
-                is_known = _is_journal(files, path)
-            else:
-                is_known = path.startswith(register_folder(table)) and is_register(files, path)
-            if not is_known:
-                strange.add(path)
-    return strange
+def _is_strange_version(files: TableFiles, location: str, version: ObjectVersion) -> bool:
+    if version.path.startswith(journal_folder(location)):
+        return not _is_read_by(read_journal, files, version.location)
+    return _is_strange(files, location, version.path, version.location)
 
 
-def _is_journal(files: TableFiles, path: str) -> bool:
+def _is_read_by(read: Callable[[TableFiles, str], object], files: TableFiles, path: str) -> bool:
+    """Whether it is what this reads; what is gone is told by whoever looks through it."""
     try:
-        read_journal(files, path)
+        with suppress(FileNotFoundError):
+            read(files, path)
     except LogCorrupt:
         return False
     return True
