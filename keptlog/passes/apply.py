@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.config import TopicConfig
 from keptlog.log.declared import DeclaredTopic, Difference, TopicChange, change_to
-from keptlog.log.given.given import texts, whole_number
+from keptlog.log.given.given import texts
+from keptlog.log.given.given_time import passed_now_ms
 from keptlog.log.told.altered import fallen_back, in_force, what_altering_does
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
@@ -191,7 +192,7 @@ class Applier:
         Raises:
             InvalidConfig: something of the plan is refused, or the home is a copy, or was moved; nothing was done.
         """
-        now_ms = whole_number(now_ms, "now_ms")
+        now_ms = passed_now_ms(now_ms)
         if plan.refused:
             raise InvalidConfig(f"nothing was changed: {'; '.join(plan.refused_lines())}")
         if not plan.has_differences:

@@ -42,7 +42,7 @@ from keptlog.errors import (
 )
 from keptlog.log.assessment import assess
 from keptlog.log.broker import CLEANER_DISABLED, BrokerConfig
-from keptlog.log.given.given import whole_number
+from keptlog.log.given.given_time import passed_now_ms
 from keptlog.log.offset_map import slot_bytes_for, slots_in
 from keptlog.log.plan import CleanPlan, Decision, Plan, decide, plan_of
 from keptlog.log.result import RewriteResult
@@ -121,7 +121,7 @@ def clean_plan(logs: Iterable[Log], broker: BrokerConfig, now_ms: int, *, reques
 
     A topic with a log that can't be judged is ``unplanned``, and is nothing to the others.
     """
-    now_ms = whole_number(now_ms, "now_ms")
+    now_ms = passed_now_ms(now_ms)
     if not broker.log_cleaner_enable:
         return Plan(now_ms, (), {str(log.topic_partition): CLEANER_DISABLED for log in logs})
     tried = (replace(log, uncleanable=None) for log in logs) if requested else logs

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.log.given.given import texts, whole_number
+from keptlog.log.given.given_time import passed_now_ms
 from keptlog.log.holder import ORPHAN_GRACE_MS
 from keptlog.passes.names import require_all, require_topics, unknown_topics
 from keptlog.table.chosen import whole
@@ -122,7 +123,7 @@ class Purger:
             InvalidConfig: the home is a copy, or was moved; or the grace is none.
             StorageUnavailable: the catalog can't be reached.
         """
-        now_ms, orphan_grace_ms = whole_number(now_ms, "now_ms"), valid_grace_ms(orphan_grace_ms)
+        now_ms, orphan_grace_ms = passed_now_ms(now_ms), valid_grace_ms(orphan_grace_ms)
         self.store.require_writable()
         named = list(dict.fromkeys(texts(topics, "the topics to purge")))
         known: Collection[str]
@@ -170,7 +171,7 @@ class Purger:
             InvalidConfig: a purge would refuse, too: the home is a copy, or was moved.
             StorageUnavailable: the catalog can't be reached.
         """
-        now_ms, orphan_grace_ms = whole_number(now_ms, "now_ms"), valid_grace_ms(orphan_grace_ms)
+        now_ms, orphan_grace_ms = passed_now_ms(now_ms), valid_grace_ms(orphan_grace_ms)
         self.store.require_writable()
         from keptlog.table import purge_preview  # noqa: PLC0415  # it imports PyIceberg, and no purge needs it
 

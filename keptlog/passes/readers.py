@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import InvalidConfig, KeptlogError, TombstonesMissed, UnknownTopic
 from keptlog.log.assessment import assess
 from keptlog.log.given.given import texts, whole_number
+from keptlog.log.given.given_time import passed_now_ms
 from keptlog.log.holds import DEFAULT_HOLD_MAX_MS, valid_hold_max_ms, valid_reader_name
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
@@ -104,7 +105,7 @@ class Readers:
         """
         valid_reader_name(name)
         wanted_ms = None if hold_max_ms is None else valid_hold_max_ms(hold_max_ms)
-        now_ms = whole_number(now_ms, "now_ms")
+        now_ms = passed_now_ms(now_ms)
 
         def changed(before: Registration | None) -> Registration:
             hold_ms = before.hold_max_ms if before and wanted_ms is None else wanted_ms
@@ -327,6 +328,7 @@ def _whole_numbers(positions: object, whose: str) -> dict[int, int]:
 
 def reader_standings(store: LogStore | UnopenedStore, names: Iterable[str], *, now_ms: int) -> ReaderStandings:
     """As ``Readers.list``, also of a home that nobody has opened."""
+    now_ms = passed_now_ms(now_ms)
     names, topics = texts(names, "the topics of readers"), store.topics()
     require_topics(names, topics)
 

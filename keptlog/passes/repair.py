@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay
-from keptlog.log.given.given import whole_number
+from keptlog.log.given.given_time import passed_now_ms
 from keptlog.log.record import TimestampType
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
@@ -92,7 +92,7 @@ class Repairer:
         Raises:
             LogCorrupt: it can't be done this way; says why, and what can be.
         """
-        now_ms = whole_number(now_ms, "now_ms")
+        now_ms = passed_now_ms(now_ms)
         plan = self.store.plan_repair(topic, is_adoption=is_adoption)
         if plan is None:
             return None
@@ -145,7 +145,7 @@ class Repairer:
             LogCorrupt: its erasures themselves can't be read.
             StalePlan: others kept committing first.
         """
-        now_ms = whole_number(now_ms, "now_ms")
+        now_ms = passed_now_ms(now_ms)
         with reaching(f"topic {topic} can't be read"):
             return NotesRepair(topic, self.store.committer, self.store.files).mend(run_id, now_ms)
 
@@ -174,7 +174,7 @@ class Repairer:
         Raises:
             StalePlan: the topic changed since, or somebody else repaired it in another way; nothing was repaired.
         """
-        now_ms = whole_number(now_ms, "now_ms")
+        now_ms = passed_now_ms(now_ms)
         self.store.repair(proposal.plan, run_id)
         return {
             str(log.topic_partition): verify_log(self.store, log, now_ms)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.given.given import whole_number
+from keptlog.log.given.given_time import passed_now_ms
 from keptlog.log.plan import Plan, RetentionPlan, make_retention_plan, why_off
 from keptlog.log.segment import Log
 from keptlog.log.steps import Retain
@@ -56,7 +56,7 @@ def retention_plan(
     One that only waits for its turn is none: it plans when it begins, and loses nothing.
     A topic with a log of which nobody can tell it is ``unplanned``, and is nothing to the others.
     """
-    now_ms = whole_number(now_ms, "now_ms")
+    now_ms = passed_now_ms(now_ms)
     left_alone: dict[str, str] = {}
     retained: list[Log] = []
     for log in logs:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
-from keptlog.log.given.given import whole_number
+from keptlog.log.given.given_time import passed_now_ms
 from keptlog.log.segment import Log
 from keptlog.log.told.conditions import TIMELY_CHECKS
 from keptlog.notify.checks import leave_checks
@@ -97,7 +97,7 @@ def verify_logs(
     What can't be read stands there by its name. Results are left right after each look, at the storage of a topic or at
     a log: all looks may take hours, and what others find meanwhile is newer.
     """
-    now_ms = whole_number(now_ms, "now_ms")
+    now_ms = passed_now_ms(now_ms)
     found = {name: _unreadable(error) for name, error in asked.not_looked_at.items()}
     by_topic: dict[str, list[Log]] = defaultdict(list)
     for log in asked.logs:

@@ -1,9 +1,9 @@
-"""``KEPTLOG_NOW_MS`` is taken if it can have been meant, and refused with the reason if not."""
+"""A time for now, in ``KEPTLOG_NOW_MS`` or of a call, is taken if it can have been meant; else it is told why not."""
 
 import pytest
 
 from keptlog.errors import InvalidConfig
-from keptlog.log.given.given_time import as_of, given_now_ms
+from keptlog.log.given.given_time import as_of, given_now_ms, passed_now_ms
 
 REFUSED = {
     "abc": "is not a whole number",
@@ -34,3 +34,27 @@ def test_a_time_is_taken_and_told_in_words() -> None:
 @pytest.mark.parametrize("text", [None, ""])
 def test_nothing_given_is_the_wall_clock(text: str | None) -> None:
     assert given_now_ms(text) is None
+
+
+NOT_PASSED = {
+    -1: "is before 1970: give milliseconds since 1970",
+    1_800_000_000_000_000: (
+        "is after the year 9999: are these microseconds, of 2027-01-15T08:00:00.000Z? Give milliseconds since 1970"
+    ),
+    1_800_000_000_000_000_000: (
+        "is after the year 9999: are these nanoseconds, of 2027-01-15T08:00:00.000Z? Give milliseconds since 1970"
+    ),
+    2**70: "is after the year 9999: give milliseconds since 1970",
+}
+
+
+@pytest.mark.parametrize(("now_ms", "told"), NOT_PASSED.items())
+def test_a_call_is_given_no_time_that_no_calendar_has(now_ms: int, told: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        passed_now_ms(now_ms)
+    assert str(refused.value) == f"now_ms={now_ms} {told}"
+
+
+@pytest.mark.parametrize("now_ms", [0, 1_000, 1_800_000_000_000])
+def test_a_program_may_give_a_call_any_other_time(now_ms: int) -> None:
+    assert passed_now_ms(now_ms) == now_ms

@@ -1,7 +1,8 @@
-"""The time that stands for now, where somebody gives one: ``KEPTLOG_NOW_MS``.
+"""The time that stands for now, where somebody gives one: ``KEPTLOG_NOW_MS``, or ``now_ms`` of a call.
 
 Judging logs as of another time is how a deadline is tried out. A time that was meant otherwise, in seconds say, would
-be taken for one at which everything is fine, or everything late. So only what can have been meant is taken.
+be taken for one at which everything is fine, or everything late. So only what can have been meant is taken. A program
+may give a time soon after 1970, for records that it has dated so itself; a person at a shell has none of those.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import re
 
 from keptlog.errors import InvalidConfig
+from keptlog.log.given.given import whole_number
 from keptlog.log.words.iso_time import has_date, iso_time
 
 NOW_MS = "KEPTLOG_NOW_MS"
 _FIRST_MS = 10**10
 """April 1970, long before there were logs. The seconds of today are fewer."""
+_FINER = {"microseconds": 1_000, "nanoseconds": 1_000_000}
 _MEANT = "write the milliseconds since 1970, as 1800000000000, or unset it"
 
 
@@ -44,6 +47,23 @@ def meant_now_ms(name: str, time_ms: int) -> int:
         raise InvalidConfig(
             f"{name}={time_ms} is after the year 9999, is it finer than milliseconds? {_MEANT.capitalize()}"
         )
+    return time_ms
+
+
+def passed_now_ms(now_ms: object) -> int:
+    """The same time as an int, which a program gives a call as its ``now_ms``, in ms since 1970.
+
+    Raises:
+        InvalidConfig: it is no whole number, or no time that a calendar has; says what was probably meant.
+    """
+    time_ms = whole_number(now_ms, "now_ms")
+    if time_ms < 0:
+        raise InvalidConfig(f"now_ms={time_ms} is before 1970: give milliseconds since 1970")
+    if not has_date(time_ms):
+        finer = ((unit, time_ms // in_a_ms) for unit, in_a_ms in _FINER.items())
+        asked = (f"are these {unit}, of {iso_time(meant_ms)}? Give" for unit, meant_ms in finer if has_date(meant_ms))
+        what = f"now_ms={time_ms} is after the year 9999"
+        raise InvalidConfig(f"{what}: {next(asked, 'give')} milliseconds since 1970")
     return time_ms
 
 

@@ -27,7 +27,8 @@ from keptlog.errors import (
     UnsupportedFormat,
 )
 from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay, dated_by, reached
-from keptlog.log.given.given import byte_string, texts, whole_number
+from keptlog.log.given.given import byte_string, texts
+from keptlog.log.given.given_time import passed_now_ms
 from keptlog.log.holder import PURGE_INTERVAL_MS
 from keptlog.log.run_id import valid_run_id
 from keptlog.log.words.counted import counted
@@ -152,7 +153,7 @@ class Eraser:
                 another secret; or the home is a copy, or was moved, so that it could not be asked for here.
             UnknownTopic: there is no such topic.
         """
-        now_ms = whole_number(now_ms, "now_ms")
+        now_ms = passed_now_ms(now_ms)
         self.store.require_writable()
         hasher = self.load_hasher(is_kept=False)
         self._require_sound(request, hasher)
@@ -178,7 +179,7 @@ class Eraser:
         Raises:
             InvalidConfig: the home is a copy, or was moved.
         """
-        now_ms = whole_number(now_ms, "now_ms")
+        now_ms = passed_now_ms(now_ms)
         self.store.require_writable()
         request, hasher = proposal.request, self.load_hasher()
         erasures: dict[str, Erasure] = {}
@@ -214,7 +215,7 @@ class Eraser:
         Raises:
             InvalidConfig: no such request, where all topics can be read; the home is a copy, or was moved.
         """
-        now_ms = whole_number(now_ms, "now_ms")
+        now_ms = passed_now_ms(now_ms)
         self.store.require_writable()
         ids = texts(ids, "the ids of erasures")
         found = self.list(topics, now_ms=now_ms)
@@ -272,7 +273,7 @@ class Eraser:
         return done
 
     def _looked_at(self, topics: Iterable[str], now_ms: int, *, with_ended: bool) -> ErasureList:
-        now_ms = whole_number(now_ms, "now_ms")
+        now_ms = passed_now_ms(now_ms)
         named, known = list(dict.fromkeys(texts(topics, "the topics of erasures"))), self.store.topics()
         require_topics(named, known)
         rows: list[ErasureRow] = []

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from keptlog.errors import InvalidConfig, InvalidRecord
 from keptlog.log.given.given import whole_number
+from keptlog.log.given.given_time import passed_now_ms
 from keptlog.log.given.partitioner import partition_for_key
 from keptlog.log.record import LARGEST_TIMESTAMP_MS, NewRecord, Record, TimestampType, type_problem
 from keptlog.log.segment import Segment, total_bytes
@@ -64,13 +65,7 @@ class Stager:
     _writers: PartitionWriters = field(init=False)
 
     def __post_init__(self) -> None:
-        self.now_ms = whole_number(self.now_ms, "now_ms")
-        if self._is_log_append_time and not 0 <= self.now_ms <= LARGEST_TIMESTAMP_MS:
-            raise InvalidConfig(
-                f"now_ms={self.now_ms} is no time in ms between 1970 and 9999, and topic {self.topic.name} gives it to "
-                "its records (message.timestamp.type=LogAppendTime): give milliseconds since 1970, or leave it out; "
-                "nothing was appended"
-            )
+        self.now_ms = passed_now_ms(self.now_ms)
         self._writers = PartitionWriters(self.files, self.paths, self.topic.config.segment_bytes)
 
     def add(self, new: NewRecord) -> None:
