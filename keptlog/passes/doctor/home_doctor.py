@@ -36,11 +36,12 @@ from keptlog.log.words.counted import some_of
 from keptlog.log.words.next_command import next_command
 from keptlog.passes.doctor.disk_doctor import room_problems
 from keptlog.passes.doctor.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
-from keptlog.passes.doctor.place_doctor import elsewhere_problem, own_catalog_problem
+from keptlog.passes.doctor.place_doctor import elsewhere_problem, outlived_problem, own_catalog_problem
 from keptlog.passes.doctor.proof_doctor import erasure_problems, receipt_problems
 from keptlog.passes.doctor.this_machine import held_here
 from keptlog.table.catalogs.embedded import DATABASE, unfinished_deletion
 from keptlog.table.catalogs.home_folder import RESTORE
+from keptlog.table.catalogs.outlived_copy import outlived
 from keptlog.table.doctor.topic_exam import PutBack, is_metadata_lost
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.metadata.format import CURRENT
@@ -219,7 +220,9 @@ def _topics(patient: Patient) -> Iterator[Problem]:
         # The storage of all topics is gone: one problem, and not one for each.
         yield unreadable_problem("all topics", outages[0])
         return
-    told_of_home = {name for each in patient.moved for name in each.tables}
+    gone = outlived(errors)
+    yield from outlived_problem(gone)
+    told_of_home = {*gone, *(name for each in patient.moved for name in each.tables)}
     for topic, error in errors.items():
         if topic in told_of_home:
             continue
@@ -392,9 +395,5 @@ CHECKS: Sequence[_Check] = (
         "conditions", "nothing is late, uncleanable, stopped, broken or silent: what keptlog notify tells", _conditions
     ),
     _Check("cleaner", "the cleaner is switched on", _cleaner),
-    _Check(
-        "spark",
-        "what Spark needs is here, and a server or cluster that is named answers",
-        _spark,
-    ),
+    _Check("spark", "what Spark needs is here, and a server or cluster that is named answers", _spark),
 )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from keptlog.log.told.problem import Problem
+from keptlog.log.words.counted import some_of
 from keptlog.table.catalogs.embedded import own_topics_told
 from keptlog.table.catalogs.home_location import Elsewhere
 from keptlog.table.namespaces import CONFIGURED
+
+_NAMED = 10
 
 
 def elsewhere_problem(found: Elsewhere) -> Problem:
@@ -31,6 +34,18 @@ def elsewhere_problem(found: Elsewhere) -> Problem:
         link = f"{shlex.join(['mkdir', '-p', parent])} && {link}"
     cause = "the folder was moved, or its disk is mounted elsewhere"
     return Problem(str(home), str(found), cause, found.way_back, link)
+
+
+def outlived_problem(topics: Sequence[str]) -> Iterator[Problem]:
+    """Of topics of a copy: what it names of them is gone. That it is a copy is told of the home."""
+    if topics:
+        what = f"what the catalog of this copy names of {some_of(topics, _NAMED)} is gone"
+        cause = (
+            "the original has gone on since: each commit deletes the metadata of the twentieth before it; or it has "
+            "deleted the topic"
+        )
+        todo = "look with the original, or make a new copy; nothing is to be put back"
+        yield Problem("a copy", what, cause, todo)
 
 
 def own_catalog_problem(home: Path) -> Iterator[Problem]:

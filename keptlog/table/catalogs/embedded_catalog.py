@@ -33,6 +33,7 @@ from keptlog.table.catalogs.home_location import (
     why_elsewhere,
     why_still_elsewhere,
 )
+from keptlog.table.catalogs.outlived_copy import why_not_there
 from keptlog.table.catalogs.sql import failures_told
 from keptlog.table.io.read_only import READ_ONLY
 from keptlog.table.metadata.forward_in_time import ForwardInTime
@@ -138,16 +139,17 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
         """Load a table as it is now.
 
         Raises:
-            InvalidConfig: nothing is where the catalog says, because the home was moved.
+            InvalidConfig: it is not where the catalog says: the home was moved, or the original outlived this copy.
         """
         if self.is_empty:
             raise NoSuchTableError(f"Table does not exist: {identifier}")
         try:
             return super().load_table(identifier)
         except FileNotFoundError:
-            elsewhere = why_elsewhere(self._home, self.identifier_to_tuple(identifier))
-            if elsewhere:
-                raise InvalidConfig(elsewhere) from None
+            namespace, name = self.identifier_to_tuple(identifier)
+            why = why_not_there(self._home, (namespace, name))
+            if why:
+                raise InvalidConfig(why) from None
             raise
 
     @override

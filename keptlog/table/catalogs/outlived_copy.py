@@ -1,0 +1,50 @@
+"""A copy of a home that the original has outlived: what the copy's catalog names is gone there.
+
+    copy       its catalog names …-21.metadata.json of the original
+    original   has gone on to 46: each commit deletes the metadata of the twentieth before it; or the topic was deleted
+
+Nothing is lost then, and nothing is to be put back. Where both catalogs name the same file, it is lost to both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.table.catalogs.embedded import embedded_locations
+from keptlog.table.catalogs.home_location import ITS_RECEIPTS, Elsewhere, elsewheres, why_elsewhere
+from keptlog.table.namespaces import RECEIPTS
+
+_OUTLIVED = "is gone: the original has"
+
+
+def why_not_there(home: Path, table: tuple[str, str]) -> str | None:
+    """Why the metadata that this home's catalog names of a table is not there; null if the home's place tells nothing.
+
+    Raises:
+        sqlite3.Error: its catalog can't be read.
+    """
+    copied = next((found for found in elsewheres(home) if found.is_copy and not found.tables), None)
+    return _why_outlived(copied, *table) if copied else why_elsewhere(home, table)
+
+
+def outlived(errors: Mapping[str, KeptlogError]) -> list[str]:
+    """The topics, among those that can't be read, of which that is the reason."""
+    return [topic for topic, error in errors.items() if _OUTLIVED in str(error)]
+
+
+def _why_outlived(copy: Elsewhere, namespace: str, name: str) -> str | None:
+    ours = (embedded_locations(copy.home, namespace=namespace) or {}).get(name)
+    there = None
+    with contextlib.suppress(StorageUnavailable):  # that it is held just now says nothing of the file
+        there = embedded_locations(copy.made_at, namespace=namespace)
+    if there and ours and there.get(name) == ours:
+        return None
+    since = "deleted it" if there is not None and name not in there else "gone on"
+    what = ITS_RECEIPTS if namespace == RECEIPTS else f"topic {name}"
+    use = f"use KEPTLOG_HOME={shlex.quote(str(copy.made_at))}"
+    of_home = f"this is a copy of the home at {copy.made_at}"
+    return f"{of_home}, and what its catalog names of {what} {_OUTLIVED} {since} since; {use}"
