@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import InvalidConfig
+from keptlog.home import open_home
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.purge import Purger
 from keptlog.table.catalogs.catalog import open_catalog
@@ -259,3 +260,8 @@ def _named(home: Path) -> list[str]:
     store = store_at(home)
     paths = [file.path for file in store.files.list(store.data_location(TOPIC).removesuffix("/data"))]
     return [part for path in [*paths, *store.metadata_locations().values()] for part in path.split("/")]
+
+
+def test_who_pickles_a_home_is_told_to_open_it_in_each_process(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"can't be pickled: open it in each process, with open_home\(path\)"):
+        pickle.dumps(open_home(tmp_path, {}))

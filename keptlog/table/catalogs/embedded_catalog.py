@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pyiceberg.catalog import WAREHOUSE_LOCATION
 from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
@@ -68,6 +68,11 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
         self.properties["uri"] = f"sqlite:///{self._database}?timeout={LOCK_WAIT_SECONDS}"
         if elsewhere:
             self.properties[READ_ONLY] = partial(why_still_elsewhere, home, elsewhere)
+
+    @override
+    def __reduce__(self) -> NoReturn:
+        # Without it pickle tells of a local object of SQLAlchemy.
+        raise TypeError("an opened home can't be pickled: open it in each process, with open_home(path)")
 
     @override
     def _init_catalog(self) -> None:
