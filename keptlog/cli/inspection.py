@@ -10,6 +10,7 @@ import click
 
 from keptlog.cli.arguments import logs_argument, topic_or_log_argument
 from keptlog.cli.holders import all_holders, holders_json
+from keptlog.cli.most_shown import MOST_SHOWN, tell_more
 from keptlog.cli.output import (
     clock_ms,
     exit_if_failed,
@@ -64,10 +65,9 @@ def plan(names: Sequence[str], *, requested: bool, as_json: bool) -> None:
         rest = {"retention": [_step(each) for each in retention.steps], "holders": holders_json(all_holders(seen))}
         print_json(answer | rest, failed)
     else:
-        for step in made.steps + retention.steps:
-            click.echo(harmless(describe_step(step)))
-        for name, reason in made.left_alone.items():
-            click.echo(harmless(f"{name}: left alone, {reason}"))
+        told = [(str(step.topic_partition), describe_step(step)) for step in made.steps + retention.steps]
+        told += [(name, f"{name}: left alone, {reason}") for name, reason in made.left_alone.items()]
+        _tell_logs(told, len(told) if names else MOST_SHOWN)
         for holder in all_holders(seen):
             click.echo(harmless(str(holder)))
         if not seen.logs:
@@ -121,6 +121,15 @@ def explain(topic: str, partition: int | None, *, as_json: bool) -> None:
     for what in unlisted:
         click.echo(f"files of the log were not looked at: {what}")
     exit_if_obstructed(explanation.obstacles)
+
+
+def _tell_logs(told: Sequence[tuple[str, str]], limit: int) -> None:
+    """The first lines about logs; each comes with the name of its log."""
+    for _, line in told[:limit]:
+        click.echo(harmless(line))
+    for name, _ in told[limit : limit + 1]:
+        how = harmless(f"name topics or logs to see theirs (keptlog plan {name})")
+        tell_more("first", limit, len(told), "line", how=how)
 
 
 def _step(step: CleanStep | Retain) -> dict[str, object]:

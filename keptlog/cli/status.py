@@ -17,6 +17,7 @@ import click
 from keptlog.cli.arguments import logs_argument
 from keptlog.cli.colour import Wrong, wrong
 from keptlog.cli.holders import all_holders, holders_json, tell_late
+from keptlog.cli.most_shown import MOST_SHOWN, tell_more
 from keptlog.cli.narrow import lines
 from keptlog.cli.output import (
     EXIT_FAILED,
@@ -47,8 +48,6 @@ from keptlog.passes.standings import Standings, look_at_standings, wrong_files_o
 from keptlog.settings import home_path
 from keptlog.table.catalogs.embedded import unfinished_deletion
 
-MOST_SHOWN = 200
-"""Rows, if no topic was named; JSON has all."""
 _GO_FIRST = ("log start", "segments", "clean", "log end", "oldest uncompacted", "cleanable")
 """Columns, where a terminal has no room: what is late, and when a log is due, stays."""
 MOST_DAMAGED = 20
@@ -106,9 +105,7 @@ def _tell_notes(
     seen: Standings, shown: Sequence[LogStanding], off_reason: str | None, told: Mapping[str, KeptlogError]
 ) -> None:
     """What no cell of the table has room for; ``told`` is what is said of files, at the end."""
-    if len(shown) < seen.logs:
-        count = counted(seen.logs, "log")
-        click.echo(f"these are the worst {len(shown)} of {count}; name topics to see theirs, --json has all")
+    tell_more("worst", len(shown), seen.logs, "log", how="name topics to see theirs")
     if off_reason:
         click.echo(off_reason)
     for each in shown:

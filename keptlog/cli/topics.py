@@ -13,6 +13,7 @@ import click
 from keptlog.cli.arguments import complete_setting_name, config_option, none_empty, topic_name_argument
 from keptlog.cli.asking import consent_option, require_consent
 from keptlog.cli.groups import LazyGroup
+from keptlog.cli.most_shown import MOST_SHOWN, tell_more
 from keptlog.cli.opening import home_with
 from keptlog.cli.output import (
     as_columns,
@@ -171,7 +172,10 @@ def describe(name: str, *, as_json: bool) -> None:
         click.echo(f"  {', '.join(names)}: {reason}")
     click.echo()
     hidden = set() if source else {"position_at_source"}
-    print_table([as_columns({each: row[each] for each in row if each not in hidden}) for row in logs], empty="")
+    shown = [as_columns({each: row[each] for each in row if each not in hidden}) for row in logs[:MOST_SHOWN]]
+    print_table(shown, empty="")
+    how = f"keptlog explain {logs[-1]['topic_partition']} tells of one of the others"
+    tell_more("first", len(shown), partitions, "log", how=how)
 
 
 @dataclass(frozen=True)
