@@ -18,6 +18,7 @@ from keptlog.cli.output import (
     EXIT_BAD_INPUT,
     EXIT_FAILED,
     clock_ms,
+    exit_if_copied,
     exit_if_failed,
     json_option,
     print_json,
@@ -172,7 +173,11 @@ def show(erasure_id: str, *, as_json: bool) -> None:
     now_ms = clock_ms()
     require_topics_here()
     found = _known((), now_ms)
-    refuse_unknown_ids([erasure_id], found)
+    try:
+        refuse_unknown_ids([erasure_id], found)
+    except InvalidConfig as error:
+        exit_if_copied(unopened_store().copied, error, as_json=as_json)
+        raise
     rows = [row for row in found.rows if row.id == erasure_id]
     if as_json:
         print_json({"erasures": [_row(row, now_ms) | _details(row) for row in rows]}, found.failed)

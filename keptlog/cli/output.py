@@ -218,6 +218,17 @@ def tell_read_only(why: str | None, failed: Mapping[str, KeptlogError]) -> None:
         click.echo(f"keptlog: {why}", err=True)
 
 
+def exit_if_copied(copied: str | None, unknown: InvalidConfig, *, as_json: bool) -> None:
+    """In a copy of a home, say of what it does not know that its original may: that is no bad input."""
+    if copied is None:
+        return
+    text = f"{unknown}; this copy does not know what came since it was made: {copied}"
+    if as_json:
+        print_json_errors(error_row(type(unknown).__name__, text, unknown.action))
+    tell_wrong(text)
+    sys.exit(EXIT_FAILED)
+
+
 def exit_if_failed(failed: Mapping[str, KeptlogError], code: int = EXIT_FAILED) -> None:
     """One line on stderr for each log that failed, and exit code 1, or this one, if there is one.
 

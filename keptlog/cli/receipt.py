@@ -20,6 +20,7 @@ from keptlog.cli.groups import HelpfulGroup
 from keptlog.cli.output import (
     EXIT_FAILED,
     answer_is_no_document,
+    exit_if_copied,
     exit_if_failed,
     json_option,
     print_json,
@@ -101,12 +102,16 @@ def show(name: str, *, as_json: bool) -> None:
     `receipt list --request ID` has them.
     """
     receipts = _receipts()
-    for found in receipts.shown(name):
-        if as_json:
-            answer_is_no_document()
-            click.echo(found.to_bytes().decode("ascii"), nl=False)
-        else:
-            click.echo("\n".join(lines_of(found, is_checked=receipts.is_checked(found))))
+    try:
+        for found in receipts.shown(name):
+            if as_json:
+                answer_is_no_document()
+                click.echo(found.to_bytes().decode("ascii"), nl=False)
+            else:
+                click.echo("\n".join(lines_of(found, is_checked=receipts.is_checked(found))))
+    except InvalidConfig as error:
+        exit_if_copied(_copied(), error, as_json=as_json)
+        raise
 
 
 @receipt.command(short_help="Check receipts: is one missing, or not as it was signed?")

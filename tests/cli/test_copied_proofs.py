@@ -72,3 +72,22 @@ def test_who_lists_or_exports_the_receipts_of_a_copy_is_told_that_later_ones_are
         assert told.code == 1
         [line] = told.err.splitlines()
         assert line.startswith(f"keptlog: home {copy} is a copy of the home at {home}")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+@pytest.mark.parametrize("what", ["erasure", "receipt"])
+def test_what_a_copy_does_not_know_may_be_in_its_original(
+    keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch, what: str, options: list[str]
+) -> None:
+    open_home().store.create_topic("users", 1, COMPACTED)
+    copied = shutil.copytree(home, home.parent / "copy")
+    monkeypatch.setenv("KEPTLOG_HOME", str(copied))
+    told = keptlog(what, "show", "later", *options)
+    assert told.code == 1
+    [line] = told.err.splitlines()
+    assert line.startswith(f"keptlog: there is no {what} 'later'")
+    assert f"this copy does not know what came since it was made: home {copied} is a copy of the home at {home}" in line
+    assert not options or "this copy does not know" in told.json["errors"][0]["message"]
+    monkeypatch.setenv("KEPTLOG_HOME", str(home))
+    original = keptlog(what, "show", "later", *options)
+    assert (original.code, "copy" in original.err) == (2, False)
