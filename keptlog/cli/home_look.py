@@ -118,6 +118,8 @@ class HomeLook:
         else:
             sighting = home_sighting(self.home, overview, self.limits, asked)
             why_unknown = why_nothing_is_known(self.home, overview)
+            if why_unknown:
+                sighting = sighting.with_evidence(Evidence(unknown={Matter.CATALOG: why_unknown}))
         sighting = sighting.with_evidence(_spark(self.home))
         sighting = sighting.with_evidence(tick_evidence(self.home, now_ms, self.limits))
         return HomeSeen(sighting, None if why_unknown else overview, lags, why_unknown, outage)

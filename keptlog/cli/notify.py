@@ -64,7 +64,8 @@ def notify(*, once: bool, dry_run: bool, is_test: bool, every_s: int, as_json: b
 
     \b
     Exit code 0: every message was sent, even if something is wrong.
-    1: a message was not delivered, or it can't be remembered what was told. With --dry-run: something is wrong.
+    1: a message was not delivered, or it can't be remembered what was told. With --dry-run: something is wrong, or not
+    all could be looked at.
     2: bad input, or no way to reach anybody.
     Without --once, --dry-run and --test it looks again and again until it is stopped.
     """
@@ -121,23 +122,26 @@ def _tell(watch: Watch, *, as_json: bool) -> bool:
 
 
 def _show(watch: Watch, *, as_json: bool) -> None:
-    """What holds and what would be sent; ends in exit code 1 if something is wrong."""
+    """What holds and what would be sent; ends in exit code 1 if something is wrong, or not all could be looked at."""
     now_ms = clock_ms()
-    state, messages = watch.would_tell(lambda: _look(watch.home, watch.settings.thresholds, now_ms))
+    state, messages, unseen = watch.would_tell(lambda: _look(watch.home, watch.settings.thresholds, now_ms))
     holding = [each for each in state.known if each.holds]
     if as_json:
         would_send = {way: [each.to_dict() for each in told] for way, told in messages.items()}
-        print_json({"conditions": [_condition(each) for each in holding], "would_send": would_send})
+        conditions = [_condition(each) for each in holding]
+        print_json({"conditions": conditions, "not_looked_at": unseen, "would_send": would_send})
     else:
         for each in holding:
             told = ", ".join(way for way, level in each.told.items() if level) or "nobody yet"
             click.echo(f"since {iso_time(each.since_ms)}: {each.text} [told: {told}]")
         if not holding:
             click.echo("nothing is wrong in what could be looked at")
+        if unseen:  # stderr says of each why
+            click.echo("not all could be looked at: whether something is wrong there is not known")
         for way, each_way in messages.items():
             for message in each_way:
                 click.echo(f"would be sent by {way}: {message.title}")
-    if holding:
+    if holding or unseen:
         sys.exit(EXIT_FAILED)
 
 

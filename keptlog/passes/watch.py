@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, first_line
 from keptlog.log.told.conditions import (
@@ -94,6 +94,16 @@ class BrokersAsked(Protocol):
         """Whether each topic's source could be read; the broker of one of which it could not was not asked."""
 
 
+class Preview(NamedTuple):
+    """What a look would do; nothing was sent or remembered."""
+
+    state: NotifyState
+    messages: Mapping[str, Sequence[Message]]
+    """By way."""
+    not_looked_at: Sequence[str]
+    """Why nobody could look where there was something to look at: that is neither fine nor wrong."""
+
+
 @dataclass(frozen=True)
 class Watch:
     """Who looks after a home, and tells people."""
@@ -135,16 +145,18 @@ class Watch:
             delivery.send_all(adapters, seen.now_ms)
             return delivery
 
-    def would_tell(self, look: Callable[[], Sighting]) -> tuple[NotifyState, dict[str, list[Message]]]:
-        """Look, and give what would be remembered, and by way what would be sent; nothing is.
+    def would_tell(self, look: Callable[[], Sighting]) -> Preview:
+        """Look, and give what would be remembered and sent; nothing is.
 
         Raises:
             StorageUnavailable: what was told can't be read.
         """
         before = NotifyMemory(self.home).state(is_to_be_kept=False)
-        state = self._after(before, look())
+        seen = look()
+        state = self._after(before, seen)
         ways = [each.name for each in adapters_of(self.settings)]
-        return state, {way: [message_of(self.name, told) for told in to_be_told(state, way)] for way in ways}
+        messages = {way: [message_of(self.name, told) for told in to_be_told(state, way)] for way in ways}
+        return Preview(state, messages, tuple(seen.unknown.values()))
 
     def _after(self, state: NotifyState, seen: Sighting) -> NotifyState:
         known = after_look(state.known, seen, self.settings.thresholds.settle_ms)

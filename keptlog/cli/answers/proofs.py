@@ -262,6 +262,8 @@ class NotifyPreviewForm(TypedDict):
     """`notify --dry-run`."""
 
     conditions: list[ConditionForm]
+    not_looked_at: list[str]
+    """Why nobody could look where there was something to look at: that is neither fine nor wrong."""
     would_send: dict[str, list[MessageForm]]
 
 
