@@ -28,6 +28,8 @@ from keptlog.log.erasures.remembered import forgotten_ms, swept_ms, watermarks_m
 from keptlog.log.holder import PURGE_INTERVAL_MS
 from keptlog.log.plan import why_off
 from keptlog.log.retention import TIME_SETTINGS, goes_by_age, how_to_settle, never_old, too_old_ms
+from keptlog.log.roll import oldest_ms
+from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log
 from keptlog.log.words.counted import some_of
 from keptlog.log.words.iso_time import has_date, iso_time, next_time
@@ -151,15 +153,18 @@ def impossible(found: KeyLogs, way: ErasureWay, now_ms: int, deadline_ms: int | 
     late = [log for log in logs if _done_ms(log, way, now_ms) > deadline_ms]
     # One without a segment matters only for a key that is in no other.
     late = [log for log in late if log.segments] or late
-    told += _steps([log for log in late if not never[log.topic_partition]], way, now_ms)
+    timed = [log for log in late if not never[log.topic_partition]]
+    ahead = [log for log in timed if _dated_ms(log, way, now_ms) > deadline_ms]
+    told += _dated_ahead(ahead, way, now_ms)
+    told += _steps([log for log in timed if _dated_ms(log, way, now_ms) <= deadline_ms], way, now_ms)
     earliest = earliest_ms(found, way, now_ms)
     is_sure = earliest > deadline_ms
     done_ms = earliest if is_sure else max((_done_ms(log, way, now_ms) for log in late), default=now_ms)
     if late and has_date(done_ms):
         which = "it" if is_sure else f"a key that is in {_names(late)}"
         what = f"{which} can be done {next_time(done_ms)} at the earliest, behind the deadline {iso_time(deadline_ms)}"
-        remedy = "lower what stands above with keptlog topic alter, or give a later --by"
-        told.append(Hindrance(what, done_ms, remedy))
+        helps = "" if len(ahead) == len(late) else "lower what stands above with keptlog topic alter, or "
+        told.append(Hindrance(what, done_ms, f"{helps}give a later --by"))
     return told
 
 
@@ -287,6 +292,27 @@ def _closes_ms(log: Log, now_ms: int) -> int:
     if times.active_from is not None:
         return max(times.passes_ms(log.log_end_offset), now_ms)
     return now_ms + log.config.max_segment_ms + 1
+
+
+def _dated_ms(log: Log, way: ErasureWay, now_ms: int) -> int:
+    """The time of the record for which a clean or retention waits, however low the settings are; 0 if for none."""
+    if way is ErasureWay.HERE:
+        return 0
+    if way is ErasureWay.RETENTION:
+        return max((each.largest_timestamp_ms for each in log.segments), default=0)
+    return min(map(oldest_ms, sections_of(log, now_ms).active), default=0)
+
+
+def _dated_ahead(logs: Sequence[Log], way: ErasureWay, now_ms: int) -> Sequence[Hindrance]:
+    """That records are dated behind the deadline: no setting changes that."""
+    if not logs:
+        return ()
+    last_ms = max(_dated_ms(log, way, now_ms) for log in logs)
+    text = f"records of {_names(logs)} are dated ahead, and stay until their time comes, {next_time(last_ms)}"
+    if way is ErasureWay.RETENTION:
+        return (Hindrance(text, last_ms, "delete records (delete-records), or give a later --by"),)
+    segment = "their active segment is closed sooner if it gets full, or by a record of a later time"
+    return (Hindrance(text, last_ms, f"give a later --by; {segment}"),)
 
 
 def _steps(logs: Sequence[Log], way: ErasureWay, now_ms: int) -> Sequence[Hindrance]:
