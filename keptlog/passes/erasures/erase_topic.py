@@ -54,7 +54,7 @@ from keptlog.passes.erasures.key_places import KeyPlace, KeyPlaces, both
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.storage.watermark_file import last_end_ms
 from keptlog.table.changes.erasures import RegisterChange, Require
-from keptlog.table.removal.erasure_look import SnapshotAges, read_register, without_segments_since
+from keptlog.table.removal.erasure_look import SnapshotAges, register_and_table, without_segments_since
 from keptlog.table.waiting.reaching import apart, reaching
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class TopicErasure:
             KeptlogError: the topic can't be read.
         """
         logs = self.store.logs(self.topic.name)
-        known = read_register(self.store.files, lambda: self.store.load_table(self.topic.name))
+        known, table = register_and_table(self.store.files, lambda: self.store.load_table(self.topic.name))
         repeated = next((each for each in known if each.id == self.request.id), None)
         if repeated:
             self._same(repeated)
@@ -108,7 +108,8 @@ class TopicErasure:
             no_promise = why_no_promise(config, way) if deadline_ms is None else None
         if repeated:
             deadline_ms = repeated.deadline_ms
-        found = self._key_logs(logs, way)
+        ages = SnapshotAges.of(table)
+        found = self._key_logs(logs, way, ages)
         return TopicProposal(
             topic=self.topic.name,
             way=way,
@@ -119,12 +120,12 @@ class TopicErasure:
             hindrances=(
                 *switched_off(logs, way, BrokerConfig.of(self.store.broker_settings)),
                 *impossible(found, way, self.now_ms, deadline_ms),
-                *self._kept(),
+                *self._kept(ages),
             ),
             is_repeated=repeated is not None,
         )
 
-    def _key_logs(self, logs: Sequence[Log], way: ErasureWay) -> KeyLogs:
+    def _key_logs(self, logs: Sequence[Log], way: ErasureWay, ages: SnapshotAges) -> KeyLogs:
         if way in {ErasureWay.HERE, ErasureWay.RETENTION}:
             found = all_of(logs)
         else:
@@ -136,7 +137,7 @@ class TopicErasure:
         ends = {log.topic_partition.partition: self._watermarks_end_ms(log) for log in remembering}
         return replace(
             found,
-            retired_until_ms=0 if any(log.segments for log in logs) else self._retired_until_ms(),
+            retired_until_ms=0 if any(log.segments for log in logs) else self._retired_until_ms(ages),
             stored_ms={number: end for number, end in ends.items() if isinstance(end, int)},
             unread={number: first_line(why) for number, why in ends.items() if isinstance(why, KeptlogError)},
         )
@@ -162,11 +163,10 @@ class TopicErasure:
             raise end
         return end
 
-    def _retired_until_ms(self) -> int:
+    def _retired_until_ms(self, ages: SnapshotAges) -> int:
         """Until when files are kept that a topic had, which has no segments by now; 0 if there are none."""
-        table = self.store.load_table(self.topic.name)
-        gone = without_segments_since(table)
-        if gone is None or SnapshotAges.of(table).oldest >= gone.sequence_number:
+        gone = without_segments_since(ages.table)
+        if gone is None or ages.oldest >= gone.sequence_number:
             return 0
         return gone.at_ms + self.topic.config.file_delete_delay_ms
 
@@ -244,12 +244,11 @@ class TopicErasure:
             )
         return erasure
 
-    def _kept(self) -> list[Hindrance]:
+    def _kept(self, ages: SnapshotAges) -> list[Hindrance]:
         """Tags and branches that keep what there is now, whatever becomes of it."""
-        table = self.store.load_table(self.topic.name)
         return [
             Hindrance(f"{each} keeps what {self.topic.name} has now", None, f"drop the {each}")
-            for each in SnapshotAges.of(table).keepers(table.last_sequence_number + 1)
+            for each in ages.keepers(ages.table.last_sequence_number + 1)
         ]
 
     def _places(self, logs: Sequence[Log], since: Mapping[int, int]) -> list[KeyPlace]:

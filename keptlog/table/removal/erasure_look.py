@@ -140,7 +140,12 @@ def read_register(files: TableFiles, load: Callable[[], Table]) -> tuple[Erasure
     Raises:
         LogCorrupt: they are damaged, or gone.
     """
-    return looked_at(load, lambda table: read_erasures(files, table))
+    return register_and_table(files, load)[0]
+
+
+def register_and_table(files: TableFiles, load: Callable[[], Table]) -> tuple[tuple[Erasure, ...], Table]:
+    """The same, with the table that they were read by: who looks at more of it need not load it again."""
+    return looked_at(load, lambda table: (read_erasures(files, table), table))
 
 
 def while_same(load: LoadTable, topic_id: str) -> LoadTable:
