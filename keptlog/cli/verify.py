@@ -26,13 +26,15 @@ from keptlog.cli.output import (
 from keptlog.cli.unopened import unopened_store
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.words.counted import counted
-from keptlog.passes.check import Outcome
+from keptlog.passes.check import CHECKS, Outcome
 from keptlog.passes.doctor.this_machine import held_here
-from keptlog.passes.holders import THIS_MACHINE, judged_here
+from keptlog.passes.holders import GONE_IN_TIME, THIS_MACHINE, judged_here
 from keptlog.passes.verify_pass import left_in, to_verify, verify_logs
 from keptlog.settings import home_path
 
 _TOLD = {Outcome.OK: "ok", Outcome.BROKEN: Wrong("BROKEN"), Outcome.NOT_LOOKED_AT: "not looked at"}
+_NOTHING_TO_ADD = frozenset(each.description for each in (*CHECKS, GONE_IN_TIME))
+"""What checks say that passed and know of nothing that is held yet, or could not be seen."""
 
 
 @click.command(short_help="Check guarantees G1..G5 and G8 on the stored logs.")
@@ -79,7 +81,16 @@ def _print(rows: Sequence[Mapping[str, object]], empty: str, *, full: bool) -> N
         print_table(shown, empty=empty)
     if rows:
         logs = counted(len({row["topic_partition"] for row in rows if row["check"] == "G1"}), "log")
-        click.echo(f"{logs}: {counted(sum(told.values()), 'check')}, {', '.join(_counts(told))}")
+        notes = "" if full else _notes(rows)
+        click.echo(f"{logs}: {counted(sum(told.values()), 'check')}, {', '.join(_counts(told))}{notes}")
+
+
+def _notes(rows: Sequence[Mapping[str, object]]) -> str:
+    """That checks have passed and say more: it may be of bytes that nobody may take for gone."""
+    noted = sum(row["result"] == _TOLD[Outcome.OK] and row["what"] not in _NOTHING_TO_ADD for row in rows)
+    if not noted:
+        return ""
+    return f"; {noted} that {'is ok has a note' if noted == 1 else 'are ok have notes'}: see --full"
 
 
 def _counts(told: Mapping[str, int]) -> Iterator[str]:

@@ -41,3 +41,14 @@ def test_what_is_wrong_is_told_whole_without_what_is_fine(keptlog: Run) -> None:
     assert told.code == 1
     assert ["BROKEN" in line for line in wrong] == [True]
     assert last == "1 log: 7 checks, 6 ok, 1 BROKEN"
+
+
+@pytest.mark.usefixtures("users")
+def test_what_is_held_within_its_deadline_is_not_told_as_gone(keptlog: Run) -> None:
+    """An older snapshot shows what was deleted: G8 passes, and says so."""
+    assert keptlog("delete-records", "users", "0", "1").code == 0
+    told = keptlog("verify")
+    assert (told.code, told.out) == (0, "1 log: 7 checks, all ok; 1 that is ok has a note: see --full\n")
+    full = keptlog("verify", "--full").out
+    assert "nothing is past its deadline; older snapshots of users-0 keep 1 retired segment until" in full
+    assert full.endswith("\n1 log: 7 checks, all ok\n")
