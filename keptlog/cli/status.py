@@ -73,7 +73,7 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     refuse_unknown(seen.unreadable)
     failed = {**seen.unreadable, **seen.away, **{name: unfinished_deletion(name) for name in store.being_deleted()}}
     wrong_files = {} if store.read_only else wrong_files_on_disk(seen, store, unopened_store())
-    seen, damaged = seen.knowing(wrong_files), _damaged(wrong_files)
+    seen, damaged, below = seen.knowing(wrong_files), _damaged(wrong_files), _told_below(wrong_files)
     broken, unknown = _broken(home_path(), seen)
     metrics = seen.metrics().to_dict()
     is_off = not BrokerConfig.of(store.broker_settings).log_cleaner_enable
@@ -90,29 +90,29 @@ def status(names: Sequence[str], *, as_json: bool) -> None:
     else:
         shown = seen.all() if names or seen.logs <= MOST_SHOWN else seen.worst(MOST_SHOWN)
         print_table([_shown(each, seen.now_ms) for each in shown], empty=no_topics(failed), expendable=_GO_FIRST)
-        _tell_notes(seen, shown, off_reason, _first(damaged))
+        _tell_notes(seen, shown, off_reason, below)
         _tell_metrics(_known(metrics, seen))
     tell_read_only(store.read_only, failed)
     late = [*seen.late_holders(), *late_here]
     tell_late(late)
-    _tell_broken(broken, _first(damaged))
+    _tell_broken(broken, below)
     exit_if_failed({**failed, **_first(damaged), **unknown})
     if store.read_only or late or broken:
         sys.exit(EXIT_FAILED)
 
 
 def _tell_notes(
-    seen: Standings, shown: Sequence[LogStanding], off_reason: str | None, told: Mapping[str, KeptlogError]
+    seen: Standings, shown: Sequence[LogStanding], off_reason: str | None, below: Mapping[str, str]
 ) -> None:
-    """What no cell of the table has room for; ``told`` is what is said of files, at the end."""
+    """What no cell of the table has room for."""
     tell_more("worst", len(shown), seen.logs, "log", how="name topics to see theirs")
     if off_reason:
         click.echo(off_reason)
     for each in shown:
         if each.uncleanable:
             when = f"when {CLEANER_ENABLED}" if off_reason else None
-            note, file = each.uncleanable.told(seen.now_ms, when), told.get(str(each.topic_partition))
-            note = note.replace(str(file), "a damaged file, which is told below") if file else note
+            note, file = each.uncleanable.told(seen.now_ms, when), below.get(str(each.topic_partition))
+            note = note.replace(file, "a file is missing or damaged, as told below") if file else note
             click.echo(f"{wrong(harmless(str(each.topic_partition)))}: {note}")
     for holder in all_holders(seen):
         if not holder.is_late:
@@ -150,10 +150,10 @@ def _not_seen_here(checks: Mapping[str, str]) -> dict[str, str]:
     return {name: what for name, what in checks.items() if name not in TIMELY_CHECKS}
 
 
-def _tell_broken(broken: Sequence[Condition], told: Mapping[str, KeptlogError]) -> None:
+def _tell_broken(broken: Sequence[Condition], below: Mapping[str, str]) -> None:
     """All but what is said of a log's files anyway, if that is all that verify found."""
     for each in broken:
-        file = told.get(each.subject)
+        file = below.get(each.subject)
         if not (file and each.text.endswith(f" broken: G1: {file}")):
             tell_wrong(each.text)
 
@@ -161,6 +161,12 @@ def _tell_broken(broken: Sequence[Condition], told: Mapping[str, KeptlogError]) 
 def _damaged(found: Mapping[TopicPartition, Sequence[WrongFile] | StorageUnavailable]) -> dict[str, KeptlogError]:
     """Topic-partition to what is wrong with its files where they lie on a disk, or why they can't be looked at."""
     return {str(name): each if isinstance(each, KeptlogError) else _corrupt(each) for name, each in found.items()}
+
+
+def _told_below(found: Mapping[TopicPartition, Sequence[WrongFile] | StorageUnavailable]) -> dict[str, str]:
+    """The file that each line at the end names, by its log; of others that line says how many there are."""
+    lines_told = list(found.items())[:MOST_DAMAGED]
+    return {str(name): str(each[0]) for name, each in lines_told if not isinstance(each, KeptlogError)}
 
 
 def _files_json(damaged: Mapping[str, KeptlogError]) -> dict[str, object]:
