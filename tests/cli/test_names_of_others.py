@@ -28,7 +28,7 @@ def test_it_is_shown_in_one_line_and_the_other_topics_too(
         ("topic", "list"),
         ("doctor", "--quiet"),
         ("purge", "--yes"),
-        ("verify",),
+        ("verify", "--full"),
     ):
         done = keptlog(*command)
         assert "\x1b" not in done.out + done.err, command
