@@ -3,14 +3,19 @@
 A consumer that was told to read what is gone waits. Of a topic that was deleted, or is not shown to this user any more,
 librdkafka tells after half a minute, and not where records would come; of a partition that is gone it tells nothing.
 Any broker knows that at once.
+
+But one that has just started says it of each topic until the controller has told it which there are, and any broker of
+what was just made. So what is said to be gone is asked for again a moment later, and an answer that names no broker is
+none: whoever gives it has been told nothing yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from time import sleep as _sleep  # noqa: TID251  # how long brokers are waited for, which no log depends on
 
-from confluent_kafka import Consumer, KafkaError
-from confluent_kafka.admin import TopicMetadata
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import ClusterMetadata, TopicMetadata
 
 from keptlog.errors import InvalidConfig, KeptlogError, UnknownTopic
 from keptlog.kafka_client.errors import translated
@@ -24,20 +29,41 @@ LOOK_AFTER_SECONDS = 2.0
 """So long a log may say nothing before anybody looks."""
 LOOK_SECONDS = 1.0
 """For what any broker knows."""
+_AGAIN_AFTER_SECONDS = 1.0
+"""A broker that has just started is told within this what topics there are."""
 
 
 def why_gone(consumer: Consumer, settings: ClientSettings, logs: Collection[LogThere]) -> dict[LogThere, KeptlogError]:
     """Those of the logs that are not there any more, or not shown to this user, with the reason.
 
     Raises:
-        KafkaException: no broker answers in ``LOOK_SECONDS``.
+        KafkaException: no broker answers in ``LOOK_SECONDS``, or one that knows nothing yet.
     """
+    gone = _said_to_be_gone(consumer, settings, logs)
+    if gone:
+        _sleep(_AGAIN_AFTER_SECONDS)
+        gone = _said_to_be_gone(consumer, settings, gone)
+    return gone
+
+
+def _said_to_be_gone(
+    consumer: Consumer, settings: ClientSettings, logs: Collection[LogThere]
+) -> dict[LogThere, KeptlogError]:
+    """What one answer says."""
     names = sorted({topic for topic, _ in logs})
-    listed = consumer.list_topics(timeout=LOOK_SECONDS).topics if len(names) > 1 else {}
+    listed = _asked(consumer).topics if len(names) > 1 else {}
     # The list of all leaves out without a word what it does not show; a name has the reason.
-    topics = {name: listed.get(name) or consumer.list_topics(name, timeout=LOOK_SECONDS).topics[name] for name in names}
+    topics = {name: listed.get(name) or _asked(consumer, name).topics[name] for name in names}
     reasons = {log: _why_gone(topics[log[0]], log, settings) for log in logs}
     return {log: why for log, why in reasons.items() if why is not None}
+
+
+def _asked(consumer: Consumer, name: str | None = None) -> ClusterMetadata:
+    """One topic, or all."""
+    told: ClusterMetadata = consumer.list_topics(name, timeout=LOOK_SECONDS)
+    if not told.brokers:
+        raise KafkaException(KafkaError(KafkaError.BROKER_NOT_AVAILABLE))
+    return told
 
 
 def _why_gone(told: TopicMetadata, log: LogThere, settings: ClientSettings) -> KeptlogError | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import ClusterMetadata, TopicMetadata
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.kafka_client.settings import ClientSettings
@@ -14,8 +16,9 @@ from keptlog.log.record import Record
 from keptlog.log.source import NO_PARTITION
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker import part as module
+from keptlog.sources.kafka_broker import still_there
 from keptlog.sources.kafka_broker.part import BrokerPart
-from keptlog.sources.kafka_broker.still_there import LogThere
+from keptlog.sources.kafka_broker.still_there import LogThere, why_gone
 from tests.mock_broker import PARTITIONS, delay_answers, mock_broker, set_topic_error
 from tests.sources.kafka_broker.conftest import Mock, read
 
@@ -50,6 +53,43 @@ def test_a_topic_that_is_not_shown_any_more_says_what_to_grant() -> None:
         settings = ClientSettings.load({"bootstrap.servers": broker.bootstrap}, {})
         with pytest.raises(InvalidConfig, match="topic hidden can't be read, which takes READ: the user has no perm"):
             read(soon(BrokerPart(settings, "hidden", TopicPartition("here", 0), 0, 1)))
+
+
+def test_that_a_broker_which_has_just_started_does_not_know_a_topic_for_a_moment_is_no_news(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with mock_broker() as broker:
+        broker.produce("t", ("k", "v"))
+        broker.lose_leader("t", 0)
+        set_topic_error(broker.producer, "t", KafkaError.UNKNOWN_TOPIC_OR_PART)
+        waited: list[float] = []
+
+        def is_told_meanwhile(seconds: float) -> None:
+            waited.append(seconds)
+            set_topic_error(broker.producer, "t", 0)
+            broker.elect_leader("t", 0)
+
+        monkeypatch.setattr(still_there, "_sleep", is_told_meanwhile, raising=False)
+        monkeypatch.setattr(module, "LOOK_AFTER_SECONDS", 0.1)
+        settings = ClientSettings.load({"bootstrap.servers": broker.bootstrap}, {})
+        [record] = read(soon(BrokerPart(settings, "t", TopicPartition("here", 0), 0, 1)))
+    assert record.key == b"k"
+    assert len(waited) == 1
+
+
+class KnowsNothing:
+    """A broker that no controller has told anything; it knows of none, not even of itself."""
+
+    def list_topics(self, topic: str, timeout: float) -> ClusterMetadata:  # noqa: ARG002  # as its consumer does
+        told, gone = ClusterMetadata(), TopicMetadata()
+        gone.error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        told.topics = {topic: gone}
+        return told
+
+
+def test_an_answer_that_names_no_broker_is_none(mock: Mock) -> None:
+    with pytest.raises(KafkaException, match="BROKER_NOT_AVAILABLE"):
+        why_gone(cast("Consumer", KnowsNothing()), mock.settings, [("t", 0)])
 
 
 @pytest.fixture
