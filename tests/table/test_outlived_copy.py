@@ -59,6 +59,16 @@ def test_what_the_original_names_too_is_lost(homes: tuple[Path, Path]) -> None:
         values(store_at(copy))
 
 
+def test_a_setting_of_pyiceberg_that_names_no_catalog_hides_no_loss(
+    homes: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, copy = homes
+    Path(urlparse(store_at(original).metadata_locations()[TOPIC]).path).unlink()
+    monkeypatch.setenv("PYICEBERG_MAX_WORKERS", "3")
+    with pytest.raises(LogCorrupt):
+        values(store_at(copy))
+
+
 def test_doctor_blames_no_other_program(homes: tuple[Path, Path]) -> None:
     original, copy = homes
     let_go(original)

@@ -75,6 +75,18 @@ def own_topics_told(home: Path) -> str | None:
     return f"this home's own catalog {home / DATABASE} names {counted(len(names), 'topic')} ({some_of(names, _SHOWN)})"
 
 
+def own_location(home: Path, table: tuple[str, str]) -> str | None:
+    """Where the home's own catalog says that a table, by namespace and name, is, whatever is configured.
+
+    Empty if it has no such table; null if it can't be read.
+
+    Raises:
+        StorageUnavailable: another process holds it.
+    """
+    rows = _own_rows(home / DATABASE, f"{_TABLES} and table_name = ?", (CATALOG_NAME, *table))
+    return None if rows is None else next((where for _, where in rows if isinstance(where, str)), "")
+
+
 def _own_rows(database: Path, query: str, values: tuple[str, ...]) -> list[tuple[object, object]] | None:
     """What an embedded catalog answers; null if there is none, or it can't be read."""
     if not database.is_file():

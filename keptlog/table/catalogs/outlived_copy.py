@@ -8,13 +8,12 @@ Nothing is lost then, and nothing is to be put back. Where both catalogs name th
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from keptlog.errors import KeptlogError, StorageUnavailable
-from keptlog.table.catalogs.embedded import embedded_locations
+from keptlog.errors import KeptlogError
+from keptlog.table.catalogs.embedded import own_location
 from keptlog.table.catalogs.home_location import ITS_RECEIPTS, Elsewhere, elsewheres, why_elsewhere
 from keptlog.table.namespaces import RECEIPTS
 
@@ -26,6 +25,7 @@ def why_not_there(home: Path, table: tuple[str, str]) -> str | None:
 
     Raises:
         sqlite3.Error: its catalog can't be read.
+        StorageUnavailable: another process holds it, or that of the original.
     """
     copied = next((found for found in elsewheres(home) if found.is_copy and not found.tables), None)
     return _why_outlived(copied, *table) if copied else why_elsewhere(home, table)
@@ -37,13 +37,12 @@ def outlived(errors: Mapping[str, KeptlogError]) -> list[str]:
 
 
 def _why_outlived(copy: Elsewhere, namespace: str, name: str) -> str | None:
-    ours = (embedded_locations(copy.home, namespace=namespace) or {}).get(name)
-    there = None
-    with contextlib.suppress(StorageUnavailable):  # that it is held just now says nothing of the file
-        there = embedded_locations(copy.made_at, namespace=namespace)
-    if there and ours and there.get(name) == ours:
+    ours, there = (own_location(each, (namespace, name)) for each in (copy.home, copy.made_at))
+    if there is None or not ours:
+        return str(copy)  # whether the original has gone on is not known then
+    if there == ours:
         return None
-    since = "deleted it" if there is not None and name not in there else "gone on"
+    since = "gone on" if there else "deleted it"
     what = ITS_RECEIPTS if namespace == RECEIPTS else f"topic {name}"
     use = f"use KEPTLOG_HOME={shlex.quote(str(copy.made_at))}"
     of_home = f"this is a copy of the home at {copy.made_at}"
