@@ -77,3 +77,15 @@ def test_doctor_blames_no_other_program(homes: tuple[Path, Path]) -> None:
     assert [each["subject"] for each in problems] == [str(copy), "a copy"]
     assert f"names of {TOPIC} is gone" in problems[1]["what"]
     assert problems[1]["cause"].startswith("the original has gone on since")
+
+
+def test_doctor_takes_no_copy_for_a_catalog_that_was_put_back(homes: tuple[Path, Path]) -> None:
+    original, copy = homes
+    listed = store_at(original).load_table(TOPIC).current_snapshot()
+    append_each(store_at(original), [("k", "2")])
+    assert listed
+    Path(urlparse(listed.manifest_list).path).unlink()  # as a purge does, long before the metadata goes
+    done = CliRunner().invoke(cli, ["doctor", "--json"], env={"KEPTLOG_HOME": str(copy)})
+    problems = [each for check in json.loads(done.stdout)["checks"] for each in check["problems"]]
+    assert [each["subject"] for each in problems] == [str(copy), "a copy"]
+    assert f"names of {TOPIC} is gone" in problems[1]["what"]

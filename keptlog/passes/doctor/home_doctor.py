@@ -41,7 +41,6 @@ from keptlog.passes.doctor.proof_doctor import erasure_problems, receipt_problem
 from keptlog.passes.doctor.this_machine import held_here
 from keptlog.table.catalogs.embedded import DATABASE, unfinished_deletion
 from keptlog.table.catalogs.home_folder import RESTORE
-from keptlog.table.catalogs.outlived_copy import outlived
 from keptlog.table.doctor.topic_exam import PutBack, is_metadata_lost
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.metadata.format import CURRENT
@@ -220,9 +219,8 @@ def _topics(patient: Patient) -> Iterator[Problem]:
         # The storage of all topics is gone: one problem, and not one for each.
         yield unreadable_problem("all topics", outages[0])
         return
-    gone = outlived(errors)
-    yield from outlived_problem(gone)
-    told_of_home = {*gone, *(name for each in patient.moved for name in each.tables)}
+    yield from outlived_problem(patient.outlived)
+    told_of_home = {*patient.outlived, *(name for each in patient.moved for name in each.tables)}
     for topic, error in errors.items():
         if topic in told_of_home:
             continue
@@ -267,8 +265,8 @@ def _history(patient: Patient) -> Iterator[Problem]:
         if isinstance(history, PutBack):
             yield Problem(topic, history.what, _PUT_BACK, _PUT_RIGHT)
     unseen = [topic for topic, history in patient.histories.items() if isinstance(history, KeptlogError)]
-    if unseen:
-        raise NotLookedAt(*_unread(unseen))
+    if unseen or patient.outlived:
+        raise NotLookedAt(*_unread([*patient.outlived, *unseen]))
 
 
 def _changes(patient: Patient) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ from keptlog.table.catalogs.embedded import DATABASE, damage_in
 from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.catalogs.home_folder import is_made, require_home
 from keptlog.table.catalogs.home_location import Elsewhere, elsewheres
+from keptlog.table.catalogs.outlived_copy import outlived
 from keptlog.table.doctor.topic_exam import PutBack, TopicExam, examined, put_back
 from keptlog.table.store import LogStore
 from keptlog.table.waiting.reaching import apart
@@ -164,7 +165,16 @@ class Patient:
     @cached_property
     def histories(self) -> Mapping[str, PutBack | KeptlogError | None]:
         """Of each topic that can't be read, how it was put back, or why nobody can tell; null if it was not."""
-        return {topic: self._history(topic) for topic in self.unread}
+        return {topic: self._history(topic) for topic in self.unread if topic not in self.outlived}
+
+    @cached_property
+    def outlived(self) -> Sequence[str]:
+        """Those of a copy, of which the original has let go what the copy names."""
+        errors = {topic: each for topic, each in self.exams.items() if isinstance(each, KeptlogError)}
+        try:
+            return outlived(self.elsewheres, errors)
+        except StorageUnavailable:  # then each is told as what was met
+            return []
 
     @property
     def logs(self) -> list[Log]:

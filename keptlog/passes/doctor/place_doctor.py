@@ -41,8 +41,8 @@ def outlived_problem(topics: Sequence[str]) -> Iterator[Problem]:
     if topics:
         what = f"what the catalog of this copy names of {some_of(topics, _NAMED)} is gone"
         cause = (
-            "the original has gone on since: each commit deletes the metadata of the twentieth before it; or it has "
-            "deleted the topic"
+            "the original has gone on since: each commit deletes the metadata of the twentieth before it, and a purge "
+            "the replaced files; or it has deleted the topic"
         )
         todo = "look with the original, or make a new copy; nothing is to be put back"
         yield Problem("a copy", what, cause, todo)

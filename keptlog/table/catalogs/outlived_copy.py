@@ -1,7 +1,8 @@
 """A copy of a home that the original has outlived: what the copy's catalog names is gone there.
 
     copy       its catalog names …-21.metadata.json of the original
-    original   has gone on to 46: each commit deletes the metadata of the twentieth before it; or the topic was deleted
+    original   has gone on to 46: each commit deletes the metadata of the twentieth before it, and a
+               purge what only older snapshots show; or the topic was deleted
 
 Nothing is lost then, and nothing is to be put back. Where both catalogs name the same file, it is lost to both.
 """
@@ -9,13 +10,13 @@ Nothing is lost then, and nothing is to be put back. Where both catalogs name th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, LogCorrupt
 from keptlog.table.catalogs.embedded import own_location
 from keptlog.table.catalogs.home_location import ITS_RECEIPTS, Elsewhere, elsewheres, why_elsewhere
-from keptlog.table.namespaces import RECEIPTS
+from keptlog.table.namespaces import NAMESPACE, RECEIPTS
 
 _OUTLIVED = "is gone: the original has"
 
@@ -27,13 +28,30 @@ def why_not_there(home: Path, table: tuple[str, str]) -> str | None:
         sqlite3.Error: its catalog can't be read.
         StorageUnavailable: another process holds it, or that of the original.
     """
-    copied = next((found for found in elsewheres(home) if found.is_copy and not found.tables), None)
+    copied = _whole_copy(elsewheres(home))
     return _why_outlived(copied, *table) if copied else why_elsewhere(home, table)
 
 
-def outlived(errors: Mapping[str, KeptlogError]) -> list[str]:
-    """The topics, among those that can't be read, of which that is the reason."""
-    return [topic for topic, error in errors.items() if _OUTLIVED in str(error)]
+def outlived(places: Iterable[Elsewhere], errors: Mapping[str, KeptlogError]) -> list[str]:
+    """The topics, among those that can't be read, of which that is the reason; ``places`` tell where their home is.
+
+    Raises:
+        StorageUnavailable: another process holds a catalog.
+    """
+    copied = _whole_copy(places)
+    return [topic for topic, error in errors.items() if copied and _is_outlived(copied, topic, error)]
+
+
+def _is_outlived(copy: Elsewhere, topic: str, error: KeptlogError) -> bool:
+    if _OUTLIVED in str(error):
+        return True
+    # The original's purge takes other files long before the metadata goes: the list of a snapshot's manifests.
+    is_gone = isinstance(error, LogCorrupt) and isinstance(error.__cause__, FileNotFoundError)
+    return is_gone and _OUTLIVED in (_why_outlived(copy, NAMESPACE, topic) or "")
+
+
+def _whole_copy(places: Iterable[Elsewhere]) -> Elsewhere | None:
+    return next((found for found in places if found.is_copy and not found.tables), None)
 
 
 def _why_outlived(copy: Elsewhere, namespace: str, name: str) -> str | None:
