@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from urllib.parse import urlparse
 
 import pytest
 
 from keptlog.home import open_home
+from keptlog.table.catalogs.embedded import own_location
+from keptlog.table.namespaces import RECEIPTS
 from tests.cli.conftest import Run
 from tests.table.stores import COMPACTED
 
@@ -91,3 +94,24 @@ def test_what_a_copy_does_not_know_may_be_in_its_original(
     monkeypatch.setenv("KEPTLOG_HOME", str(home))
     original = keptlog(what, "show", "later", *options)
     assert (original.code, "copy" in original.err) == (2, False)
+
+
+def test_a_copy_whose_original_has_let_go_of_its_receipts_says_that_once_and_doctor_blames_no_setting(
+    keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic in ("users", "gone-0", "gone-1"):
+        open_home().store.create_topic(topic, 1, COMPACTED)
+    assert keptlog("topic", "delete", "gone-0", "--yes").code == 0
+    shutil.copytree(home, tmp_path / "copy")
+    named = own_location(home, (RECEIPTS, "chain"))
+    assert keptlog("topic", "delete", "gone-1", "--yes").code == 0
+    assert named
+    Path(urlparse(named).path).unlink()  # as some twenty receipts later
+    monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path / "copy"))
+
+    shown = keptlog("receipt", "show", "nothing")
+    assert (shown.code, shown.err.count("copy of the home")) == (1, 1)
+
+    problems = [each for check in keptlog("doctor", "--json").json["checks"] for each in check["problems"]]
+    told = [each["cause"] for each in problems if "its receipts" in each["what"]]
+    assert [cause[:30] for cause in told] == ["the original has gone on since"]

@@ -21,8 +21,10 @@ from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.next_command import next_command
 from keptlog.passes.doctor.home_patient import NotLookedAt, Patient
+from keptlog.passes.doctor.place_doctor import outlived_problem
 from keptlog.storage.erasure_secret import require_secret
 from keptlog.table.catalogs.home_location import ITS_RECEIPTS
+from keptlog.table.catalogs.outlived_copy import tells_outlived
 from keptlog.table.doctor.topic_exam import TopicExam
 
 if TYPE_CHECKING:
@@ -120,7 +122,9 @@ def _chain_problems(proofs: Proofs, *, is_shared: bool) -> Iterator[Problem]:
         flaws, unknown_keys = (str(error),), ()
     except KeptlogError as error:
         # Nobody has looked, so nothing is known to be damaged: who put the catalog back for this would lose commits.
-        yield unreadable_problem("receipts", error)
+        yield from (
+            outlived_problem([ITS_RECEIPTS]) if tells_outlived(error) else [unreadable_problem("receipts", error)]
+        )
         return
     for what in flaws:
         yield Problem("receipts", what, cause, todo, command)

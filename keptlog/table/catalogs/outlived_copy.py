@@ -42,8 +42,13 @@ def outlived(places: Iterable[Elsewhere], errors: Mapping[str, KeptlogError]) ->
     return [topic for topic, error in errors.items() if copied and _is_outlived(copied, topic, error)]
 
 
+def tells_outlived(error: KeptlogError) -> bool:
+    """Whether an error is what ``why_not_there`` says of a copy."""
+    return _OUTLIVED in str(error)
+
+
 def _is_outlived(copy: Elsewhere, topic: str, error: KeptlogError) -> bool:
-    if _OUTLIVED in str(error):
+    if tells_outlived(error):
         return True
     # The original's purge takes other files long before the metadata goes: the list of a snapshot's manifests.
     is_gone = isinstance(error, LogCorrupt) and isinstance(error.__cause__, FileNotFoundError)
