@@ -16,7 +16,14 @@ from tests.table.test_purge_of_versions import key_of
 
 
 @pytest.mark.parametrize(
-    "name", ["receipts/x.json", "receipts/erasures/x.json", "receipts/taken-back/x.json", "gc/x.json"]
+    "name",
+    [
+        "receipts/x.json",
+        "receipts/erasures/x.json",
+        "receipts/taken-back/x.json",
+        "receipts/readers/app/an-id/0-5.json",
+        "gc/x.json",
+    ],
 )
 def test_what_was_moved_away_as_told_leaves_a_version_that_keeps_the_erasure_open(tmp_path: Path, name: str) -> None:
     with s3_server() as where:

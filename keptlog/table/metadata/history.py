@@ -47,7 +47,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class StoredHistory:
     """The content of a file."""
 
     topic_id: str
@@ -72,7 +72,7 @@ def remember_entries(
     # They could not be deleted. While they can't be, what is merged would be written again and again.
     for read in () if left else before.values():
         entries = {each.snapshot_id: each for each in read} | entries
-    stored = _Stored(str(table.metadata.table_uuid), tuple(entries.values()))
+    stored = StoredHistory(str(table.metadata.table_uuid), tuple(entries.values()))
     files.write_bytes(f"{_folder(table.location())}{day}-{new_id}.json", to_json(stored).encode())
     return left or list(before)
 
@@ -156,7 +156,7 @@ def _read(files: TableFiles, table: Table, path: str) -> Sequence[HistoryEntry] 
     """The entries of a file; none if they are of another topic, null if it can't be understood, or is gone."""
     try:
         content = files.read_bytes(path).decode()
-        stored = from_json(_Stored, content, path, "history of a topic", "delete it: nothing is decided by it")
+        stored = from_json(StoredHistory, content, path, "history of a topic", "delete it: nothing is decided by it")
     except FileNotFoundError:  # a purge has just written it anew, or forgotten it
         return None
     except (LogCorrupt, UnicodeDecodeError, NotAFile) as error:

@@ -104,7 +104,7 @@ class Undone:
 
 
 @dataclass(frozen=True, slots=True)
-class _Remembered:
+class RememberedChanges:
     """The content of a file."""
 
     topic_id: str
@@ -116,7 +116,7 @@ def remember(files: TableFiles, table: Table, expiring: Iterable[Snapshot], new_
     """Write down what these snapshots tell; to be called before the commit that expires them."""
     changes = tuple(landed_change(snapshot) for snapshot in expiring)
     if changes:
-        content = to_json(_Remembered(str(table.metadata.table_uuid), changes))
+        content = to_json(RememberedChanges(str(table.metadata.table_uuid), changes))
         numbers = [each.sequence_number for each in changes]
         name = f"{now_ms:013d}-n{min(numbers)}-n{max(numbers)}-{new_id}.json"
         files.write_bytes(f"{_folder(table.location())}{name}", content.encode())
@@ -233,7 +233,9 @@ def _remembered(files: TableFiles, table: Table) -> tuple[Sequence[LandedChange]
     return tuple(changes.values()), damages
 
 
-def _contents(files: TableFiles, table: Table, paths: Iterable[str]) -> Iterator[tuple[str, _Remembered | LogCorrupt]]:
+def _contents(
+    files: TableFiles, table: Table, paths: Iterable[str]
+) -> Iterator[tuple[str, RememberedChanges | LogCorrupt]]:
     """What each file of changes tells, or why it can't be read."""
     for path in paths:
         if remembered_ms(path, table.location()) is None:
@@ -246,7 +248,7 @@ def _contents(files: TableFiles, table: Table, paths: Iterable[str]) -> Iterator
             yield path, error
 
 
-def _read(files: TableFiles, topic: str, path: str) -> _Remembered:
+def _read(files: TableFiles, topic: str, path: str) -> RememberedChanges:
     """The content of a file.
 
     Raises:
@@ -263,7 +265,7 @@ def _read(files: TableFiles, topic: str, path: str) -> _Remembered:
         content = files.read_bytes(path)
     except NotAFile as error:
         raise LogCorrupt(f"{where} is no {what} ({error.strerror}); {remedy}") from error
-    return from_json_file(_Remembered, content, where, what, remedy)
+    return from_json_file(RememberedChanges, content, where, what, remedy)
 
 
 def _folder(location: str) -> str:

@@ -91,6 +91,16 @@ def from_json_file(kind: type[_T], content: bytes, path: str, what: str, remedy:
     return read
 
 
+def is_stored(kind: Any, value: object, *, is_all_known: bool = False) -> bool:
+    """Whether a value of JSON can be read as one of these, and, if asked, whether it has nothing that is read over."""
+    try:
+        _reader(kind)(value)
+    except ValueError:
+        return False
+    known = {each.name for each in dataclasses.fields(kind)}
+    return not is_all_known or (isinstance(value, dict) and value.keys() <= known)
+
+
 def require_bare(name: str) -> None:
     """Refuse a stored name of a file or folder that leads out of the folder where it is looked for.
 

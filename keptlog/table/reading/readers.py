@@ -114,7 +114,7 @@ class ReaderPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class _Content:
+class PositionContent:
     """What stands in the file of a position."""
 
     truncations: int = 0
@@ -229,12 +229,12 @@ class PositionFiles:
             counted[name] = replace(positions, found=found)
         return counted
 
-    def _content_at(self, path: str) -> _Content:
+    def _content_at(self, path: str) -> PositionContent:
         try:
-            return from_json(_Content, self.files.read_bytes(path).decode(), path, "position", "")
+            return from_json(PositionContent, self.files.read_bytes(path).decode(), path, "position", "")
         except (LogCorrupt, UnicodeDecodeError):
             # Too few truncations let a reader start over; with too many he would go on in another log than he has read.
-            return _Content()
+            return PositionContent()
 
     def write(self, name: str, registration: Registration, partition: int, position: ReaderPosition) -> None:
         """Store a position durably; one that lies before what is stored changes nothing.
@@ -249,7 +249,7 @@ class PositionFiles:
         )
         folder = self._folder(name, registration)
         with reaching(f"the position of reader {name} can't be stored"):
-            content = to_json(_Content(position.truncations, position.has_begun)).encode()
+            content = to_json(PositionContent(position.truncations, position.has_begun)).encode()
             self.files.write_bytes(f"{folder}{file_name}", content)
         self._drop_lower(folder, partition)
 

@@ -10,5 +10,6 @@ what goes                 ``expiry`` (snapshots), ``ref_retention`` (tags and br
 how it goes, and is told  ``removal``, ``drafts`` (receipts that are not sealed yet)
 a whole topic             ``deletion``, ``topic_deletion`` (what became of it), ``ended_erasures`` (what ends with it);
                           its table, or what is wrong with that: ``topic_table``
-erasures                  ``erasure_register``, ``erasure_look``; where a key lies: ``search``, ``summary_bounds``
+erasures                  ``erasure_register``, ``erasure_look``; where a key lies: ``search``, ``own_json``,
+                          ``summary_bounds``
 """

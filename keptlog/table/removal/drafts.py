@@ -39,6 +39,7 @@ Seal = Callable[[Sequence[Draft]], object]
 """Takes drafts into the chain of receipts, each id once, durably; raises if it can't."""
 PURGE = "purge"
 _LEFT = "a purge seals it as it is once it is older than the grace; put it back from a copy if there is one"
+_NO_DRAFT = (ValueError, KeyError, TypeError, AttributeError, InvalidConfig)
 RETIRED, ORPHAN = "retired", "orphan"
 """Why a file went, beside ``topic-delete``."""
 
@@ -146,12 +147,24 @@ def read_draft(files: TableFiles, path: str) -> Draft:
     """
     content = files.read_bytes(path)
     try:
-        stored = json.loads(content)
-        if "purged_at_ms" in stored:
-            return Draft(id_of(path), PURGE, stored["purged_at_ms"], _of_1_1(stored))
-        return Draft(stored["id"], stored["kind"], stored["at_ms"], stored["content"])
-    except (ValueError, KeyError, TypeError, AttributeError, InvalidConfig) as error:
+        return _draft(json.loads(content), id_of(path))
+    except _NO_DRAFT as error:
         raise LogCorrupt(f"{path} is no receipt ({one_line(error)})") from None
+
+
+def is_draft(stored: object) -> bool:
+    """Whether a value of JSON is what ``read_draft`` reads."""
+    try:
+        _draft(stored, PURGE)
+    except _NO_DRAFT:
+        return False
+    return True
+
+
+def _draft(stored: Any, file_id: str) -> Draft:
+    if "purged_at_ms" in stored:
+        return Draft(file_id, PURGE, stored["purged_at_ms"], _of_1_1(stored))
+    return Draft(stored["id"], stored["kind"], stored["at_ms"], stored["content"])
 
 
 def _of_1_1(stored: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,10 +42,12 @@ from keptlog.table.removal.journal import (
     taken_back_folder,
     unreadable_folder,
 )
+from keptlog.table.removal.own_json import is_own_json
 from keptlog.table.removal.summary_bounds import HOLD_NOTHING, PARTITION_VALUE, bounds_in_summaries
 from keptlog.table.removal.topic_storage import lost_links_below
 from keptlog.whole_file import is_unfinished
 
+_NOT_OWN = "neither keptlog nor Iceberg writes such JSON; look at it, and move it out of the topic's folder"
 _TABLE_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json(\.gz)?$")
 
 
@@ -146,6 +148,8 @@ def bounds_of(content: bytes) -> Iterator[Bound]:
         ValueError: it is none of these, or is damaged.
     """
     if content.startswith((b"{", b"[")):
+        if not is_own_json(content):
+            raise ValueError(_NOT_OWN)
         yield from bounds_in_summaries(content)
         return
     try:
