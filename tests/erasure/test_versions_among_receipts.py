@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.table.io.object_versions import Bucket
 from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.byte_search import versions_with
 from tests.erasure.test_planted import almost_erased_in, location_of, require_verified
@@ -38,3 +39,25 @@ def test_what_was_moved_away_as_told_leaves_a_version_that_keeps_the_erasure_ope
         world.purge()
         assert versions_with(world.bucket, [KEY, VALUE]) == []
         require_verified(world)
+
+
+@pytest.mark.parametrize("name", ["receipts/x.json", "receipts/erasures/x.json", "gc/x.json"])
+def test_a_version_that_may_not_be_read_is_named_and_does_not_end_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with s3_server() as where:
+        world = BucketWorld(tmp_path, bucket=new_bucket(where))
+        almost_erased_in(world)
+        path = world.bucket.put(f"{key_of(location_of(world))}/metadata/{name}", b"{}")
+        world.bucket.hide(path)
+        opened = Bucket.open
+
+        def refuse_versions(bucket: Bucket, at: str, version_id: str | None = None) -> object:
+            if version_id:
+                raise PermissionError("s3:GetObjectVersion is denied")
+            return opened(bucket, at)
+
+        monkeypatch.setattr(Bucket, "open", refuse_versions)
+        [text] = world.verified().blocked
+        assert path in text
+        assert "s3:GetObjectVersion is denied" in text

@@ -118,9 +118,6 @@ def searched_versions(
     """Versions of files below a topic's location, as a search takes them; a delete marker has nothing in it.
 
     ``files`` are those of ``searched_files``: a version of what the table does not refer to is as stray as the file.
-
-    Raises:
-        OSError: the storage does not give what lies among journals or receipts.
     """
     with_bytes = [each for each in versions if not each.is_delete_marker]
     if not with_bytes:
@@ -217,9 +214,12 @@ def _is_strange(files: TableFiles, location: str, path: str, opened_by: str) -> 
 
 
 def _is_strange_version(files: TableFiles, location: str, version: ObjectVersion) -> bool:
-    if version.path.startswith(journal_folder(location)):
-        return not _is_read_by(read_journal, files, version.location)
-    return _is_strange(files, location, version.path, version.location)
+    try:
+        if version.path.startswith(journal_folder(location)):
+            return not _is_read_by(read_journal, files, version.location)
+        return _is_strange(files, location, version.path, version.location)
+    except OSError:  # as without the right to read versions: whoever looks through it names it, and why
+        return True
 
 
 def _is_read_by(read: Callable[[TableFiles, str], object], files: TableFiles, path: str) -> bool:
