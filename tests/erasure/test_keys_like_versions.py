@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.byte_search import versions_with
 from tests.erasure.test_keys_like_folders import left_behind
+from tests.erasure.test_planted import almost_erased_in, location_of, require_verified
 from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE
 from tests.table.buckets import new_bucket, s3_server
 from tests.table.test_purge_of_versions import key_of
@@ -32,3 +33,15 @@ def test_no_erasure_is_verified_by_the_version_that_a_key_looks_like(tmp_path: P
         world.purge()
         assert world.verified().erasure.state == "verified"
         assert versions_with(bucket, [VALUE]) == []
+
+
+def test_among_receipts_where_no_purge_deletes_it_it_is_to_be_moved_away(tmp_path: Path) -> None:
+    with s3_server() as where:
+        bucket = new_bucket(where)
+        world = BucketWorld(tmp_path, bucket=bucket)
+        almost_erased_in(world)
+        path = bucket.put(f"{key_of(location_of(world))}/metadata/receipts/x.json?versionId=an-id", VALUE)
+        [text] = world.verified().blocked
+        assert (path in text, text.endswith("move it out of the topic's folder")) == (True, True)
+        bucket.files.delete(path)
+        require_verified(world)

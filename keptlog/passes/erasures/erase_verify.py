@@ -38,6 +38,7 @@ from keptlog.storage.object_version import VERSION_IN_PATH
 from keptlog.table.io.remote_files import S3
 from keptlog.table.removal.drafts import why_not_sealed
 from keptlog.table.removal.erasure_look import read_register, snapshot_ids, while_same
+from keptlog.table.removal.journal import receipt_folder
 from keptlog.table.removal.search import bounds_of, searched_files, searched_versions
 from keptlog.table.waiting.reaching import reaching
 
@@ -118,7 +119,7 @@ class Verification:
                 table = self._load()
                 # Earlier: what is completed before the listing is listed, and what is completed later is among these.
                 uploads = set(self.store.files.uploads_below(table.location()))
-                listed, like_versions = _told_apart(searched_files(self._load, self.store.files))
+                listed, like_versions = _told_apart(searched_files(self._load, self.store.files), table.location())
                 # Later: what was deleted since the listing is in one of the two.
                 versions = self.store.files.versions_below(table.location(), is_proof=True)
                 listed += searched_versions(table.location(), versions.versions, listed, self.store.files)
@@ -158,17 +159,16 @@ class Verification:
         return while_same(lambda: self.store.load_table(self.topic), self._topic_id)
 
 
-def _told_apart(files: Iterable[SearchedFile]) -> tuple[list[SearchedFile], list[FileFindings]]:
+def _told_apart(files: Iterable[SearchedFile], location: str) -> tuple[list[SearchedFile], list[FileFindings]]:
     """What can be opened by its path, and the objects whose keys look like a version of another one."""
-    problem = (
-        "its key looks like a version of another file, which would be read in its place; a purge deletes it once it is "
-        "older than the grace"
-    )
+    problem = "its key looks like a version of another file, which would be read in its place"
+    by_purge, by_hand = "a purge deletes it once it is older than the grace", "move it out of the topic's folder"
     by_path: list[SearchedFile] = []
     like_versions: list[FileFindings] = []
     for file in files:
         if file.path.startswith(S3) and VERSION_IN_PATH in file.path:
-            like_versions.append(FileFindings(file, FileKind.UNKNOWN, (), problem))
+            todo = by_hand if file.path.startswith(receipt_folder(location)) else by_purge  # none sweeps there
+            like_versions.append(FileFindings(file, FileKind.UNKNOWN, (), f"{problem}; {todo}"))
         else:
             by_path.append(file)
     return by_path, like_versions
