@@ -25,10 +25,16 @@ from keptlog.table.chain.receipt_files import ChainEnd
 from keptlog.table.chain.sealed_receipts import CHAIN
 from keptlog.table.changes.registration import StoredState, StoredStates, register
 from keptlog.table.metadata.partitions import partition_count
-from keptlog.table.metadata.references import Manifests, comparable_forms, references_in_reach
+from keptlog.table.metadata.references import (
+    Manifests,
+    below,
+    comparable,
+    comparable_forms,
+    references_in_reach,
+)
 from keptlog.table.metadata.state import LogState
 from keptlog.table.namespaces import NAMESPACE, RECEIPTS
-from keptlog.table.removal.metadata_elsewhere import places_of_metadata
+from keptlog.table.removal.metadata_elsewhere import METADATA_PATH, places_of_metadata
 from keptlog.table.removal.own_folder import table_in
 from keptlog.table.waiting.reaching import reaching
 
@@ -172,6 +178,7 @@ class Registrar:
         state = states.named(metadata) if metadata else states.newest(found.before, table_id)
         if state.path == found.before:
             return None
+        _require_in_place(what, state)
         table = Table(identifier, state.metadata, state.path, io, catalog)
         self._require_whole(what, table, stored)
         return CatalogEntry(identifier, what, found.before, state, _ends(found.table, table))
@@ -226,6 +233,21 @@ class Registrar:
     def _gone(self, paths: Iterable[str], stored: Sequence[str]) -> Sequence[str]:
         there = set(comparable_forms(stored).values())
         return self.store.files.missing([path for path, form in comparable_forms(paths).items() if form not in there])
+
+
+def _require_in_place(what: str, state: StoredState) -> None:
+    """Refuse a copy: whoever went on from it would write where the original lies, which another home may have.
+
+    Raises:
+        InvalidConfig: naming that place.
+    """
+    table, form = state.metadata, comparable(state.path)
+    places = (table.location, table.properties.get(METADATA_PATH))
+    if not any(below(place)(form) for place in places if place):
+        raise InvalidConfig(
+            f"{what}: {state.path} says that its table lies in {table.location}: it is a copy, or was moved. Nothing was "
+            "changed: register it where it lies, or let a link lead from there to here if it was moved"
+        )
 
 
 def _folder_of(metadata: str) -> str:

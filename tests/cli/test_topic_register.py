@@ -217,6 +217,33 @@ def test_a_copy_of_a_home_registers_nothing(
     assert "is a copy of the home at" in refused.err
 
 
+def test_a_copy_that_has_lost_its_catalog_does_not_go_on_with_the_files_of_the_original(
+    keptlog: Run, home: Path, append: Append, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append("ann")
+    copy = home.parent / "copy"
+    shutil.copytree(home, copy)
+    (copy / "catalog.db").unlink()
+    monkeypatch.setenv("KEPTLOG_HOME", str(copy))
+    refused = keptlog("topic", "register", "users", "--new-catalog", "--yes")
+    assert refused.code == 1
+    assert "it is a copy, or was moved" in refused.err
+    named = keptlog("topic", "register", "users", "--metadata", str(_metadata(copy)[-1]), "--yes")
+    assert "it is a copy, or was moved" in named.err
+    assert "no topic" in keptlog("topic", "describe", "users").err
+
+
+def test_a_home_that_was_moved_and_lost_its_catalog_is_registered_by_a_link_to_it(
+    keptlog: Run, home: Path, append: Append
+) -> None:
+    append("ann")
+    (home / "catalog.db").unlink()
+    home.rename(home.parent / "moved")
+    home.symlink_to(home.parent / "moved")
+    assert keptlog("topic", "register", "users", "--new-catalog", "--yes").code == 0
+    assert _keys(keptlog) == ["ann"]
+
+
 def test_a_commit_that_comes_between_is_not_lost(put_back: Callable[[], None], append: Append) -> None:
     append("bob")
     put_back()

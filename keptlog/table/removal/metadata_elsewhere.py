@@ -16,14 +16,14 @@ from keptlog.table.metadata.references import below, comparable, inside
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
-_METADATA_PATH = "write.metadata.path"
+METADATA_PATH = "write.metadata.path"
 """Iceberg's property for where a table's metadata is written, if not in its own folder."""
 
 
 def places_of_metadata(table: Table) -> list[str]:
     """The folder of a table, and those outside of it that have its metadata, or are to have the next."""
     logged = [table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)]
-    folders = [*(path.rpartition("/")[0] for path in logged), table.properties.get(_METADATA_PATH, "").rstrip("/")]
+    folders = [*(path.rpartition("/")[0] for path in logged), table.properties.get(METADATA_PATH, "").rstrip("/")]
     is_below = below(table.location())
     return [table.location(), *(each for each in dict.fromkeys(folders) if each and not is_below(comparable(each)))]
 
@@ -40,7 +40,7 @@ def lay_elsewhere(table: Table, outside: Sequence[str]) -> str | None:
     Of each folder the oldest that can be read is asked. One of which nothing can be read is believed if the table
     names it as the place of its metadata.
     """
-    named = table.properties.get(_METADATA_PATH)
+    named = table.properties.get(METADATA_PATH)
     is_named = below(named) if named else None
     by_folder: dict[str, list[str]] = {}
     for path in outside:
