@@ -245,8 +245,8 @@ def _require_in_place(what: str, state: StoredState) -> None:
     places = (table.location, table.properties.get(METADATA_PATH))
     if not any(below(place)(form) for place in places if place):
         raise InvalidConfig(
-            f"{what}: {state.path} says that its table lies in {table.location}: it is a copy, or was moved. Nothing was "
-            "changed: register it where it lies, or let a link lead from there to here if it was moved"
+            f"{what}: {state.path} says that its table lies in {table.location}: it is a copy, or was moved. Nothing "
+            "was changed: register it where it lies, or let a link lead from there to here if it was moved"
         )
 
 

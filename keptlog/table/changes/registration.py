@@ -11,6 +11,10 @@ the catalog's own. What leads nowhere, as 00014', is an attempt whose commit ano
     an end besides, of two commits or more     two homes went on, each its own way                      refused
     the catalog's state leads there not        the same                                                 refused
     of two tables                              a topic of that name was made anew                       refused
+    one that is younger leads there not        another program has begun the count of the names anew    refused
+
+A table keeps the names of its last 20 files or so. What two homes did before that is told by snapshots: no table gives
+two of them one sequence number, but an attempt that did not land may have one. So two such files in a row have landed.
 
 The newest one may itself be an attempt whose process died before the catalog took it. Whoever made it was told nothing,
 or that nobody knows: it counts as landed then, as where a catalog's answer was lost.
@@ -37,7 +41,7 @@ from keptlog.log.words.counted import some_of
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import comparable, comparable_forms
-from keptlog.table.removal.known_states import base_of, number
+from keptlog.table.removal.known_states import base_of, contradict, number
 
 _NAMED = 3
 
@@ -47,7 +51,8 @@ class StoredState:
     """One metadata file of a table."""
 
     path: str
-    number: int
+    number: int | None
+    """How many commits there were before it, as its name tells; null where another program has given the name."""
     metadata: TableMetadata
 
     @property
@@ -72,10 +77,9 @@ class StoredStates:
         """Those among some files: what whoever commits has named."""
         states, unread = list[StoredState](), list[str]()
         for path in sorted(each for each in stored if each.endswith(METADATA_ENDINGS)):
-            counted = number(path)
-            metadata = whole_metadata(io, path) if counted is not None else None
-            if metadata is not None and counted is not None:
-                states.append(StoredState(path, counted, metadata))
+            metadata = whole_metadata(io, path)
+            if metadata is not None:
+                states.append(StoredState(path, number(path), metadata))
             else:
                 unread.append(path)
         return cls(what, tuple(states), tuple(unread), comparable_forms(each.path for each in states))
@@ -94,14 +98,16 @@ class StoredStates:
         ids = sorted({each.table_id for each in states})
         if len(ids) > 1:
             raise self._undecided(f"its folder has the metadata of {len(ids)} tables ({', '.join(ids)})", states)
-        last = max(each.number for each in states)
+        last = max((each.number for each in states if each.number is not None), default=None)
+        if last is None:
+            raise self._undecided("the names of its metadata files don't tell which of them is the newest", states)
         newest = [each for each in states if each.number == last]
         if len(newest) > 1:
             raise self._undecided("two commits have the highest number, and one of them has not landed", newest)
-        if ahead := [path for path in self.unread if (number(path) or 0) > last]:
+        if ahead := [path for path in self.unread if (number(path) or 0) >= last]:
             raise LogCorrupt(
-                f"{self.what}: {some_of(ahead, _NAMED)} is newer than all that can be read of it, and can't be "
-                "read itself: put it back from a copy, or name the state that is to count with --metadata"
+                f"{self.what}: {some_of(ahead, _NAMED)} may be newer than all that can be read of it, and "
+                "can't be read itself: put it back from a copy, or name the state that is to count with --metadata"
             )
         self._require_one_way(newest[0], states, known)
         return newest[0]
@@ -112,7 +118,8 @@ class StoredStates:
         Raises:
             InvalidConfig: there is none.
         """
-        found = [each for each in self.states if name in {each.path, each.path.rpartition("/")[2]}]
+        form = comparable(name)
+        found = [each for each in self.states if name == each.path.rpartition("/")[2] or form == self.forms[each.path]]
         if not found:
             raise InvalidConfig(f"--metadata {name}: {self.what} has no metadata file of that name that can be read")
         return found[0]
@@ -120,14 +127,23 @@ class StoredStates:
     def _require_one_way(self, newest: StoredState, states: Collection[StoredState], known: str | None) -> None:
         """Refuse where two homes went on from one state, each its own way."""
         led = self._led_from(newest, states)
-        oldest = min((each.number for each in states if self.forms[each.path] in led), default=newest.number)
-        named = number(known) if known else None
-        if known and comparable(known) not in led and (named is None or named >= oldest):
-            raise self._undecided(f"the catalog's {known.rpartition('/')[2]} does not lead to the newest one", [newest])
-        for each in states:
+        on_way = [each for each in states if self.forms[each.path] in led and each.number is not None]
+        oldest = min(on_way, key=lambda each: each.number or 0)
+        besides = {self.forms[each.path]: each for each in states if self.forms[each.path] not in led}
+        contradicting = {form for form, each in besides.items() if contradict(newest.metadata, each.metadata)}
+        if known and (form := comparable(known)) not in led:
+            is_before = _is_before(number(known), besides.get(form), oldest)
+            if not is_before or form in contradicting:
+                name = known.rpartition("/")[2]
+                raise self._undecided(f"the catalog's {name} does not lead to the newest one", [newest])
+        for form, each in besides.items():
             base = base_of(each.metadata)
-            is_apart = self.forms[each.path] not in led and base and comparable(base) not in led
-            if is_apart and (number(base) or 0) >= oldest:
+            if comparable(base) == self.forms[newest.path]:
+                raise self._undecided("the one of the highest number is not the newest", [newest, each])
+            if base and comparable(base) in led:
+                continue  # an attempt, or a copy of a state that has landed
+            is_before = _is_before(number(base) if base else each.number, each, oldest)
+            if not is_before or {form, comparable(base)} <= contradicting:
                 raise self._undecided("two homes went on with it, each its own way", [newest, each])
 
     def _led_from(self, newest: StoredState, states: Collection[StoredState]) -> set[str]:
@@ -148,6 +164,15 @@ class StoredStates:
             f"{self.what}: {why}: {some_of([each.path for each in states], _NAMED)}. Nothing was changed. Name "
             "the state that is to count with --metadata; what only the other one has is lost to readers then"
         )
+
+
+def _is_before(counted: int | None, state: StoredState | None, oldest: StoredState) -> bool:
+    """Whether a state is of before the oldest that the newest one tells of: null if nothing of it can be read.
+
+    ``counted`` is its number, or that of what it was built on. A number alone may be of a count that began anew.
+    """
+    is_younger = state is not None and state.metadata.last_updated_ms > oldest.metadata.last_updated_ms
+    return counted is not None and counted < (oldest.number or 0) and not is_younger
 
 
 def register(catalog: Catalog, table: tuple[str, str], before: str | None, state: StoredState) -> None:

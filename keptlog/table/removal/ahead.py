@@ -53,7 +53,7 @@ from keptlog.table.metadata.references import (
     references_in_reach,
 )
 from keptlog.table.namespaces import NAMESPACE
-from keptlog.table.removal.known_states import KnownStates, MetadataStanding, base_of, number
+from keptlog.table.removal.known_states import KnownStates, MetadataStanding, base_of, contradict, number
 from keptlog.table.removal.metadata_elsewhere import places_of_metadata
 from keptlog.table.removal.own_folder import staged_copy
 
@@ -169,7 +169,7 @@ def told_apart(table: Table, stored: Iterable[str], files: TableFiles, load: Cal
         metadata = whole_metadata(table.io, path)
         if metadata and str(metadata.table_uuid) != str(table.metadata.table_uuid):
             continue
-        contradicts = metadata is not None and _contradicts(table, metadata)
+        contradicts = metadata is not None and contradict(table.metadata, metadata)
         standing = history.standing_of(path, metadata, contradicts=contradicts)
         if standing is MetadataStanding.ELSEWHERE:
             elsewhere.add(path)
@@ -294,10 +294,3 @@ def _newest_first(stored: Iterable[str]) -> list[tuple[str, str]]:
     """The metadata files among these, each with its comparable form; those that have no number come last."""
     forms = comparable_forms(path for path in stored if path.endswith(METADATA_ENDINGS))
     return sorted(forms.items(), key=lambda each: -1 if (n := number(each[0])) is None else n, reverse=True)
-
-
-def _contradicts(table: Table, metadata: TableMetadata) -> bool:
-    """Whether it has another snapshot than the catalog under one sequence number: no table gives one twice."""
-    own = {each.sequence_number or 0: each.snapshot_id for each in table.metadata.snapshots}
-    theirs = {each.sequence_number or 0: each.snapshot_id for each in metadata.snapshots}
-    return any(theirs[number] != own[number] for number in (own.keys() & theirs.keys()) - {0})

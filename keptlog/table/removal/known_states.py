@@ -184,6 +184,13 @@ def base_of(metadata: TableMetadata) -> str:
     return metadata.metadata_log[-1].metadata_file if metadata.metadata_log else ""
 
 
+def contradict(one: TableMetadata, other: TableMetadata) -> bool:
+    """Whether two states have two snapshots under one sequence number: no table gives one twice."""
+    ones = {each.sequence_number or 0: each.snapshot_id for each in one.snapshots}
+    others = {each.sequence_number or 0: each.snapshot_id for each in other.snapshots}
+    return any(others[each] != ones[each] for each in (ones.keys() & others.keys()) - {0})
+
+
 def number(path: str) -> int | None:
     """The number in a metadata file's name; null for any other file."""
     form = _METADATA_FILE.fullmatch(path.rpartition("/")[2])
