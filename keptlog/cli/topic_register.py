@@ -49,6 +49,8 @@ def register(  # noqa: PLR0913
     from keptlog.table.registrar import Registrar  # noqa: PLC0415
 
     names = list(dict.fromkeys(map(valid_topic_name, topics)))
+    if not names:
+        raise InvalidConfig("name the topics that the catalog is to take in")
     if metadata and len(names) > 1:
         raise InvalidConfig("--metadata is of one topic: name that alone")
     if new_catalog:

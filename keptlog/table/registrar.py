@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _NAMED = 3
 _RECEIPTS = "the chain of receipts"
+_CHAIN_TODO = "keptlog receipt verify names receipts that the catalog does not know, and keptlog doctor what to do then"
+"""No state of it can be named: a receipt that was sealed before another one can't be sealed behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ class Registrar:
         catalog = self.store.committer.catalog
         io = found.table.io if found.table else catalog._load_file_io(location=found.location)  # noqa: SLF001  # as it loads a table
         stored = self._stored(found)
-        states = StoredStates.read(what, stored, io)
+        states = StoredStates.read(what, stored, io, *([_CHAIN_TODO] if identifier[0] == RECEIPTS else []))
         if not states.states and found.before is None:
             return None
         table_id = str(found.table.metadata.table_uuid) if found.table else None

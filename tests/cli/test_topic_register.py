@@ -204,6 +204,37 @@ def test_names_without_numbers_tell_no_order_and_one_can_be_named_by_its_path(
     assert _keys(keptlog) == ["ann"]
 
 
+def test_where_receipts_were_sealed_on_both_ways_it_gives_no_advice_that_cannot_help(
+    keptlog: Run, home: Path, append: Append
+) -> None:
+    configs = COMPACTED | {"segment.ms": "1", "file.delete.delay.ms": "0"}
+    old = home.parent / "old.db"
+    open_home().store.create_topic("orders", 1, configs)
+    for topic in ("users", "users", "orders"):
+        if old.exists():
+            shutil.copy(old, home / "catalog.db")
+        for _ in range(2):
+            open_home().append(topic, [NewRecord(b"ann", b"1", 1)])
+        assert keptlog("clean", topic).code == 0
+        assert keptlog("purge", topic).code == 0
+        if not old.exists():
+            shutil.copy(home / "catalog.db", old)
+    refused = keptlog("topic", "register", "users", "--yes")
+    assert refused.code == 1
+    assert "the chain of receipts: " in refused.err
+    assert "keptlog receipt verify" in refused.err
+    assert "--metadata" not in refused.err
+
+
+def test_a_damaged_catalog_is_to_be_moved_away_and_no_topic_is_nothing_to_register(
+    keptlog: Run, home: Path, append: Append
+) -> None:
+    append("ann")
+    (home / "catalog.db").write_bytes(b"no catalog" * 500)
+    assert "move" in keptlog("topic", "register", "users", "--new-catalog", "--yes").err
+    assert keptlog("topic", "register").code == 2
+
+
 def test_of_two_commits_with_one_number_a_person_names_the_one_that_landed(
     keptlog: Run, home: Path, put_back: Callable[[], None], append: Append
 ) -> None:

@@ -224,7 +224,8 @@ def begin_anew(home: Path) -> None:
     """
     database = home / DATABASE
     if is_made(database) or not topics_with_files(home):
-        raise InvalidConfig(f"home {home} has not lost its catalog: leave out --new-catalog")
+        todo = f"leave out --new-catalog, or move {database} away first if it is damaged"
+        raise InvalidConfig(f"home {home} has not lost its catalog: {todo}")
     if database.exists() and not is_blank(database):
         raise InvalidConfig(f"{database} is no file of a catalog: move it away first")
     home_rows = remembered(home)

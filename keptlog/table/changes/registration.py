@@ -44,6 +44,7 @@ from keptlog.table.metadata.references import comparable, comparable_forms
 from keptlog.table.removal.known_states import base_of, contradict, number
 
 _NAMED = 3
+_CHOOSE = "Name the state that is to count with --metadata; what only the other one has is lost to readers then"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,11 @@ class StoredStates:
     unread: tuple[str, ...] = ()
     forms: Mapping[str, str] = field(default_factory=dict)
     """The paths of the states, each with its comparable form."""
+    todo: str = _CHOOSE
+    """What to do where nobody can tell which state is the newest."""
 
     @classmethod
-    def read(cls, what: str, stored: Iterable[str], io: FileIO) -> StoredStates:
+    def read(cls, what: str, stored: Iterable[str], io: FileIO, todo: str = _CHOOSE) -> StoredStates:
         """Those among some files: what whoever commits has named."""
         states, unread = list[StoredState](), list[str]()
         for path in sorted(each for each in stored if each.endswith(METADATA_ENDINGS)):
@@ -82,7 +85,7 @@ class StoredStates:
                 states.append(StoredState(path, number(path), metadata))
             else:
                 unread.append(path)
-        return cls(what, tuple(states), tuple(unread), comparable_forms(each.path for each in states))
+        return cls(what, tuple(states), tuple(unread), comparable_forms(each.path for each in states), todo)
 
     def newest(self, known: str | None, table_id: str | None) -> StoredState:
         """The one that all others lead to.
@@ -107,7 +110,7 @@ class StoredStates:
         if ahead := [path for path in self.unread if (number(path) or 0) >= last]:
             raise LogCorrupt(
                 f"{self.what}: {some_of(ahead, _NAMED)} may be newer than all that can be read of it, and "
-                "can't be read itself: put it back from a copy, or name the state that is to count with --metadata"
+                f"can't be read itself. Nothing was changed. Put it back from a copy. {self.todo}"
             )
         self._require_one_way(newest[0], states, known)
         return newest[0]
@@ -161,8 +164,7 @@ class StoredStates:
 
     def _undecided(self, why: str, states: Iterable[StoredState]) -> LogCorrupt:
         return LogCorrupt(
-            f"{self.what}: {why}: {some_of([each.path for each in states], _NAMED)}. Nothing was changed. Name "
-            "the state that is to count with --metadata; what only the other one has is lost to readers then"
+            f"{self.what}: {why}: {some_of([each.path for each in states], _NAMED)}. Nothing was changed. {self.todo}"
         )
 
 
