@@ -1,0 +1,56 @@
+"""A catalog that is not the home's own takes in what the storage has of a topic, as far as its kind can do that."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from keptlog.errors import InvalidConfig
+from keptlog.table.registrar import Registrar
+from tests.table.rest_server import catalog_of
+from tests.table.stores import COMPACTED, TOPIC, append_each, store_over
+
+
+def test_a_database_takes_in_the_newest_state_of_a_topic_that_it_lost_or_knows_an_older_one_of(tmp_path: Path) -> None:
+    def opened() -> SqlCatalog:
+        where = {"uri": f"sqlite:///{tmp_path}/lake.db", "warehouse": f"file://{tmp_path}/lake"}
+        return SqlCatalog("keptlog", **where)
+
+    store = store_over(opened())
+    store.create_topic(TOPIC, 1, COMPACTED)
+    shutil.copy(tmp_path / "lake.db", tmp_path / "old.db")
+    append_each(store, [("ann", "1")], [("bob", "1")])
+    newest = store.load_table(TOPIC).metadata_location
+    opened().drop_table(("keptlog", TOPIC))
+    for before in (None, tmp_path / "old.db"):
+        if before:
+            shutil.copy(before, tmp_path / "lake.db")
+        registrar = Registrar(store_over(opened()))
+        proposal = registrar.propose(TOPIC)
+        assert proposal is not None
+        registrar.register(proposal)
+        assert store_over(opened()).load_table(TOPIC).metadata_location == newest
+
+
+def test_a_catalog_behind_rest_takes_no_other_state_of_a_topic_that_it_knows_and_says_what_to_do(
+    tmp_path: Path,
+) -> None:
+    with catalog_of("rest", tmp_path) as catalog:
+        store = store_over(catalog)
+        store.create_topic(TOPIC, 1, COMPACTED)
+        append_each(store, [("ann", "1")], [("bob", "1")])
+        assert Registrar(store).propose(TOPIC) is None
+        first = next(tmp_path.rglob("00001-*.metadata.json"))
+        proposal = Registrar(store).propose(TOPIC, first.name)
+        assert proposal is not None
+        with pytest.raises(InvalidConfig, match=rf"catalog\.drop_table\(\('keptlog', '{TOPIC}'\)\)"):
+            Registrar(store).register(proposal)
+        catalog.drop_table(("keptlog", TOPIC))
+        with pytest.raises(InvalidConfig, match="only its server knows where"):
+            Registrar(store).propose(TOPIC)
+        again = Registrar(store).propose(TOPIC, proposal.state.path)
+        assert again is not None
+        assert again.before is None
