@@ -6,6 +6,7 @@ What would be named, and what that changes, is told before anything is done.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +21,7 @@ from keptlog.log.words.iso_time import iso_time
 from keptlog.settings import home_path
 from keptlog.table.catalogs.configuration import catalog_settings
 from keptlog.table.catalogs.home_folder import topics_with_files
+from keptlog.table.namespaces import CONFIGURED
 
 if TYPE_CHECKING:
     from keptlog.table.registrar import CatalogEntry, Proposals
@@ -28,9 +30,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Take in what the storage has of topics, and the catalog has not.")
 @some_topics_argument
 @click.option("--metadata", metavar="FILE", help="Of one TOPIC: the metadata file that is to count.")
-@click.option(
-    "--new-catalog", is_flag=True, help="Begin a new one first: the home's own is lost, and no backup is left."
-)
+@click.option("--new-catalog", is_flag=True, help="Begin a new one first: it is lost, and no backup is left.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--yes", is_flag=True, help="Do not ask. Required where there is no terminal.")
 @json_option
@@ -80,18 +80,19 @@ def register(  # noqa: PLR0913
 
 
 def _begin_anew(names: Sequence[str], *, dry_run: bool, yes: bool) -> None:
-    """A home without a catalog gets one without topics."""
+    """A catalog that is lost is there again, without topics."""
     from keptlog.table.catalogs.embedded_catalog import begin_anew  # noqa: PLC0415  # as above
+    from keptlog.table.registrar import Registrar  # noqa: PLC0415  # as above
 
-    if catalog_settings() is not None:
-        raise InvalidConfig("--new-catalog is of a home with a catalog of its own, and another one is configured")
     if dry_run:
         raise InvalidConfig("--new-catalog makes a catalog: leave out --dry-run")
-    home = home_path()
+    home, is_configured = home_path(), catalog_settings() is not None
+    begin = Registrar(open_home().store).begin_anew if is_configured else partial(begin_anew, home)
     if not yes:
-        require_consent(f"begin a new catalog in {home}, as the one before is lost and no backup of it is left?")
-    begin_anew(home)
-    others = sorted(set(topics_with_files(home)) - set(names))
+        where = CONFIGURED if is_configured else home
+        require_consent(f"begin a new catalog in {where}, as the one before is lost and no backup of it is left?")
+    begin()
+    others = [] if is_configured else sorted(set(topics_with_files(home)) - set(names))
     if others:
         click.echo(f"not in the new catalog, until they are registered too: {', '.join(others)}", err=True)
 

@@ -10,16 +10,19 @@ seen whether all that the state refers to is there: an attempt that died while i
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyiceberg.exceptions import NamespaceAlreadyExistsError
 from pyiceberg.table import Table
 
-from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.log.words.counted import some_of
 from keptlog.table.catalogs.catalog import usual_location
 from keptlog.table.catalogs.embedded import unfinished_deletion
+from keptlog.table.catalogs.emptied import emptied
 from keptlog.table.chain.receipt_chain import chain_location, chain_table
 from keptlog.table.chain.receipt_files import ChainEnd
 from keptlog.table.chain.sealed_receipts import CHAIN
@@ -33,7 +36,7 @@ from keptlog.table.metadata.references import (
     references_in_reach,
 )
 from keptlog.table.metadata.state import LogState
-from keptlog.table.namespaces import NAMESPACE, RECEIPTS
+from keptlog.table.namespaces import CONFIGURED, NAMESPACE, RECEIPTS
 from keptlog.table.removal.metadata_elsewhere import METADATA_PATH, places_of_metadata
 from keptlog.table.removal.own_folder import table_in
 from keptlog.table.waiting.reaching import reaching
@@ -96,6 +99,24 @@ class Registrar:
     """Registers the topics of one store, and its receipts."""
 
     store: LogStore
+
+    def begin_anew(self) -> None:
+        """Let a configured catalog that was lost or emptied have topics again; it has none until they are registered.
+
+        Raises:
+            InvalidConfig: it is not lost, or only its server knows; or the home is a copy.
+            StorageUnavailable: nobody can tell whether it is the one that is meant.
+        """
+        self.store.require_writable()
+        catalog = self.store.committer.catalog
+        with reaching(f"{CONFIGURED} can't be begun anew"):
+            error = emptied(catalog)
+            if error is None:
+                raise InvalidConfig(f"{CONFIGURED} has not lost its topics: leave out --new-catalog")
+            if error.action is Action.FIX_CONFIG:
+                raise error
+            with contextlib.suppress(NamespaceAlreadyExistsError):
+                catalog.create_namespace((NAMESPACE,))
 
     def propose_all(self, topics: Sequence[str], metadata: str | None = None) -> Proposals:
         """What would be registered of some topics, each apart, and of the receipts. Changes nothing."""

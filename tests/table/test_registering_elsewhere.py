@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.table.registrar import Registrar
 from tests.table.rest_server import catalog_of
 from tests.table.stores import COMPACTED, TOPIC, append_each, store_over
@@ -54,3 +54,22 @@ def test_a_catalog_behind_rest_takes_no_other_state_of_a_topic_that_it_knows_and
         again = Registrar(store).propose(TOPIC, proposal.state.path)
         assert again is not None
         assert again.before is None
+
+
+def test_a_database_that_was_lost_whole_begins_anew_and_only_then(tmp_path: Path) -> None:
+    where = {"uri": f"sqlite:///{tmp_path}/lake.db", "warehouse": f"file://{tmp_path}/lake"}
+    store = store_over(SqlCatalog("keptlog", **where))
+    store.create_topic(TOPIC, 1, COMPACTED)
+    append_each(store, [("ann", "1")])
+    newest = store.load_table(TOPIC).metadata_location
+    with pytest.raises(InvalidConfig, match="has not lost its topics"):
+        Registrar(store).begin_anew()
+    (tmp_path / "lake.db").unlink()
+    registrar = Registrar(store_over(SqlCatalog("keptlog", **where)))
+    with pytest.raises(StorageUnavailable, match="keptlog topic register TOPIC --new-catalog"):
+        registrar.propose(TOPIC)
+    registrar.begin_anew()
+    proposal = registrar.propose(TOPIC)
+    assert proposal is not None
+    registrar.register(proposal)
+    assert store_over(SqlCatalog("keptlog", **where)).load_table(TOPIC).metadata_location == newest

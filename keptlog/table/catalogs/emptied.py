@@ -58,8 +58,9 @@ def emptied(catalog: Catalog) -> StorageUnavailable | None:
         return StorageUnavailable(
             f"{files}. Nobody can tell whether they are its own, so nothing is said of any topic, and nothing was "
             "changed. If its uri names another database than you mean, set it right; if this one was emptied, put it "
-            "back from a backup. If it is new and these are another catalog's, give it a warehouse of its own, or make "
-            "its first topic with keptlog topic create"
+            "back from a backup; without one, keptlog topic register TOPIC --new-catalog takes in what is there. If it "
+            "is new and these are another catalog's, give it a warehouse of its own, or make its first topic with "
+            "keptlog topic create"
         ).of_damage()
     return None
 
