@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keptlog.cli.arguments import some_topics_argument
+from keptlog.cli.arguments import complete_file, not_empty, some_topics_argument
 from keptlog.cli.asking import require_consent
 from keptlog.cli.output import exit_if_failed, json_option, print_json
 from keptlog.errors import InvalidConfig
@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Take in what the storage has of topics, and the catalog has not.")
 @some_topics_argument
-@click.option("--metadata", metavar="FILE", help="Of one TOPIC: the metadata file that is to count.")
+@click.option(
+    "--metadata",
+    metavar="FILE",
+    callback=not_empty,
+    help="Of one TOPIC: the metadata file that is to count.",
+    shell_complete=complete_file,
+)
 @click.option("--new-catalog", is_flag=True, help="Begin a new one first: it is lost, and no backup is left.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--yes", is_flag=True, help="Do not ask. Required where there is no terminal.")

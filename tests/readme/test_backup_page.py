@@ -22,6 +22,7 @@ def _block(has: str) -> str:
 _TOPIC, _CATALOG, _WRITERS = _block("compact\necho"), _block("catalog.backup("), _block("ada@example.net")
 _FILES, _BACK, _ASIDE = _block("warehouse/. backup"), _block("rm -r .keptlog"), _block("aside/")
 _READERS, _BY_FILE = _block("reader list"), _block("users.parquet")
+_OLD_CATALOG, _NO_CATALOG = _block("cp backup/catalog.db"), _block("--new-catalog")
 
 
 def test_a_copy_that_kept_no_times_loses_no_metadata_file_that_the_catalog_needs(tmp_path: Path) -> None:
@@ -148,3 +149,15 @@ def test_a_topic_of_several_partitions_goes_by_a_file_into_one_that_has_as_many(
     records = [line.split('"key"')[1] for line in paste("keptlog read users").splitlines()]
     assert len(records) == 2
     assert [line.split('"key"')[1] for line in paste("KEPTLOG_HOME=new keptlog read users").splitlines()] == records
+
+
+def test_who_has_lost_the_catalog_alone_has_all_records_with_an_older_one_or_with_none(tmp_path: Path) -> None:
+    paste = shell(tmp_path)
+    paste(_TOPIC + _CATALOG + _WRITERS)
+    for lost in ("", _WRITERS):
+        paste(lost)
+        for block in (_OLD_CATALOG, _NO_CATALOG):
+            shown = paste(block)
+            assert "ada@example.net" in shown
+            assert "cy@example.org" in shown
+    assert "0 problems" in paste("keptlog doctor")
