@@ -78,7 +78,7 @@ class Stager:
         size_bytes = self._checked_size_bytes(new)
         partition = self._partition_of(new)
         offset = self._next_offsets.get(partition, self.log_end_offsets[partition])
-        is_log_append_time = self._is_log_append_time
+        is_log_append_time = self.topic.config.message_timestamp_type == "LogAppendTime"
         record = Record(
             offset=offset,
             key=new.key,
@@ -100,10 +100,6 @@ class Stager:
     def discard(self) -> None:
         """Delete everything that was staged."""
         self._writers.discard()
-
-    @property
-    def _is_log_append_time(self) -> bool:
-        return self.topic.config.message_timestamp_type == "LogAppendTime"
 
     def _partition_of(self, new: NewRecord) -> int:
         partitions = self.topic.partitions
