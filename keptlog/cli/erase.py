@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import click
 
 from keptlog.cli.arguments import complete_file, not_empty, some_topics_argument, topics_argument
-from keptlog.cli.asking import consent_option, require_consent
+from keptlog.cli.asking import consent_option, dry_run_option, require_consent
 from keptlog.cli.erase_keys import FORMATS, given_keys
 from keptlog.cli.erase_proposal import proposal_lines, proposal_row
 from keptlog.cli.erasure_table import print_erasures
@@ -72,7 +72,7 @@ from keptlog.passes.erasures.erasure_request import (
 @click.option("--reason", default="", metavar="TEXT", help="Stored with the request, and shown; no key in it.")
 @click.option("--here", "is_here", is_flag=True, help="Ingested topics: drop the records here at once.")
 @consent_option
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@dry_run_option
 @click.option("--hash", "only_hash", is_flag=True, help="Only print the keyed hashes of the keys; no TOPIC.")
 @run_id_option
 @json_option

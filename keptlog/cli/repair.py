@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keptlog.cli.arguments import topic_argument
-from keptlog.cli.asking import require_consent
+from keptlog.cli.asking import dry_run_option, require_consent
 from keptlog.cli.opening import home_with
 from keptlog.cli.output import EXIT_FAILED, clock_ms, json_option, print_json
 from keptlog.home import new_id
@@ -30,7 +30,7 @@ _SHOWN = 20
 @click.command(short_help="Mend a topic that another program has changed.")
 @topic_argument
 @click.option("--adopt", is_flag=True, help="Take the table as it is now, and give up what is no longer there.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@dry_run_option
 @click.option("--yes", is_flag=True, help="Do not ask before --adopt. Required there without a terminal.")
 @json_option
 def repair(topic: str, *, adopt: bool, dry_run: bool, yes: bool, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from keptlog.cli.arguments import complete_file, not_empty, some_topics_argument
-from keptlog.cli.asking import require_consent
+from keptlog.cli.asking import consent_option, dry_run_option, require_consent
 from keptlog.cli.output import exit_if_failed, json_option, print_json
 from keptlog.errors import InvalidConfig
 from keptlog.home import open_home
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     shell_complete=complete_file,
 )
 @click.option("--new-catalog", is_flag=True, help="Begin a new one first: it is lost, and no backup is left.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--yes", is_flag=True, help="Do not ask. Required where there is no terminal.")
+@dry_run_option
+@consent_option
 @json_option
 def register(  # noqa: PLR0913
     topics: Sequence[str], metadata: str | None, *, new_catalog: bool, dry_run: bool, yes: bool, as_json: bool
@@ -65,12 +65,12 @@ def register(  # noqa: PLR0913
     store.require_writable()
     registrar = Registrar(store)
     found = registrar.propose_all(names, metadata)
-    failed = dict(found.failed)
     _print(found, as_json=as_json)
-    if found.proposals and not dry_run:
-        if not yes:
-            require_consent("let the catalog name this, as no other home goes on with these files?")
-        failed |= registrar.register_all(found.proposals)
+    to_do = [] if dry_run else found.proposals
+    if to_do and not yes:
+        require_consent("let the catalog name this, as no other home goes on with these files?")
+    not_done = registrar.register_all(to_do)
+    failed = {**found.failed, **not_done}
     if as_json:
         print_json(
             {
@@ -80,7 +80,7 @@ def register(  # noqa: PLR0913
             },
             failed,
         )
-    elif len(found.proposals) > len(failed) - len(found.failed) and not dry_run:
+    elif len(not_done) < len(to_do):
         click.echo("the catalog names it; keptlog doctor looks at what is there, keptlog verify reads it")
     exit_if_failed(failed)
 
