@@ -10,17 +10,15 @@ seen whether all that the state refers to is there: an attempt that died while i
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyiceberg.exceptions import NamespaceAlreadyExistsError
 from pyiceberg.table import Table
 
 from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.log.words.counted import some_of
-from keptlog.table.catalogs.catalog import usual_location
+from keptlog.table.catalogs.catalog import make_namespace, usual_location
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.catalogs.emptied import emptied
 from keptlog.table.chain.receipt_chain import chain_location, chain_table
@@ -115,8 +113,7 @@ class Registrar:
                 raise InvalidConfig(f"{CONFIGURED} has not lost its topics: leave out --new-catalog")
             if error.action is Action.FIX_CONFIG:
                 raise error
-            with contextlib.suppress(NamespaceAlreadyExistsError):
-                catalog.create_namespace((NAMESPACE,))
+            make_namespace(catalog, NAMESPACE)
 
     def propose_all(self, topics: Sequence[str], metadata: str | None = None) -> Proposals:
         """What would be registered of some topics, each apart, and of the receipts. Changes nothing."""

@@ -20,6 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 from pyiceberg.catalog import LOCATION, WAREHOUSE_LOCATION, Catalog, MetastoreCatalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchPropertyException,
     NotInstalledError,
@@ -226,6 +227,15 @@ def views_in(catalog: SqlCatalog, namespace: str = NAMESPACE) -> list[str]:
 
 def _in(catalog: SqlCatalog, namespace: str) -> tuple[ColumnElement[bool], ...]:
     return IcebergTables.catalog_name == catalog.name, IcebergTables.table_namespace == namespace
+
+
+def make_namespace(catalog: Catalog, namespace: str) -> bool:
+    """Make a namespace, unless it is there or somebody else is faster; whether it was made."""
+    with suppress(NamespaceAlreadyExistsError):
+        if not catalog.namespace_exists((namespace,)):
+            catalog.create_namespace((namespace,))
+            return True
+    return False
 
 
 def usual_location(catalog: Catalog, namespace: str, name: str) -> str | None:

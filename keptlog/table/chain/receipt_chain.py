@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from pyiceberg.catalog import WAREHOUSE_LOCATION, Catalog, MetastoreCatalog
-from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
+from pyiceberg.exceptions import TableAlreadyExistsError
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
@@ -38,7 +38,7 @@ from keptlog.receipts.receipt import Draft, Receipt
 from keptlog.receipts.signing import SigningKey
 from keptlog.storage.files import StoredFile
 from keptlog.storage.leftover import discard
-from keptlog.table.catalogs.catalog import usual_location
+from keptlog.table.catalogs.catalog import make_namespace, usual_location
 from keptlog.table.catalogs.emptied import emptied
 from keptlog.table.chain.receipt_files import (
     HEAD_FILE,
@@ -146,9 +146,7 @@ class ReceiptChain(SealedReceipts):
         if self.table() is not None:
             return
         catalog = self.committer.catalog
-        with contextlib.suppress(NamespaceAlreadyExistsError):
-            if not catalog.namespace_exists((RECEIPTS,)):
-                catalog.create_namespace((RECEIPTS,))
+        make_namespace(catalog, RECEIPTS)
         with contextlib.suppress(TableAlreadyExistsError):
             catalog.create_table((RECEIPTS, CHAIN), _SCHEMA, properties=_PROPERTIES)
 

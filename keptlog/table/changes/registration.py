@@ -24,13 +24,12 @@ The catalog takes it in one step, and only if it still names what it named: a co
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
-from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
+from pyiceberg.exceptions import TableAlreadyExistsError
 from pyiceberg.io import FileIO
 from pyiceberg.table.metadata import TableMetadata
 from sqlalchemy import update
@@ -38,6 +37,7 @@ from sqlalchemy.orm import Session
 
 from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan
 from keptlog.log.words.counted import some_of
+from keptlog.table.catalogs.catalog import make_namespace
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import comparable, comparable_forms
@@ -186,9 +186,7 @@ def register(catalog: Catalog, table: tuple[str, str], before: str | None, state
     """
     name = ".".join(table)
     if before is None:
-        with contextlib.suppress(NamespaceAlreadyExistsError):
-            if not catalog.namespace_exists(table[:1]):
-                catalog.create_namespace(table[:1])
+        make_namespace(catalog, table[0])
         try:
             catalog.register_table(table, state.path)
         except TableAlreadyExistsError:

@@ -11,7 +11,6 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
-    NamespaceAlreadyExistsError,
     NoSuchTableError,
     TableAlreadyExistsError,
 )
@@ -25,7 +24,7 @@ from keptlog.log.given.given import whole_number
 from keptlog.log.source import SourceIdentity
 from keptlog.log.topic_partition import MAX_PARTITIONS, valid_topic_name
 from keptlog.log.words.counted import counted
-from keptlog.table.catalogs.catalog import metadata_locations, usual_location, views_in
+from keptlog.table.catalogs.catalog import make_namespace, metadata_locations, usual_location, views_in
 from keptlog.table.catalogs.embedded import existing_topic, unfinished_deletion
 from keptlog.table.catalogs.emptied import why_emptied
 from keptlog.table.catalogs.shared_warehouse import may_be_shared
@@ -279,11 +278,7 @@ def _namespace(catalog: Catalog, *, is_to_stay: bool) -> Iterator[None]:
     A namespace without a topic says that its topics were deleted (``why_emptied``). Where that is not true of a catalog
     it goes again if none is made.
     """
-    is_made = False
-    with contextlib.suppress(NamespaceAlreadyExistsError):
-        if not catalog.namespace_exists((NAMESPACE,)):
-            catalog.create_namespace((NAMESPACE,))
-            is_made = True
+    is_made = make_namespace(catalog, NAMESPACE)
     try:
         yield
     except BaseException:

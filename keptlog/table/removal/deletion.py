@@ -44,7 +44,6 @@ from typing import Any
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
-    NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
     TableAlreadyExistsError,
@@ -54,6 +53,7 @@ from pyiceberg.table import Table
 from keptlog.errors import CommitStateUnknown, StalePlan, StorageUnavailable
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
+from keptlog.table.catalogs.catalog import make_namespace
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.loaded import loaded_if_there, names_in
 from keptlog.table.metadata.references import References, comparable, comparable_forms, readable_references
@@ -140,9 +140,7 @@ class Deletion:
             if not earlier.is_over or (going and str(going.metadata.table_uuid) == self.topic_id):
                 return earlier
             self._require_own_folder()
-            with contextlib.suppress(NamespaceAlreadyExistsError):
-                if not self.catalog.namespace_exists((DELETING,)):
-                    self.catalog.create_namespace((DELETING,))
+            make_namespace(self.catalog, DELETING)
             try:
                 self._changed(self._take_out, lambda: loaded_if_there(self.catalog, NAMESPACE, self.name) is None)
             except (NoSuchTableError, NoSuchNamespaceError):
