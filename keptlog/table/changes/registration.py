@@ -24,8 +24,8 @@ The catalog takes it in one step, and only if it still names what it named: a co
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
@@ -52,6 +52,8 @@ class StoredState:
     """One metadata file of a table."""
 
     path: str
+    form: str
+    """The same, as paths are compared."""
     number: int | None
     """How many commits there were before it, as its name tells; null where another program has given the name."""
     metadata: TableMetadata
@@ -70,8 +72,6 @@ class StoredStates:
     """What the table is, in words: ``topic users``."""
     states: tuple[StoredState, ...]
     unread: tuple[str, ...] = ()
-    forms: Mapping[str, str] = field(default_factory=dict)
-    """The paths of the states, each with its comparable form."""
     todo: str = _CHOOSE
     """What to do where nobody can tell which state is the newest."""
 
@@ -79,13 +79,13 @@ class StoredStates:
     def read(cls, what: str, stored: Iterable[str], io: FileIO, todo: str = _CHOOSE) -> StoredStates:
         """Those among some files: what whoever commits has named."""
         states, unread = list[StoredState](), list[str]()
-        for path in sorted(each for each in stored if each.endswith(METADATA_ENDINGS)):
+        for path, form in sorted(comparable_forms(each for each in stored if each.endswith(METADATA_ENDINGS)).items()):
             metadata = whole_metadata(io, path)
             if metadata is not None:
-                states.append(StoredState(path, number(path), metadata))
+                states.append(StoredState(path, form, number(path), metadata))
             else:
                 unread.append(path)
-        return cls(what, tuple(states), tuple(unread), comparable_forms(each.path for each in states), todo)
+        return cls(what, tuple(states), tuple(unread), todo)
 
     def newest(self, known: str | None, table_id: str | None) -> StoredState:
         """The one that all others lead to.
@@ -122,7 +122,7 @@ class StoredStates:
             InvalidConfig: there is none.
         """
         form = comparable(name)
-        found = [each for each in self.states if name == each.path.rpartition("/")[2] or form == self.forms[each.path]]
+        found = [each for each in self.states if name == each.path.rpartition("/")[2] or form == each.form]
         if not found:
             raise InvalidConfig(f"--metadata {name}: {self.what} has no metadata file of that name that can be read")
         return found[0]
@@ -130,9 +130,9 @@ class StoredStates:
     def _require_one_way(self, newest: StoredState, states: Collection[StoredState], known: str | None) -> None:
         """Refuse where two homes went on from one state, each its own way."""
         led = self._led_from(newest, states)
-        on_way = [each for each in states if self.forms[each.path] in led and each.number is not None]
+        on_way = [each for each in states if each.form in led and each.number is not None]
         oldest = min(on_way, key=lambda each: each.number or 0)
-        besides = {self.forms[each.path]: each for each in states if self.forms[each.path] not in led}
+        besides = {each.form: each for each in states if each.form not in led}
         contradicting = {form for form, each in besides.items() if contradict(newest.metadata, each.metadata)}
         if known and (form := comparable(known)) not in led:
             is_before = _is_before(number(known), besides.get(form), oldest)
@@ -141,7 +141,7 @@ class StoredStates:
                 raise self._undecided(f"the catalog's {name} does not lead to the newest one", [newest])
         for form, each in besides.items():
             base = base_of(each.metadata)
-            if comparable(base) == self.forms[newest.path]:
+            if comparable(base) == newest.form:
                 raise self._undecided("the one of the highest number is not the newest", [newest, each])
             if base and comparable(base) in led:
                 continue  # an attempt, or a copy of a state that has landed
@@ -151,8 +151,8 @@ class StoredStates:
 
     def _led_from(self, newest: StoredState, states: Collection[StoredState]) -> set[str]:
         """What a state was built on, as far as files tell, and itself; in comparable form."""
-        by_form = {self.forms[each.path]: each for each in states}
-        led, open_forms = set[str](), [self.forms[newest.path]]
+        by_form = {each.form: each for each in states}
+        led, open_forms = set[str](), [newest.form]
         while open_forms:
             form = open_forms.pop()
             if form in led:
