@@ -71,7 +71,8 @@ def ends_of_epochs(
                     in_trouble_until_s = until_s
                 if asked.open and _steady_s() >= looks_s:
                     looks_s = until_s
-                    if asked.look(consumer):
+                    asked.look(consumer)
+                    if asked.has_looked:
                         in_trouble_until_s = until_s
         asked.give_up()
     return asked.ends, asked.errors
@@ -110,16 +111,13 @@ class Asked:
             told = {log for log in self.open if topic in {log[0], None}}
         self._answered(told, error)
 
-    def look(self, consumer: Consumer) -> bool:
-        """Heed that logs are gone, or not shown to this user; whether any broker said it."""
-        try:
+    def look(self, consumer: Consumer) -> None:
+        """Heed that logs are gone, or not shown to this user, if any broker says it."""
+        with contextlib.suppress(KafkaException):  # the leader may answer yet
             gone = why_gone(consumer, self.settings, self.open)
-        except KafkaException:  # the leader may answer yet
-            return False
-        self.errors |= gone
-        self.open -= gone.keys()
-        self.has_looked = True
-        return True
+            self.errors |= gone
+            self.open -= gone.keys()
+            self.has_looked = True
 
     def _answered(self, logs: Collection[LogThere], error: KafkaError | None) -> None:
         for log in logs:
