@@ -71,7 +71,7 @@ def ends_of_epochs(
                     in_trouble_until_s = until_s
                 if asked.open and _steady_s() >= looks_s:
                     looks_s = until_s
-                    asked.look(consumer)
+                    asked.look(consumer, until_s - _steady_s())
                     if asked.has_looked:
                         in_trouble_until_s = until_s
         asked.give_up()
@@ -111,10 +111,10 @@ class Asked:
             told = {log for log in self.open if topic in {log[0], None}}
         self._answered(told, error)
 
-    def look(self, consumer: Consumer) -> None:
+    def look(self, consumer: Consumer, wait_seconds: float) -> None:
         """Heed that logs are gone, or not shown to this user, if any broker says it."""
         with contextlib.suppress(KafkaException):  # the leader may answer yet
-            gone = why_gone(consumer, self.settings, self.open)
+            gone = why_gone(consumer, self.settings, self.open, wait_seconds)
             self.errors |= gone
             self.open -= gone.keys()
             self.has_looked = True

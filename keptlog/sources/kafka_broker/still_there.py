@@ -11,7 +11,9 @@ none: whoever gives it has been told nothing yet.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
+from time import monotonic as _steady_s  # noqa: TID251  # how long brokers are waited for, which no log depends on
 from time import sleep as _sleep  # noqa: TID251  # how long brokers are waited for, which no log depends on
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -33,29 +35,38 @@ _AGAIN_AFTER_SECONDS = 1.0
 """A broker that has just started is told within this what topics there are."""
 
 
-def why_gone(consumer: Consumer, settings: ClientSettings, logs: Collection[LogThere]) -> dict[LogThere, KeptlogError]:
+def why_gone(
+    consumer: Consumer, settings: ClientSettings, logs: Collection[LogThere], wait_seconds: float = math.inf
+) -> dict[LogThere, KeptlogError]:
     """Those of the logs that are not there any more, or not shown to this user, with the reason.
+
+    The reason takes a question for each topic. Once ``wait_seconds`` are over, the others are not in the answer.
 
     Raises:
         KafkaException: no broker answers in ``LOOK_SECONDS``, or one that knows nothing yet.
     """
-    gone = _said_to_be_gone(consumer, settings, logs)
-    if gone:
-        _sleep(_AGAIN_AFTER_SECONDS)
-        gone = _said_to_be_gone(consumer, settings, gone)
-    return gone
-
-
-def _said_to_be_gone(
-    consumer: Consumer, settings: ClientSettings, logs: Collection[LogThere]
-) -> dict[LogThere, KeptlogError]:
-    """What one answer says."""
-    names = sorted({topic for topic, _ in logs})
-    listed = _asked(consumer).topics if len(names) > 1 else {}
-    # The list of all leaves out without a word what it does not show; a name has the reason.
-    topics = {name: listed.get(name) or _asked(consumer, name).topics[name] for name in names}
-    reasons = {log: _why_gone(topics[log[0]], log, settings) for log in logs}
+    until_s = _steady_s() + wait_seconds
+    listed = _listed(consumer, logs)
+    suspects = [log for log in logs if not (told := listed.get(log[0])) or _why_gone(told, log, settings)]
+    if not suspects:
+        return {}
+    _sleep(_AGAIN_AFTER_SECONDS)
+    topics = _listed(consumer, suspects)
+    for name in sorted({topic for topic, _ in suspects} - topics.keys()):
+        if _steady_s() >= until_s:
+            break
+        topics[name] = _asked(consumer, name).topics[name]
+    reasons = {log: _why_gone(topics[log[0]], log, settings) for log in suspects if log[0] in topics}
     return {log: why for log, why in reasons.items() if why is not None}
+
+
+def _listed(consumer: Consumer, logs: Collection[LogThere]) -> dict[str, TopicMetadata]:
+    """What one answer says of their topics.
+
+    The list of all leaves out without a word what it does not show; a name has the reason.
+    """
+    names = {topic for topic, _ in logs}
+    return dict(_asked(consumer, names.pop() if len(names) == 1 else None).topics)
 
 
 def _asked(consumer: Consumer, name: str | None = None) -> ClusterMetadata:

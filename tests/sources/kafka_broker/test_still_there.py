@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection
 from dataclasses import replace
 from typing import cast
@@ -90,6 +91,34 @@ class KnowsNothing:
 def test_an_answer_that_names_no_broker_is_none(mock: Mock) -> None:
     with pytest.raises(KafkaException, match="BROKER_NOT_AVAILABLE"):
         why_gone(cast("Consumer", KnowsNothing()), mock.settings, [("t", 0)])
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """The names that are asked for, null for all; each question takes a second of a clock of its own."""
+    names: list[str | None] = []
+    ask = still_there._asked
+
+    def asking(consumer: Consumer, name: str | None = None) -> ClusterMetadata:
+        names.append(name)
+        return ask(consumer, name)
+
+    monkeypatch.setattr(still_there, "_asked", asking)
+    monkeypatch.setattr(still_there, "_steady_s", lambda: float(len(names)), raising=False)
+    monkeypatch.setattr(still_there, "_sleep", lambda _: None)
+    return names
+
+
+@pytest.mark.parametrize(("wait_seconds", "told"), [(60, 20), (7, 5)], ids=["all", "what there is time for"])
+def test_many_topics_that_are_gone_are_asked_for_by_name_once_each_while_there_is_time(
+    mock: Mock, asked: list[str | None], wait_seconds: float, told: int
+) -> None:
+    """A thousand at 30 ms each held an ingest for more than a minute, where 15 s were to be waited."""
+    logs = [(f"gone{number:02}", partition) for number in range(20) for partition in (0, 1)]
+    with contextlib.closing(Consumer(mock.settings.for_consumer())) as consumer:
+        gone = why_gone(consumer, mock.settings, logs, wait_seconds)
+    assert asked == [None, None, *(f"gone{number:02}" for number in range(told))]
+    assert list(gone) == logs[: 2 * told]
 
 
 @pytest.fixture
