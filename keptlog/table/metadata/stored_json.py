@@ -41,7 +41,7 @@ def to_json(value: Any) -> str:
     kind: Any = type(value)
     try:
         text = json.dumps(dataclasses.asdict(value), separators=(",", ":"))
-        _reader(kind)(json.loads(text))
+        _reader(kind)(json_value(text))
     except (TypeError, ValueError) as error:
         raise InvariantViolated(
             f"{kind.__name__} can't be stored, for it could not be read again ({error}); please report this"
@@ -59,7 +59,7 @@ def from_json(kind: type[_T], text: str, where: str, what: str, remedy: str) -> 
     """
     of_any_kind: Any = kind
     try:
-        read: _T = _reader(of_any_kind)(json.loads(text))
+        read: _T = _reader(of_any_kind)(json_value(text))
     except ValueError as error:
         raise LogCorrupt(f"{where}={text[:_LONGEST_SHOWN]!r} is no {what} ({_why(error)}); {remedy}") from None
     return read
@@ -85,7 +85,7 @@ def from_json_file(kind: type[_T], content: bytes, path: str, what: str, remedy:
     """
     of_any_kind: Any = kind
     try:
-        read: _T = _reader(of_any_kind)(json.loads(content.decode()))
+        read: _T = _reader(of_any_kind)(json_value(content.decode()))
     except ValueError as error:
         raise LogCorrupt(f"{path} is no {what} ({_why(error)}); {remedy}") from None
     return read
@@ -99,6 +99,18 @@ def is_stored(kind: Any, value: object, *, is_all_known: bool = False) -> bool:
         return False
     known = {each.name for each in dataclasses.fields(kind)}
     return not is_all_known or (isinstance(value, dict) and value.keys() <= known)
+
+
+def json_value(content: str | bytes) -> Any:
+    """What stands in JSON that may be anybody's.
+
+    Raises:
+        ValueError: it is none, or is nested more deeply than Python reads.
+    """
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def require_bare(name: str) -> None:

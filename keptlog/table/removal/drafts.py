@@ -28,6 +28,7 @@ from keptlog.errors import Action, InvalidConfig, LogCorrupt, StorageUnavailable
 from keptlog.log.words.counted import counted
 from keptlog.receipts.receipt import Draft
 from keptlog.table.io.files import TableFiles
+from keptlog.table.metadata.stored_json import json_value
 from keptlog.table.removal.journal import DELETION, SWEEP, DeletedFile, Journal, id_of, receipt_folder
 from keptlog.table.removal.removal import NotDeleted, Removal
 from keptlog.table.removal.topic_storage import drafts_among
@@ -147,7 +148,7 @@ def read_draft(files: TableFiles, path: str) -> Draft:
     """
     content = files.read_bytes(path)
     try:
-        return _draft(json.loads(content), id_of(path))
+        return _draft(json_value(content), id_of(path))
     except _NO_DRAFT as error:
         raise LogCorrupt(f"{path} is no receipt ({one_line(error)})") from None
 

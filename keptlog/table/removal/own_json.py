@@ -7,11 +7,9 @@ at all could be read like that: there it may have nothing else.
 
 from __future__ import annotations
 
-import json
-
 from keptlog.table.metadata.history import StoredHistory
 from keptlog.table.metadata.runs import RememberedChanges
-from keptlog.table.metadata.stored_json import is_stored
+from keptlog.table.metadata.stored_json import is_stored, json_value
 from keptlog.table.reading.readers import PositionContent
 from keptlog.table.removal.drafts import is_draft
 from keptlog.table.removal.erasure_register import Register
@@ -26,7 +24,7 @@ def is_own_json(content: bytes) -> bool:
     Raises:
         ValueError: it is no JSON.
     """
-    stored = json.loads(content)
+    stored = json_value(content)
     if not isinstance(stored, dict):
         return False
     if isinstance(stored.get("format-version"), int) and isinstance(stored.get("location"), str):

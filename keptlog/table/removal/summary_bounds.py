@@ -8,13 +8,13 @@ written in base64. Every later metadata file repeats the line, as long as the sn
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
 from keptlog.kernels.key_search import Bound
 from keptlog.table.metadata.columns import DELETE_HORIZON, KEY, OFFSET, PARTITION, TIMESTAMP, TIMESTAMP_TYPE
+from keptlog.table.metadata.stored_json import json_value
 
 PARTITION_VALUE = "partition value"
 HOLD_NOTHING = frozenset({PARTITION, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, DELETE_HORIZON})
@@ -30,7 +30,7 @@ def bounds_in_summaries(content: bytes) -> Iterator[Bound]:
     Raises:
         ValueError: it is no JSON.
     """
-    metadata = json.loads(content)
+    metadata = json_value(content)
     if not isinstance(metadata, dict):
         return
     fields = _partition_fields(metadata)
