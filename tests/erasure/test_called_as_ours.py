@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -56,3 +57,17 @@ def test_json_that_is_nested_too_deeply_to_be_read_ends_neither_a_search_nor_a_p
     assert "was not looked through" in text
     world.later(SECOND_MS)
     world.purge()
+
+
+@pytest.mark.parametrize("name", ["receipts/x.json", "receipts/erasures/x.json", "receipts/taken-back/x.json"])
+def test_what_can_t_be_read_among_receipts_is_named_and_does_not_end_the_search(
+    world: World, keptlog: Run, name: str
+) -> None:
+    almost_erased(world)
+    path = local(location_of(world)) / "metadata" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+    [text] = told(world, keptlog)
+    assert (str(path) in text, "it is a named pipe" in text) == (True, True)
+    path.unlink()
+    require_verified(world)

@@ -67,7 +67,7 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
     stored = [*files.list(location), *lost_links_below(location)]
     paths = [file.path for file in stored]
     journals, unreadable = read_journals(files, location, paths)
-    strange = unreadable.keys() | {path for path in paths if _is_strange(files, location, path, path)}
+    strange = unreadable.keys() | {path for path in paths if _is_strange_or_unread(files, location, path, path)}
     references = all_references(table)
     # A purge deletes nothing elsewhere: what its journal names there is left, and no snapshot names it any more.
     left = {file.path: file.bytes for journal in journals.values() for file in journal.segments + journal.metadata}
@@ -213,12 +213,19 @@ def _is_strange(files: TableFiles, location: str, path: str, opened_by: str) -> 
     return False
 
 
-def _is_strange_version(files: TableFiles, location: str, version: ObjectVersion) -> bool:
+def _is_strange_or_unread(files: TableFiles, location: str, path: str, opened_by: str) -> bool:
     try:
-        if version.path.startswith(journal_folder(location)):
-            return not _is_read_by(read_journal, files, version.location)
-        return _is_strange(files, location, version.path, version.location)
-    except OSError:  # as without the right to read versions: whoever looks through it names it, and why
+        return _is_strange(files, location, path, opened_by)
+    except OSError:  # as without the right to read it: whoever looks through it names it, and why
+        return True
+
+
+def _is_strange_version(files: TableFiles, location: str, version: ObjectVersion) -> bool:
+    if not version.path.startswith(journal_folder(location)):
+        return _is_strange_or_unread(files, location, version.path, version.location)
+    try:
+        return not _is_read_by(read_journal, files, version.location)
+    except OSError:  # as above
         return True
 
 
