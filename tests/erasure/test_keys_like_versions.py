@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.byte_search import versions_with
 from tests.erasure.test_keys_like_folders import left_behind
@@ -35,13 +37,16 @@ def test_no_erasure_is_verified_by_the_version_that_a_key_looks_like(tmp_path: P
         assert versions_with(bucket, [VALUE]) == []
 
 
-def test_among_receipts_where_no_purge_deletes_it_it_is_to_be_moved_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["receipts", "gc"])
+def test_among_receipts_and_journals_where_no_purge_deletes_it_it_is_to_be_moved_away(
+    tmp_path: Path, folder: str
+) -> None:
     with s3_server() as where:
         bucket = new_bucket(where)
         world = BucketWorld(tmp_path, bucket=bucket)
         almost_erased_in(world)
-        path = bucket.put(f"{key_of(location_of(world))}/metadata/receipts/x.json?versionId=an-id", VALUE)
+        path = bucket.put(f"{key_of(location_of(world))}/metadata/{folder}/x.json?versionId=an-id", VALUE)
         [text] = world.verified().blocked
-        assert (path in text, text.endswith("move it out of the topic's folder")) == (True, True)
+        assert (path in text, "; move it out of the topic's folder" in text) == (True, True)
         bucket.files.delete(path)
         require_verified(world)

@@ -38,7 +38,7 @@ from keptlog.storage.object_version import VERSION_IN_PATH
 from keptlog.table.io.remote_files import S3
 from keptlog.table.removal.drafts import why_not_sealed
 from keptlog.table.removal.erasure_look import read_register, snapshot_ids, while_same
-from keptlog.table.removal.journal import receipt_folder
+from keptlog.table.removal.journal import journal_folder, receipt_folder
 from keptlog.table.removal.search import bounds_of, searched_files, searched_versions
 from keptlog.table.waiting.reaching import reaching
 
@@ -163,11 +163,12 @@ def _told_apart(files: Iterable[SearchedFile], location: str) -> tuple[list[Sear
     """What can be opened by its path, and the objects whose keys look like a version of another one."""
     problem = "its key looks like a version of another file, which would be read in its place"
     by_purge, by_hand = "a purge deletes it once it is older than the grace", "move it out of the topic's folder"
+    unswept = journal_folder(location), receipt_folder(location)
     by_path: list[SearchedFile] = []
     like_versions: list[FileFindings] = []
     for file in files:
         if file.path.startswith(S3) and VERSION_IN_PATH in file.path:
-            todo = by_hand if file.path.startswith(receipt_folder(location)) else by_purge  # none sweeps there
+            todo = by_hand if file.path.startswith(unswept) else by_purge
             like_versions.append(FileFindings(file, FileKind.UNKNOWN, (), f"{problem}; {todo}"))
         else:
             by_path.append(file)
