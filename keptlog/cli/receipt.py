@@ -223,11 +223,12 @@ def _end() -> None:
 
 
 def _without_end(found: ChainVerification, copied: str | None) -> ChainVerification:
-    """The same of a copy, whose original may have sealed more."""
+    """The same of a copy, whose original may have sealed more: nothing was put back where that is found."""
     if copied is None:
         return found
     unseen = Finding(Flaw.NO_END, f"{copied}. What was sealed there since is not looked at")
-    return replace(found, findings=(*found.findings, unseen))
+    known = (each for each in found.findings if each.flaw is not Flaw.PUT_BACK)
+    return replace(found, findings=(*known, unseen))
 
 
 def _waiting() -> tuple[list[str], Mapping[str, KeptlogError]]:

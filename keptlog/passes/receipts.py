@@ -39,6 +39,8 @@ class Glance:
     """What a look at the end of a chain has found, a sentence each."""
 
     flaws: tuple[str, ...]
+    put_back: tuple[str, ...]
+    """What had landed and the catalog does not know: in a copy of a home that is what the original has sealed since."""
     unknown_keys: tuple[str, ...]
     """What is signed with keys that are not here, where others are: no damage if several homes share the catalog."""
 
@@ -165,9 +167,10 @@ class Receipts(Generic[Chain]):
                 chain(ends, (each for number in newest for each in listed.contents(number))), trusted, is_part=True
             )
             put_back = newest_put_back(self.chain, listed, trusted, _AT_A_GLANCE)
-        wrong = [each for each in [*found.findings, *put_back] if each.flaw is not Flaw.UNKNOWN_KEY]
+        wrong = [each for each in found.findings if each.flaw is not Flaw.UNKNOWN_KEY]
         unknown = [each.text for each in found.findings if each.flaw is Flaw.UNKNOWN_KEY] if trusted else []
-        return Glance((*missing, *(each.text for each in [*wrong, *self._lost_chain(trusted)])), tuple(unknown))
+        flaws = (*missing, *(each.text for each in [*wrong, *self._lost_chain(trusted)]))
+        return Glance(flaws, tuple(each.text for each in put_back), tuple(unknown))
 
     def sealed_among(self, drafts: Sequence[str]) -> set[str]:
         """Of drafts those that are sealed, and could not be deleted then; none if the chain is damaged."""

@@ -115,3 +115,21 @@ def test_a_copy_whose_original_has_let_go_of_its_receipts_says_that_once_and_doc
     problems = [each for check in keptlog("doctor", "--json").json["checks"] for each in check["problems"]]
     told = [each["cause"] for each in problems if "its receipts" in each["what"]]
     assert [cause[:30] for cause in told] == ["the original has gone on since"]
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_what_the_original_has_sealed_since_is_no_catalog_that_was_put_back(
+    keptlog: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """Whoever believed that would move receipts of the original away."""
+    for topic in ("gone-0", "gone-1", "gone-2"):
+        open_home().store.create_topic(topic, 1, COMPACTED)
+    for number in range(3):
+        if number == before:
+            shutil.copytree(home, tmp_path / "copy")
+        assert keptlog("topic", "delete", f"gone-{number}", "--yes").code == 0
+    monkeypatch.setenv("KEPTLOG_HOME", str(tmp_path / "copy"))
+    verified = keptlog("receipt", "verify", "--json").json
+    assert [each["flaw"] for each in verified["findings"]] == ["no end"]
+    [receipts] = [check for check in keptlog("doctor", "--json").json["checks"] if check["name"] == "receipts"]
+    assert receipts["problems"] == []

@@ -127,6 +127,11 @@ class Patient:
         return isinstance(self.store.committer.catalog, EmbeddedCatalog)
 
     @property
+    def is_copy(self) -> bool:
+        """Whether all of the home is a copy, so that its catalog knows only what was there when it was made."""
+        return self.is_embedded and any(each.is_copy and not each.tables for each in self.elsewheres)
+
+    @property
     def has_warehouse(self) -> bool:
         """Whether the folder is there in which all files of the topics lie."""
         return not self._is_made or not self.topics or (self.home / "warehouse").is_dir()

@@ -60,7 +60,7 @@ def receipt_problems(patient: Patient) -> Iterator[Problem]:
         yield Problem("signing key", str(error), cause, "do what it says; the next purge seals what waits")
     _ = patient.topics
     patient.require_files(ITS_RECEIPTS)
-    yield from _chain_problems(patient.proofs, is_shared=not patient.is_embedded)
+    yield from _chain_problems(patient.proofs, is_shared=not patient.is_embedded, is_copy=patient.is_copy)
     # A purge that could seal would have come by then.
     oldest_ms = patient.now_ms - purge_interval_ms(patient.store.clock_guard.broker_settings)
     drafts = {draft.path: draft.modified_ms for each in patient.seen for draft in each.drafts}
@@ -107,7 +107,7 @@ def _key_problems(proofs: Proofs) -> Iterator[Problem]:
         yield Problem("signing key", what, cause, todo)
 
 
-def _chain_problems(proofs: Proofs, *, is_shared: bool) -> Iterator[Problem]:
+def _chain_problems(proofs: Proofs, *, is_shared: bool, is_copy: bool) -> Iterator[Problem]:
     command = "keptlog receipt verify"
     todo = (
         "put the file back from a copy of the storage, or the catalog that went on; if there is only an older catalog, "
@@ -117,7 +117,8 @@ def _chain_problems(proofs: Proofs, *, is_shared: bool) -> Iterator[Problem]:
     cause = "a file of it was deleted or damaged by something else than keptlog, or the catalog was put back"
     try:
         glance = proofs.receipts().at_a_glance()
-        flaws, unknown_keys = glance.flaws, glance.unknown_keys
+        flaws = glance.flaws if is_copy else (*glance.flaws, *glance.put_back)
+        unknown_keys = glance.unknown_keys
     except LogCorrupt as error:
         flaws, unknown_keys = (str(error),), ()
     except KeptlogError as error:
