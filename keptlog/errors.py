@@ -70,6 +70,12 @@ class InvalidConfig(KeptlogError, ValueError):
     """A setting, name or argument is outside of what is allowed; nothing was changed."""
 
     action = Action.FIX_CONFIG
+    is_outlived_copy = False
+
+    def of_outlived_copy(self) -> Self:
+        """The same error, of what the catalog of a copied home names and the original has let go since."""
+        self.is_outlived_copy = True
+        return self
 
 
 class IngestStopped(InvalidConfig):

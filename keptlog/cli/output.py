@@ -222,10 +222,8 @@ def exit_if_copied(copied: str | None, unknown: InvalidConfig, *, as_json: bool)
     """In a copy of a home, say of what it does not know that its original may: that is no bad input."""
     if copied is None:
         return
-    from keptlog.table.catalogs.outlived_copy import tells_outlived  # noqa: PLC0415  # no command but of a copy needs it
-
     text = f"{unknown}; this copy does not know what came since it was made: {copied}"
-    text = str(unknown) if tells_outlived(unknown) else text
+    text = str(unknown) if unknown.is_outlived_copy else text
     if as_json:
         print_json_errors(error_row(type(unknown).__name__, text, unknown.action))
     tell_wrong(text)

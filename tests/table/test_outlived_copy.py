@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from keptlog.cli import cli
 from keptlog.errors import InvalidConfig, LogCorrupt
+from keptlog.table.catalogs.outlived_copy import tells_outlived
 from tests.table.stores import NOW_MS, TOPIC, append_each, create, store_at, values
 
 
@@ -89,3 +90,12 @@ def test_doctor_takes_no_copy_for_a_catalog_that_was_put_back(homes: tuple[Path,
     problems = [each for check in json.loads(done.stdout)["checks"] for each in check["problems"]]
     assert [each["subject"] for each in problems] == [str(copy), "a copy"]
     assert f"names of {TOPIC} is gone" in problems[1]["what"]
+
+
+def test_a_copy_is_told_by_no_words_that_any_error_may_have(homes: tuple[Path, Path]) -> None:
+    original, copy = homes
+    let_go(original)
+    with pytest.raises(InvalidConfig) as refused:
+        values(store_at(copy))
+    assert tells_outlived(refused.value)
+    assert not tells_outlived(LogCorrupt(str(refused.value)))

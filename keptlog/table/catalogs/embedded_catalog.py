@@ -154,7 +154,7 @@ class EmbeddedCatalog(ForwardInTime, SqlCatalog):
             namespace, name = self.identifier_to_tuple(identifier)
             why = why_not_there(self._home, (namespace, name))
             if why:
-                raise InvalidConfig(why) from None
+                raise why from None
             raise
 
     @override

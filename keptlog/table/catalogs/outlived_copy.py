@@ -13,15 +13,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from keptlog.errors import KeptlogError, LogCorrupt
+from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt
 from keptlog.table.catalogs.embedded import own_location
 from keptlog.table.catalogs.home_location import ITS_RECEIPTS, Elsewhere, elsewheres, why_elsewhere
 from keptlog.table.namespaces import NAMESPACE, RECEIPTS
 
-_OUTLIVED = "is gone: the original has"
 
-
-def why_not_there(home: Path, table: tuple[str, str]) -> str | None:
+def why_not_there(home: Path, table: tuple[str, str]) -> InvalidConfig | None:
     """Why the metadata that this home's catalog names of a table is not there; null if the home's place tells nothing.
 
     Raises:
@@ -29,7 +27,10 @@ def why_not_there(home: Path, table: tuple[str, str]) -> str | None:
         StorageUnavailable: another process holds it, or that of the original.
     """
     copied = _whole_copy(elsewheres(home))
-    return _why_outlived(copied, *table) if copied else why_elsewhere(home, table)
+    if copied:
+        return _why_outlived(copied, *table)
+    why = why_elsewhere(home, table)
+    return InvalidConfig(why) if why else None
 
 
 def outlived(places: Iterable[Elsewhere], errors: Mapping[str, KeptlogError]) -> list[str]:
@@ -43,8 +44,8 @@ def outlived(places: Iterable[Elsewhere], errors: Mapping[str, KeptlogError]) ->
 
 
 def tells_outlived(error: KeptlogError) -> bool:
-    """Whether an error is what ``why_not_there`` says of a copy."""
-    return _OUTLIVED in str(error)
+    """Whether an error is what ``why_not_there`` gives of a copy."""
+    return isinstance(error, InvalidConfig) and error.is_outlived_copy
 
 
 def _is_outlived(copy: Elsewhere, topic: str, error: KeptlogError) -> bool:
@@ -52,21 +53,23 @@ def _is_outlived(copy: Elsewhere, topic: str, error: KeptlogError) -> bool:
         return True
     # The original's purge takes other files long before the metadata goes: the list of a snapshot's manifests.
     is_gone = isinstance(error, LogCorrupt) and isinstance(error.__cause__, FileNotFoundError)
-    return is_gone and _OUTLIVED in (_why_outlived(copy, NAMESPACE, topic) or "")
+    why = _why_outlived(copy, NAMESPACE, topic) if is_gone else None
+    return why is not None and why.is_outlived_copy
 
 
 def _whole_copy(places: Iterable[Elsewhere]) -> Elsewhere | None:
     return next((found for found in places if found.is_copy and not found.tables), None)
 
 
-def _why_outlived(copy: Elsewhere, namespace: str, name: str) -> str | None:
+def _why_outlived(copy: Elsewhere, namespace: str, name: str) -> InvalidConfig | None:
     ours, there = (own_location(each, (namespace, name)) for each in (copy.home, copy.made_at))
     if there is None or not ours:
-        return str(copy)  # whether the original has gone on is not known then
+        return InvalidConfig(str(copy))  # whether the original has gone on is not known then
     if there == ours:
         return None
     since = "gone on" if there else "deleted it"
     what = ITS_RECEIPTS if namespace == RECEIPTS else f"topic {name}"
     use = f"use KEPTLOG_HOME={shlex.quote(str(copy.made_at))}"
     of_home = f"this is a copy of the home at {copy.made_at}"
-    return f"{of_home}, and what its catalog names of {what} {_OUTLIVED} {since} since; {use}"
+    text = f"{of_home}, and what its catalog names of {what} is gone: the original has {since} since; {use}"
+    return InvalidConfig(text).of_outlived_copy()
