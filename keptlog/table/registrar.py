@@ -78,8 +78,11 @@ class Proposals:
 
     @property
     def proposals(self) -> list[CatalogEntry]:
-        """All of them, in the order in which they are carried out."""
-        return [each for each in (*self.topics.values(), self.receipts) if each]
+        """All of them, in the order in which they are carried out.
+
+        Receipts first: where the catalog has a topic and no chain, the next purge of it begins a new one.
+        """
+        return [each for each in (self.receipts, *self.topics.values()) if each]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import pytest
 from keptlog.errors import StalePlan
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
+from keptlog.table.catalogs.embedded_catalog import begin_anew
 from keptlog.table.registrar import Registrar
 from tests.cli.conftest import Run
 from tests.table.stores import COMPACTED
@@ -85,6 +86,28 @@ def test_a_catalog_from_before_a_purge_is_of_use_again_and_no_receipt_is_missing
     assert keptlog("doctor").code == 0
     assert "1 receipt, number 1" in keptlog("receipt", "verify").out
     assert keptlog("verify", "users").code == 0
+
+
+def test_receipts_are_registered_before_topics_for_a_purge_in_between_would_begin_a_new_chain(
+    keptlog: Run, home: Path, append: Append
+) -> None:
+    append("ann", "bob")
+    append("ann")
+    assert keptlog("clean", "users").code == 0
+    assert keptlog("purge", "users").code == 0
+    append("ann")
+    append("ann")
+    (home / "catalog.db").unlink()
+    begin_anew(home)
+    registrar = Registrar(open_home().store)
+    registrar.register(registrar.propose_all(["users"]).proposals[0])  # killed here
+    keptlog("clean", "users")
+    keptlog("purge", "users")
+    assert keptlog("topic", "register", "users", "--yes").code == 0
+    assert "1 receipt, number 1" in keptlog("receipt", "verify").out
+    assert keptlog("clean", "users").code == 0
+    assert keptlog("purge", "users").code == 0
+    assert "2 receipts, 1 to 2" in keptlog("receipt", "verify").out
 
 
 def test_a_home_without_catalog_and_backup_begins_a_new_one(
