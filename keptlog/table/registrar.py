@@ -10,6 +10,7 @@ seen whether all that the state refers to is there: an attempt that died while i
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from keptlog.table.chain.receipt_chain import chain_location, chain_table
 from keptlog.table.chain.receipt_files import ChainEnd
 from keptlog.table.chain.sealed_receipts import CHAIN
 from keptlog.table.changes.registration import StoredState, StoredStates, register
+from keptlog.table.io.files import local_path
 from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.metadata.references import (
     Manifests,
@@ -223,7 +225,7 @@ class Registrar:
         catalog = self.store.committer.catalog
         if topic in self.store.being_deleted():
             raise unfinished_deletion(topic)
-        given = _folder_of(metadata) if metadata and "/" in metadata else None
+        given = _folder_of(_whole(metadata)) if metadata and "/" in metadata else None
         location = given or usual_location(catalog, NAMESPACE, topic)
         if location is None:
             raise InvalidConfig(
@@ -271,6 +273,12 @@ def _require_in_place(what: str, state: StoredState) -> None:
             f"{what}: {state.path} says that its table lies in {table.location}: it is a copy, or was moved. Nothing "
             "was changed: register it where it lies, or let a link lead from there to here if it was moved"
         )
+
+
+def _whole(path: str) -> str:
+    """A path as a catalog names it, for whoever reads it there may stand in another folder."""
+    local = local_path(path)
+    return path if local is None else f"file://{os.path.abspath(local)}"  # noqa: PTH100  # a Path keeps its ..
 
 
 def _folder_of(metadata: str) -> str:

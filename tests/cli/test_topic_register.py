@@ -227,6 +227,19 @@ def test_names_without_numbers_tell_no_order_and_one_can_be_named_by_its_path(
     assert _keys(keptlog) == ["ann"]
 
 
+def test_a_state_named_from_where_one_stands_is_found_from_elsewhere_too(
+    keptlog: Run, home: Path, append: Append, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append("ann")
+    (home / "catalog.db").unlink()
+    monkeypatch.chdir(home / "warehouse")
+    named = str(_metadata(home)[-1].relative_to(home / "warehouse"))
+    assert keptlog("topic", "register", "users", "--new-catalog", "--metadata", named, "--yes").code == 0
+    monkeypatch.chdir(home.parent)
+    assert _keys(keptlog) == ["ann"]
+    assert open_home().store.metadata_locations()["users"] == f"file://{_metadata(home)[-1]}"
+
+
 def test_where_receipts_were_sealed_on_both_ways_it_gives_no_advice_that_cannot_help(
     keptlog: Run, home: Path, append: Append
 ) -> None:
