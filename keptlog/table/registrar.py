@@ -201,7 +201,7 @@ class Registrar:
             return None
         table_id = str(found.table.metadata.table_uuid) if found.table else None
         state = states.named(metadata) if metadata else states.newest(found.before, table_id)
-        if state.path == found.before:
+        if found.before and state.form == comparable(found.before):
             return None
         _require_in_place(what, state)
         table = Table(identifier, state.metadata, state.path, io, catalog)

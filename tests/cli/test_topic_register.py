@@ -336,6 +336,17 @@ def test_there_is_nothing_to_register_where_the_catalog_names_the_newest_state(k
     assert json.loads(keptlog("topic", "register", "users", "--yes", "--json").out)["topics"] == {"users": None}
 
 
+def test_a_state_that_the_catalog_names_by_another_spelling_is_nothing_to_register(
+    keptlog: Run, home: Path, append: Append
+) -> None:
+    append("ann")
+    catalog = open_home().store.committer.catalog
+    catalog.drop_table(("keptlog", "users"))
+    catalog.register_table(("keptlog", "users"), str(_metadata(home)[-1]))
+    told = keptlog("topic", "register", "users", "--dry-run")
+    assert (told.code, told.out) == (0, "users: the catalog names the newest state already\n")
+
+
 def test_a_copy_of_a_home_registers_nothing(
     keptlog: Run, home: Path, append: Append, monkeypatch: pytest.MonkeyPatch
 ) -> None:
