@@ -25,7 +25,7 @@ from keptlog.table.catalogs.emptied import emptied
 from keptlog.table.chain.receipt_chain import chain_location, chain_table
 from keptlog.table.chain.receipt_files import ChainEnd
 from keptlog.table.chain.sealed_receipts import CHAIN
-from keptlog.table.changes.registration import StoredState, StoredStates, register
+from keptlog.table.changes.registration import StoredState, StoredStates, database_of, register
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.partitions import partition_count
 from keptlog.table.metadata.references import (
@@ -144,7 +144,8 @@ class Registrar:
         Raises:
             UnknownTopic: neither the catalog nor the storage has one of this name.
             LogCorrupt: nobody can tell which state is the newest, or files of it are gone.
-            InvalidConfig: it can't be told where the topic lies, or another table lies there, or the home is a copy.
+            InvalidConfig: it can't be told where the topic lies, or another table lies there, or the home is a copy; or
+                a catalog of this kind can't do it.
         """
         self.store.require_writable()
         with reaching(f"topic {topic} can't be looked for in the storage"):
@@ -185,7 +186,6 @@ class Registrar:
 
         Raises:
             StalePlan: the catalog names something else by now; nothing was changed.
-            InvalidConfig: a catalog of this kind can't do it.
         """
         with reaching(f"the table {'.'.join(proposal.table)} can't be registered"):
             register(self.store.committer.catalog, proposal.table, proposal.before, proposal.state)
@@ -206,6 +206,8 @@ class Registrar:
         _require_in_place(what, state)
         table = Table(identifier, state.metadata, state.path, io, catalog)
         self._require_whole(what, table, stored)
+        if found.before is not None:
+            database_of(catalog, identifier, state)
         return CatalogEntry(identifier, what, found.before, state, _ends(found.table, table))
 
     def _topic(self, topic: str, metadata: str | None) -> _Place:

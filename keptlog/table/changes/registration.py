@@ -177,6 +177,21 @@ def _is_before(counted: int | None, state: StoredState | None, oldest: StoredSta
     return counted is not None and counted < (oldest.number or 0) and not is_younger
 
 
+def database_of(catalog: Catalog, table: tuple[str, str], state: StoredState) -> SqlCatalog:
+    """The same catalog, if it can take another state of a table that it knows in one step.
+
+    Raises:
+        InvalidConfig: this kind of catalog can't; says what to do by hand.
+    """
+    if isinstance(catalog, SqlCatalog):
+        return catalog
+    raise InvalidConfig(
+        f"the table {'.'.join(table)}: a catalog of this kind can't take another state of one in one step. Stop "
+        f"everything that writes to it, take it out of the catalog with PyIceberg's catalog.drop_table({table!r}), "
+        f"which leaves its files, and repeat this command with --metadata {state.path}"
+    )
+
+
 def register(catalog: Catalog, table: tuple[str, str], before: str | None, state: StoredState) -> None:
     """Let a catalog name a table's state, if it still names what was ``before``: null is no table.
 
@@ -192,19 +207,14 @@ def register(catalog: Catalog, table: tuple[str, str], before: str | None, state
         except TableAlreadyExistsError:
             raise StalePlan(f"the table {name} is there by now; nothing was changed") from None
         return
-    if not isinstance(catalog, SqlCatalog):
-        raise InvalidConfig(
-            f"the table {name}: a catalog of this kind can't take another state of one in one step. Stop everything "
-            f"that writes to it, take it out of the catalog with PyIceberg's catalog.drop_table({table!r}), which "
-            f"leaves its files, and repeat this command with --metadata {state.path}"
-        )
+    database = database_of(catalog, table, state)
     row = (
-        IcebergTables.catalog_name == catalog.name,
+        IcebergTables.catalog_name == database.name,
         IcebergTables.table_namespace == table[0],
         IcebergTables.table_name == table[1],
         IcebergTables.metadata_location == before,
     )
-    with Session(catalog.engine) as session:
+    with Session(database.engine) as session:
         named = {"metadata_location": state.path, "previous_metadata_location": before}
         changed = session.execute(update(IcebergTables).where(*row).values(named))
         session.commit()
