@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
+from sqlalchemy import event
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.table.registrar import Registrar
@@ -73,3 +74,19 @@ def test_a_database_that_was_lost_whole_begins_anew_and_only_then(tmp_path: Path
     assert proposal is not None
     registrar.register(proposal)
     assert store_over(SqlCatalog("keptlog", **where)).load_table(TOPIC).metadata_location == newest
+
+
+def test_who_makes_the_namespace_at_once_with_another_goes_on_in_it(tmp_path: Path) -> None:
+    def opened() -> SqlCatalog:
+        return SqlCatalog("keptlog", uri=f"sqlite:///{tmp_path}/lake.db", warehouse=f"file://{tmp_path}/lake")
+
+    catalog, faster = opened(), [opened()]
+
+    def before(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if faster and "INSERT INTO iceberg_namespace_properties" in statement:
+            faster.pop().create_namespace("keptlog")
+
+    event.listen(catalog.engine, "before_cursor_execute", before)
+    store_over(catalog).create_topic(TOPIC, 1, COMPACTED)
+    assert not faster
+    assert store_over(opened()).topics() == [TOPIC]

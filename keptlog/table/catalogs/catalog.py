@@ -26,7 +26,7 @@ from pyiceberg.exceptions import (
     NotInstalledError,
 )
 from sqlalchemy import ColumnElement, make_url, select
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
@@ -231,11 +231,18 @@ def _in(catalog: SqlCatalog, namespace: str) -> tuple[ColumnElement[bool], ...]:
 
 def make_namespace(catalog: Catalog, namespace: str) -> bool:
     """Make a namespace, unless it is there or somebody else is faster; whether it was made."""
-    with suppress(NamespaceAlreadyExistsError):
-        if not catalog.namespace_exists((namespace,)):
-            catalog.create_namespace((namespace,))
-            return True
-    return False
+    if catalog.namespace_exists((namespace,)):
+        return False
+    try:
+        catalog.create_namespace((namespace,))
+    except NamespaceAlreadyExistsError:
+        return False
+    except IntegrityError:
+        # PyIceberg only asks a database before; whose row came between is told by the database alone.
+        if catalog.namespace_exists((namespace,)):
+            return False
+        raise
+    return True
 
 
 def usual_location(catalog: Catalog, namespace: str, name: str) -> str | None:
