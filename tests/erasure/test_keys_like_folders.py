@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,14 +14,13 @@ from keptlog.storage.schema import to_arrow
 from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.byte_search import versions_with
 from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE
-from tests.table.buckets import ABucket, new_bucket, s3_server
+from tests.table.buckets import ABucket, new_bucket
 from tests.table.test_purge_of_versions import key_of
 
 
 @pytest.fixture(params=[None, "Enabled"], ids=["without versions", "with versions"])
-def bucket(request: pytest.FixtureRequest) -> Iterator[ABucket]:
-    with s3_server() as where:
-        yield new_bucket(where, request.param)
+def bucket(request: pytest.FixtureRequest, endpoint: str) -> ABucket:
+    return new_bucket(endpoint, request.param)
 
 
 def left_behind(padding: int = 0) -> bytes:
@@ -83,16 +81,15 @@ def test_the_deletion_of_a_topic_deletes_an_object_whose_key_ends_in_a_slash(buc
     assert versions_with(bucket, [VALUE]) == []
 
 
-def test_what_lies_below_the_mark_of_a_folder_is_deleted_with_a_topic(tmp_path: Path) -> None:
-    with s3_server() as where:
-        bucket = new_bucket(where)
-        world = BucketWorld(tmp_path, bucket=bucket)
-        world.create()
-        world.append((KEY, VALUE))
-        key = f"{key_of(world.store.describe_topic('users').location)}/data/"
-        path = bucket.put(key, left_behind())
-        bucket.put(key, b"")
+def test_what_lies_below_the_mark_of_a_folder_is_deleted_with_a_topic(endpoint: str, tmp_path: Path) -> None:
+    bucket = new_bucket(endpoint)
+    world = BucketWorld(tmp_path, bucket=bucket)
+    world.create()
+    world.append((KEY, VALUE))
+    key = f"{key_of(world.store.describe_topic('users').location)}/data/"
+    path = bucket.put(key, left_behind())
+    bucket.put(key, b"")
 
-        deletion = world.store.delete_topic("users", now_ms=world.now_ms)
-        assert path in {file.path for file in deletion.deleted_files}
-        assert versions_with(bucket, [VALUE]) == []
+    deletion = world.store.delete_topic("users", now_ms=world.now_ms)
+    assert path in {file.path for file in deletion.deleted_files}
+    assert versions_with(bucket, [VALUE]) == []

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 
 from keptlog.log.record import Record
 from keptlog.storage.schema import to_arrow
 from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.world import KEY, OTHER, VALUE
-from tests.table.buckets import new_bucket, s3_server
+from tests.table.buckets import new_bucket
 from tests.table.test_purge_of_versions import key_of
-
-
-@pytest.fixture
-def endpoint() -> Iterator[str]:
-    with s3_server() as where:
-        yield where
 
 
 def deleted(world: BucketWorld) -> tuple[str, bytes]:
