@@ -32,6 +32,8 @@ PARTS = ("spark", "code", "daemon", "webserver", "metrics")
 """Of keptlog's image, in the order in which they wait for each other."""
 _PORTS = ("15002", "4000", "3000", "9464")
 _HEALTHY_SECONDS = 400
+_CHECK_EVERY_SECONDS = 5
+"""As start_interval says there: some checks load half of Dagster, and what they ask about waits for them."""
 
 
 def services() -> dict[str, Any]:
@@ -129,7 +131,7 @@ class Part:
                 return
             if time.monotonic() > deadline:
                 pytest.fail(f"{self.name} does not get healthy: {done.stdout}{done.stderr}\n{self.said()}")
-            time.sleep(0.5)
+            time.sleep(_CHECK_EVERY_SECONDS)
 
     def checked(self) -> subprocess.CompletedProcess[str]:
         """Its own health check, once."""

@@ -97,7 +97,7 @@ class DagsterDev:
             found = find()
             if found:
                 return found
-            time.sleep(0.5)
+            time.sleep(1)
         pytest.fail(f"no {what} after {seconds} s; the end of dagster's log:\n{self.log.read_text()[-4000:]}")
 
     def wait_for_run(self, what: str, *, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

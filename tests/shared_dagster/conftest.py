@@ -138,7 +138,7 @@ class SharedDagster:
             found = find()
             if found:
                 return found
-            time.sleep(0.3)
+            time.sleep(1)
         pytest.fail(f"no {what} after {seconds} s\n" + "\n".join(self.said(name) for name in self.processes))
 
     def said(self, name: str) -> str:
