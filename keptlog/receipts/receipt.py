@@ -41,6 +41,9 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _KEY_ID = re.compile(r"[0-9a-f]{16}")
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
 _KIND = re.compile(r"[a-z][a-z-]{0,40}")
+_LONGEST_SHOWN = 100
+_DEEPEST = 50
+"""Levels of a content, far more than any has: how many Python reads depends on how deep in calls it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,16 +224,23 @@ def sha256_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _require_plain(value: Any, where: str) -> None:
-    """Raises TypeError if this is not JSON that can be written in one way only."""
+def _require_plain(value: Any, where: str, levels: int = _DEEPEST) -> None:
+    """Refuse what is not JSON that can be written in one way only, and read again by everybody.
+
+    Raises:
+        TypeError: it can be written in several ways, or in none.
+        ValueError: it is nested too deeply.
+    """
+    if not levels:
+        raise ValueError(f"{where[:_LONGEST_SHOWN]} is nested too deeply")
     if isinstance(value, Mapping):
         for name, inner in value.items():
             if not isinstance(name, str):
                 raise TypeError(f"{where} has a name that is not text: {name!r}")
-            _require_plain(inner, f"{where}.{name}")
+            _require_plain(inner, f"{where}.{name}", levels - 1)
     elif isinstance(value, list | tuple):
         for inner in value:
-            _require_plain(inner, where)
+            _require_plain(inner, where, levels - 1)
     elif not (value is None or isinstance(value, bool | int | str)):
         raise TypeError(f"{where} is {value!r}: use text, whole numbers, true, false, null, lists and objects")
 

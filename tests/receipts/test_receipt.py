@@ -44,6 +44,15 @@ def test_what_json_has_no_one_form_for_is_refused_as_a_draft(content: dict[str, 
         Draft("a", "purge", 0, content)
 
 
+def test_what_is_nested_so_deeply_that_not_everybody_could_read_it_is_refused_as_a_draft() -> None:
+    """It was sealed for good, and `receipt show` ended in a RecursionError."""
+    content: dict[str, Any] = {}
+    for _ in range(900):
+        content = {"a": content}
+    with pytest.raises(ValueError, match="is nested too deeply"):
+        Draft("a", "purge", 0, content)
+
+
 @pytest.mark.parametrize("receipt_id", ["", "a/b", "a~b", "x" * 101, "a b"])
 def test_an_id_that_can_be_no_file_name_is_refused(receipt_id: str) -> None:
     with pytest.raises(InvalidConfig):
