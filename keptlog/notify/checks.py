@@ -54,7 +54,7 @@ def broken_checks(home: Path) -> Broken:
         raise StorageUnavailable(
             f"{path}: it can't be read ({why}), so it is not known what verify has found"
         ) from None
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         raise LogCorrupt(
             f"{path}: it is damaged; delete it, and run keptlog verify to know again what is broken"
         ) from None

@@ -25,7 +25,7 @@ _logger = logging.getLogger(__name__)
 
 _STATE = "state.json"
 _FORMAT = 1
-_NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, AttributeError)
+_NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What reading such a file ends with if it is damaged."""
 
 

@@ -146,7 +146,7 @@ def _numbers(path: Path, *names: str) -> list[int] | KeptlogError:
             return numbers
     except OSError as error:
         return _unreadable(path, error)
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         pass
     return LogCorrupt(f"{path} is damaged: whether sensors tick is not known before the next tick")
 

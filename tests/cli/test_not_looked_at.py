@@ -36,6 +36,11 @@ def _damaged(name: str) -> Callable[[Path], object]:
     return lambda home: (home / "notify" / name).write_text("garbage")
 
 
+def _nested(name: str) -> Callable[[Path], object]:
+    """More deeply than Python reads."""
+    return lambda home: (home / "notify" / name).write_text("[" * 100_000)
+
+
 def _a_folder(name: str) -> Callable[[Path], object]:
     return lambda home: (home / "notify" / name).mkdir()
 
@@ -51,6 +56,8 @@ def _no_client_settings(home: Path) -> None:
     ("break_home", "said"),
     [
         pytest.param(_damaged(CHECKS), "{home}/notify/checks.json: it is damaged; delete it", id="damaged findings"),
+        pytest.param(_nested(CHECKS), "{home}/notify/checks.json: it is damaged; delete it", id="nested findings"),
+        pytest.param(_nested(TICKS), "{home}/notify/ticks-keptlog.json is damaged", id="nested ticks"),
         pytest.param(_a_folder(CHECKS), "{home}/notify/checks.json: it can't be read (", id="unreadable findings"),
         pytest.param(_damaged(TICKS), "{home}/notify/ticks-keptlog.json is damaged", id="damaged ticks"),
         pytest.param(_a_folder(TICKS), "{home}/notify/ticks-keptlog.json can't be read (", id="unreadable ticks"),

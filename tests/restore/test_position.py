@@ -42,7 +42,7 @@ def test_that_of_another_topic_here_is_refused() -> None:
         other.position(PAIR.committed(0, POSITION))
 
 
-FOREIGN = [None, "", "no JSON", "[]", "7", '{"topic": "topic-id"}', '{"topic": "topic-id", "as_of_ms": 7}']
+FOREIGN = [None, "", "no JSON", "[]", "7", "[" * 4_000, '{"topic": "topic-id"}', '{"topic": "topic-id", "as_of_ms": 7}']
 WRONG_COUNT = '{"topic": "topic-id", "target": "target-id", "as_of_ms": 7, "truncations": "some"}'
 
 

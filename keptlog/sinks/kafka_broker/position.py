@@ -77,7 +77,7 @@ class Pair:
             # An older keptlog did not count them.
             position = Position(committed.offset, told["as_of_ms"], int(told.get("truncations", 0)))
             topic_id, target_id = told["topic"], told["target"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InvalidConfig(
                 f"consumer group {self.group} has an offset for {where} that keptlog did not commit: restore to "
                 "another topic (--topic), or delete the group's offsets"

@@ -65,7 +65,7 @@ class PurgeMemory:
                 return None
             held = tuple(HeldFile(*each) for each in found.held)
             return PurgeReceipt(topic, (), (), (), (), held=held, not_looked_at=tuple(found.not_looked_at))
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
             return None
 
     def forget_others(self, topics: Collection[str], now_ms: int) -> None:
