@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.table import Table
 
-from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt, StalePlan, UnknownTopic
 from keptlog.log.words.counted import some_of
 from keptlog.table.catalogs.catalog import make_namespace, usual_location
 from keptlog.table.catalogs.embedded import unfinished_deletion
@@ -172,13 +172,22 @@ class Registrar:
             return self._proposal((RECEIPTS, CHAIN), _RECEIPTS, found, None)
 
     def register_all(self, proposals: Iterable[CatalogEntry]) -> dict[str, KeptlogError]:
-        """Do it, each apart; what could not be done, by topic."""
+        """Do it, each apart; what could not be done, by topic.
+
+        Where the catalog is left without a chain, no topic is registered either: as in ``Proposals.proposals``.
+        """
         failed: dict[str, KeptlogError] = {}
+        without_chain: KeptlogError | None = None
         for each in proposals:
+            name = _RECEIPTS if each.is_receipts else each.table[1]
             try:
+                if without_chain:
+                    raise without_chain
                 self.register(each)
             except KeptlogError as error:
-                failed[_RECEIPTS if each.is_receipts else each.table[1]] = error
+                failed[name] = error
+                is_left_without = each.is_receipts and each.before is None and not isinstance(error, StalePlan)
+                without_chain = error if is_left_without else without_chain
         return failed
 
     def register(self, proposal: CatalogEntry) -> None:
