@@ -210,7 +210,7 @@ class Registrar:
             return None
         table_id = str(found.table.metadata.table_uuid) if found.table else None
         state = states.named(metadata) if metadata else states.newest(found.before, table_id)
-        if found.before and state.form == comparable(found.before):
+        if found.before and _is_whole(found.before) and state.form == comparable(found.before):
             return None
         _require_in_place(what, state)
         table = Table(identifier, state.metadata, state.path, io, catalog)
@@ -290,6 +290,12 @@ def _whole(path: str) -> str:
     """A path as a catalog names it, for whoever reads it there may stand in another folder."""
     local = local_path(path)
     return path if local is None else f"file://{os.path.abspath(local)}"  # noqa: PTH100  # a Path keeps its ..
+
+
+def _is_whole(path: str) -> bool:
+    """Whether it leads to one place wherever one stands; whoever registers a table by hand may name another."""
+    local = local_path(path)
+    return local is None or local.startswith("/")
 
 
 def _folder_of(metadata: str) -> str:

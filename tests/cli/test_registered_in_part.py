@@ -6,6 +6,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from keptlog.home import open_home
 from keptlog.table.catalogs.embedded_catalog import begin_anew
 from keptlog.table.registrar import Registrar
@@ -39,3 +41,16 @@ def test_where_receipts_can_t_be_registered_topics_are_not_for_a_purge_would_beg
         catalog.execute("DROP TRIGGER refuses_receipts")
     assert registrar.register_all(found.proposals) == {}
     assert "1 receipt, number 1" in keptlog("receipt", "verify").out
+
+
+def test_a_state_that_the_catalog_names_from_where_one_stands_is_named_whole(
+    keptlog: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_home().store.create_topic("users", 1, COMPACTED)
+    [newest] = (home / "warehouse/keptlog/users/metadata").glob("*.metadata.json")
+    with closing(sqlite3.connect(home / "catalog.db")) as catalog, catalog:
+        catalog.execute("UPDATE iceberg_tables SET metadata_location = ?", (str(newest.relative_to(home)),))
+    monkeypatch.chdir(home)
+    assert keptlog("topic", "register", "users", "--yes").code == 0
+    monkeypatch.chdir(home.parent)
+    assert keptlog("topic", "describe", "users").code == 0
