@@ -17,6 +17,7 @@ import dagster as dg
 from keptlog.dagster.assets.long_tags import names_in_brief, names_in_full
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import InvalidConfig, KeptlogError, NoRightToWrite, StorageUnavailable, first_line
+from keptlog.foreign_json import json_value
 from keptlog.passes.landing import NO_ANSWER
 
 FAILED_TAG = "keptlog/failed"
@@ -78,7 +79,7 @@ def told_outage(tags: Mapping[str, str]) -> ToldOutage | None:
 def json_object(text: str | None) -> dict[str, Any]:
     """What a tag holds; nothing if it is not as a run writes it. Who reads tags of all runs can't fail of one."""
     try:
-        told = json.loads(text or "{}")
+        told = json_value(text or "{}")
     except ValueError:
         return {}
     return told if isinstance(told, dict) else {}

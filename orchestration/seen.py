@@ -13,6 +13,7 @@ from typing import Any
 
 from keptlog.dagster.assets.asset_topic import AssetSource, AssetTopic, shown_settings
 from keptlog.errors import KeptlogError, StorageUnavailable
+from keptlog.foreign_json import json_value
 from keptlog.log.words.counted import counted, some_of
 from keptlog.passes.observer import Overview
 from keptlog.table.metadata.logs import table_location
@@ -63,7 +64,7 @@ class Seen:
         Raises:
             ValueError, LookupError, TypeError: it is damaged.
         """
-        stored = json.loads(text) if isinstance(text, str) else {}
+        stored = json_value(text) if isinstance(text, str) else {}
         if stored.pop("version", None) != _VERSION:
             return None
         return cls(tuple(_topic(each) for each in stored.pop("topics")), **stored)

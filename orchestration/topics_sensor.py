@@ -26,6 +26,7 @@ from keptlog.dagster.orchestration.reload import ask_for_reload
 from keptlog.dagster.orchestration.seen import Seen, shown
 from keptlog.dagster.orchestration.state_file import StateFile
 from keptlog.errors import StorageUnavailable, first_line
+from keptlog.foreign_json import json_value
 from keptlog.log.given.past import is_past
 from keptlog.log.uncleanable import Backoff
 from keptlog.log.words.counted import counted, first_lines
@@ -61,7 +62,7 @@ class _Asked:
     @classmethod
     def of_cursor(cls, cursor: str | None) -> _Asked:
         try:
-            told = cls(**json.loads(cursor)) if cursor else cls()
+            told = cls(**json_value(cursor)) if cursor else cls()
             return cls(int(told.times), int(told.at_ms), str(told.loaded))
         except (ValueError, TypeError, OverflowError):
             # Of another keptlog, or set by hand. Dagster keeps it as long as ticks fail, so it must not fail one.

@@ -18,7 +18,6 @@ before that counts.
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from functools import partial
 import pyarrow as pa
 
 from keptlog.errors import InvariantViolated, KeptlogError, first_line
+from keptlog.foreign_json import json_value
 from keptlog.kernels.wanted_keys import FOUND_SCHEMA, KeyFinder, as_binary, hits_of
 from keptlog.log.search import FileFindings, FileKind, SearchedFile
 from keptlog.log.segment_path import partition_in
@@ -147,7 +147,7 @@ class FileSearch:
 
     def _look_at_json(self, content: bytes, look: _Look) -> None:
         if self.bounds_of is None:
-            json.loads(content)
+            json_value(content)
         else:
             self._look_at_bounds(content, look)
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
+from keptlog.foreign_json import json_value
 from keptlog.notify.folder import NotifyFolder
 from keptlog.notify.memory import NotifyMemory
 from keptlog.regular_file import read_file
@@ -54,7 +55,7 @@ def broken_checks(home: Path) -> Broken:
         raise StorageUnavailable(
             f"{path}: it can't be read ({why}), so it is not known what verify has found"
         ) from None
-    except (ValueError, AttributeError, RecursionError):
+    except (ValueError, AttributeError):
         raise LogCorrupt(
             f"{path}: it is damaged; delete it, and run keptlog verify to know again what is broken"
         ) from None
@@ -62,7 +63,7 @@ def broken_checks(home: Path) -> Broken:
 
 @lru_cache(maxsize=4)
 def _read(path: Path, _version: tuple[int, int, int]) -> Broken:
-    stored = json.loads(read_file(path))
+    stored = json_value(read_file(path))
     return {str(name): {str(check): str(what) for check, what in found.items()} for name, found in stored.items()}
 
 

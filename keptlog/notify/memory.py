@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from keptlog.foreign_json import json_value
 from keptlog.log.told.conditions import KnownCondition, Matter
 from keptlog.notify.folder import NotifyFolder
 from keptlog.regular_file import read_file
@@ -25,7 +26,7 @@ _logger = logging.getLogger(__name__)
 
 _STATE = "state.json"
 _FORMAT = 1
-_NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_NOT_UNDERSTOOD = (ValueError, LookupError, TypeError, AttributeError)
 """What reading such a file ends with if it is damaged."""
 
 
@@ -59,7 +60,7 @@ class NotifyMemory(NotifyFolder):
             except FileNotFoundError:
                 return NotifyState()
         try:
-            return _state(json.loads(content))
+            return _state(json_value(content))
         except _NOT_UNDERSTOOD:
             _logger.warning("%s is damaged, so it is not known what was told: all that holds is told once more", path)
             if is_to_be_kept:
@@ -70,7 +71,7 @@ class NotifyMemory(NotifyFolder):
     def broken_checks(self) -> dict[str, tuple[str, ...]]:
         """By what ``verify`` looks at, the checks that were broken when somebody last looked; empty if nobody knows."""
         try:
-            known = _state(json.loads(read_file(self.path / _STATE))).known
+            known = _state(json_value(read_file(self.path / _STATE))).known
         except (OSError, *_NOT_UNDERSTOOD):
             return {}
         return {each.subject: each.checks for each in known if each.matter is Matter.CHECK and each.ended_ms is None}

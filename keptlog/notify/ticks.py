@@ -17,6 +17,7 @@ from pathlib import Path
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.folders import NOT_THERE
+from keptlog.foreign_json import json_value
 from keptlog.notify.folder import FOLDER
 from keptlog.regular_file import read_file
 from keptlog.whole_file import make_home_folder, replace_file
@@ -140,13 +141,13 @@ def _sensors_of(mount: str) -> str:
 def _numbers(path: Path, *names: str) -> list[int] | KeptlogError:
     """The whole numbers of these names in such a file."""
     try:
-        told = json.loads(read_file(path))
+        told = json_value(read_file(path))
         numbers = [told[name] for name in names]
         if all(type(each) is int for each in numbers):
             return numbers
     except OSError as error:
         return _unreadable(path, error)
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError):
         pass
     return LogCorrupt(f"{path} is damaged: whether sensors tick is not known before the next tick")
 

@@ -33,6 +33,7 @@ from typing import Any, ClassVar, NoReturn
 
 from typing_extensions import override
 
+from keptlog.foreign_json import json_value
 from keptlog.log.run_id import valid_run_id
 
 RECEIPT_FORMAT = "keptlog receipt 1"
@@ -283,8 +284,8 @@ _OF_RECEIPT: dict[str, Callable[[Any], bool]] = {
 
 def _parsed(content: bytes, what: str, form: str, fields: Mapping[str, Callable[[Any], bool]]) -> dict[str, Any]:
     try:
-        stored = json.loads(content.decode("ascii"), parse_float=_refuse_number, parse_constant=_refuse_number)
-    except (ValueError, RecursionError) as error:
+        stored = json_value(content.decode("ascii"), _refuse_number)
+    except ValueError as error:
         raise ValueError(f"it is not JSON as keptlog writes it ({error})") from None
     if not isinstance(stored, dict) or not str(stored.get("format", "")).startswith("keptlog receipt"):
         raise ValueError(f"it is no {what}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import resource
 import signal
@@ -21,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from keptlog.ending import exit_code_of
+from keptlog.foreign_json import json_value
 from keptlog.interrupted import EXIT_STOPPED, NOT_BEGUN, if_stopped, told_if_stopped
 from keptlog.resident.handover import EXIT, GO, HERE, LENGTH, PID, STREAMS, is_of_this_user
 
@@ -93,7 +93,7 @@ def _request(client: socket.socket, own_likeness: object) -> Mapping[str, Any]:
         if not parts[-1]:
             raise ValueError("half a request")
         left -= len(parts[-1])
-    asked: dict[str, Any] = json.loads(b"".join(parts))
+    asked: dict[str, Any] = json_value(b"".join(parts))
     if asked["likeness"] != own_likeness:
         raise ValueError("not alike")
     for given, stream in zip(streams, STREAMS, strict=True):

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import NoReturn
 
+from keptlog.foreign_json import json_value
 from keptlog.resident.command import NEVER_BEGAN, carry_out
 from keptlog.resident.handover import PASSED_ON, SIGNAL
 from keptlog.resident.place import as_short
@@ -47,7 +48,7 @@ def serve(path: str, own_likeness: list[object], run: Callable[[], object], keep
         _bind(listening, path)
         own = os.stat(path).st_ino  # noqa: PTH116
         try:
-            _serve(listening, json.loads(json.dumps(own_likeness)), run, keeper)
+            _serve(listening, json_value(json.dumps(own_likeness)), run, keeper)
         finally:
             # Another one may have taken its place.
             with contextlib.suppress(OSError):

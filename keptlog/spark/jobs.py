@@ -28,6 +28,7 @@ from keptlog.engine.jobs import Result, StartJobs, Task, durable_result_of, erro
 from keptlog.engine.shuffle import KeyShuffle
 from keptlog.engine.tasks import Sizes
 from keptlog.errors import SparkUnavailable
+from keptlog.foreign_json import json_value
 from keptlog.log.words.counted import counted
 from keptlog.progress import Progress
 from keptlog.spark.connect import set_patience
@@ -78,7 +79,7 @@ class SparkJobs:
         amounts = [amount for task in tasks if (amount := amount_of(task))]
         with _told(self.spark, doing):
             answers = self._answers(descriptions, doing, amounts)
-        results = [json.loads(each) for each in answers]
+        results = [json_value(each) for each in answers]
         for result in results:
             if error := error_in(result):
                 raise error
@@ -90,7 +91,7 @@ class SparkJobs:
         with _told(self.spark, doing):
             reading, writing = self._attempts(len(shuffle.emits)), self._attempts(shuffle.list_writers)
             frame = shuffled(shuffle, self._numbers(len(shuffle.emits)), reading, writing)
-            return [json.loads(row.result) for row in collected(self.spark, frame, doing, self.progress)]
+            return [json_value(row.result) for row in collected(self.spark, frame, doing, self.progress)]
 
     def _answers(self, descriptions: list[bytes], doing: str, amounts: Sequence[Amount]) -> list[str]:
         """What each task answers, in their order; each is a Spark task of its own."""

@@ -26,6 +26,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from keptlog.errors import InvalidConfig
+from keptlog.foreign_json import json_value
 from keptlog.spark.driver import Spark, local_context, session_on
 from keptlog.spark.failures import told_in_one_line
 from keptlog.spark.packed import archive_name, fingerprint, write_archive
@@ -128,7 +129,6 @@ def _seen_by_workers(session: SparkSession, needed: Sequence[str]) -> list[dict[
     def look(_: int) -> str | None:
         # By value, with no name from this module: where it runs there may be no keptlog, and once a task.
         import importlib  # noqa: PLC0415
-        import json  # noqa: PLC0415
         import platform  # noqa: PLC0415
         import socket  # noqa: PLC0415
         import sys  # noqa: PLC0415
@@ -166,7 +166,7 @@ def _seen_by_workers(session: SparkSession, needed: Sequence[str]) -> list[dict[
 
     asked = udf(look, "string", useArrow=False)
     rows = collected(session, session.range(0, _ROWS).select(asked("id").alias("told")), _DOING)
-    return [json.loads(each) for each in sorted({row.told for row in rows if row.told})]
+    return [json_value(each) for each in sorted({row.told for row in rows if row.told})]
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,6 @@ What can't be taken is noted as a problem, and reading goes on: people want to s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
+from keptlog.foreign_json import json_value
 from keptlog.log.given.plain_number import plain_number
 
 _MERGE = "tag:yaml.org,2002:merge"
@@ -149,8 +149,8 @@ def _without_tabs(text: str) -> str:
     if "\t" not in text:
         return text
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        json_value(text)
+    except ValueError:
         return text
     return text.replace("\t", " ")
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import TopicPartition
 
 from keptlog.errors import InvalidConfig
+from keptlog.foreign_json import json_value
 from keptlog.sinks.kafka_broker.target import Target
 
 
@@ -73,11 +74,11 @@ class Pair:
             return None
         where = f"{committed.topic}-{committed.partition}"
         try:
-            told = json.loads(committed.metadata or "")
+            told = json_value(committed.metadata or "")
             # An older keptlog did not count them.
             position = Position(committed.offset, told["as_of_ms"], int(told.get("truncations", 0)))
             topic_id, target_id = told["topic"], told["target"]
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             raise InvalidConfig(
                 f"consumer group {self.group} has an offset for {where} that keptlog did not commit: restore to "
                 "another topic (--topic), or delete the group's offsets"

@@ -13,8 +13,9 @@ says that nobody leads them, as of those whose only replica is down: that others
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
+
+from keptlog.foreign_json import json_value
 
 LEADERLESS = -1
 """Leads a partition of which brokers say that nobody does."""
@@ -69,7 +70,7 @@ class Signs:
     """Whether it has answered before anybody said who it is."""
 
     def __call__(self, statistics: str) -> None:
-        told = json.loads(statistics)
+        told = json_value(statistics)
         partition = told.get("topics", {}).get(self.topic, {}).get("partitions", {}).get(self.partition, {})
         self.fetched = partition.get("next_offset", -1)
         self.times += 1

@@ -12,7 +12,6 @@ A token is taken when a look begins. Where it expires on the way the answer is a
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -27,6 +26,7 @@ from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.util import Retry
 
+from keptlog.foreign_json import json_value
 from keptlog.table.catalogs.rest import is_patient, session_of
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 
@@ -102,6 +102,6 @@ def _told(status: int, body: bytes, etag: str | None) -> Told:
     if status != HTTPStatus.OK:
         return Told(status)
     try:
-        return Told(status, json.loads(body).get("metadata-location"), etag)
+        return Told(status, json_value(body).get("metadata-location"), etag)
     except (ValueError, AttributeError) as error:
         raise InvalidJSONError(f"what came is no answer of an Iceberg catalog: {error}") from error

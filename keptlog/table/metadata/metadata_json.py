@@ -6,9 +6,10 @@ most, ``v3.metadata.json.gz`` with some. So the first bytes tell, and no name.
 
 from __future__ import annotations
 
-import json
 import zlib
 from typing import Any
+
+from keptlog.foreign_json import json_value
 
 _GZIP = b"\x1f\x8b"
 
@@ -20,8 +21,8 @@ def metadata_json(content: bytes) -> dict[str, Any]:
         ValueError: it is damaged, or no object of JSON.
     """
     try:
-        told = json.loads(_unpacked(content) if content.startswith(_GZIP) else content)
-    except (EOFError, OSError, zlib.error, RecursionError) as error:
+        told = json_value(_unpacked(content) if content.startswith(_GZIP) else content)
+    except (EOFError, OSError, zlib.error) as error:
         raise ValueError(f"it is damaged: {error}") from error
     if isinstance(told, dict):
         return told

@@ -49,6 +49,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from keptlog.errors import LogCorrupt
+from keptlog.foreign_json import json_value
 from keptlog.log.declared import About
 from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.source import SourceIdentity, StoredSource
@@ -311,8 +312,7 @@ def damaged_notes(topic: str, properties: Mapping[str, str]) -> dict[str, LogCor
 
 def source_to_json(source: SourceIdentity, before: str | None) -> str:
     """As it is stored; ``before`` is what was stored until now, of which fields that are not known here stay."""
-    unknown = json.loads(before) if before else {}
-    return json.dumps(unknown | json.loads(to_json(source)), separators=(",", ":"))
+    return json.dumps(json_value(before or "{}") | json_value(to_json(source)), separators=(",", ":"))
 
 
 def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:

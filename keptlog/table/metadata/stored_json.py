@@ -24,6 +24,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from keptlog.errors import InvariantViolated, LogCorrupt
+from keptlog.foreign_json import json_value
 
 _T = TypeVar("_T")
 _Read = Callable[[Any], Any]
@@ -99,18 +100,6 @@ def is_stored(kind: Any, value: object, *, is_all_known: bool = False) -> bool:
         return False
     known = {each.name for each in dataclasses.fields(kind)}
     return not is_all_known or (isinstance(value, dict) and value.keys() <= known)
-
-
-def json_value(content: str | bytes) -> Any:
-    """What stands in JSON that may be anybody's.
-
-    Raises:
-        ValueError: it is none, or is nested more deeply than Python reads.
-    """
-    try:
-        return json.loads(content)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
 
 
 def require_bare(name: str) -> None:

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from keptlog.errors import InvalidConfig
+from keptlog.foreign_json import json_value
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.regular_file import read_file
 from keptlog.table.purging.purge_receipt import PurgeReceipt
@@ -58,14 +59,14 @@ class PurgeMemory:
     def quiet(self, topic: str, location: str, now_ms: int, orphan_grace_ms: int) -> PurgeReceipt | None:
         """What a purge of a topic would tell, if it has nothing to do while its metadata lies there; else null."""
         try:
-            found = _Finding(**json.loads(read_file(self._path(topic))))
+            found = _Finding(**json_value(read_file(self._path(topic))))
             made_with = (found.location, found.settings, found.orphan_grace_ms)
             is_same = made_with == (location, self._settings, orphan_grace_ms)
             if not (location and is_same and found.at_ms <= now_ms < found.until_ms):
                 return None
             held = tuple(HeldFile(*each) for each in found.held)
             return PurgeReceipt(topic, (), (), (), (), held=held, not_looked_at=tuple(found.not_looked_at))
-        except (OSError, ValueError, TypeError, RecursionError):
+        except (OSError, ValueError, TypeError):
             return None
 
     def forget_others(self, topics: Collection[str], now_ms: int) -> None:

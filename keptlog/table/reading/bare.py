@@ -14,13 +14,13 @@ written. So there is one place that says what is wrong with a table, and it says
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keptlog.errors import KeptlogError
+from keptlog.foreign_json import json_value
 from keptlog.regular_file import read_file
 from keptlog.table.io.avro import records_in
 from keptlog.table.io.files import local_path
@@ -213,12 +213,12 @@ def bare_table(identifier: tuple[str, ...], metadata_location: str) -> BareTable
     if local_path(metadata_location) is None or not has_checksum(metadata_location):
         return None
     try:
-        stored = json.loads(_content(metadata_location))
+        stored = json_value(_content(metadata_location))
         if not _is_usual(stored):
             return None
         table = BareTable(identifier, _metadata(stored), metadata_location, _Files())
         format_of(identifier[-1], table.properties)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, KeptlogError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, KeptlogError):
         return None
     return table
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from keptlog.errors import InvalidConfig
+from keptlog.foreign_json import json_value
 from keptlog.log.holder import Held, HolderKind
 from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import valid_topic_name
@@ -77,7 +78,7 @@ class TopicCache:
         try:
             if (text := self.read(topic, ENTRY)) is None:
                 return None
-            entry = json.loads(text)
+            entry = json_value(text)
             version = [entry["columns"], entry["kept"], entry["lineage"], entry["partitioned"]]
             if [entry["location"], *version] != [location, _COLUMNS, _PROPERTIES, _LINEAGE, _PARTITIONED]:
                 return None

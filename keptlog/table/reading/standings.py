@@ -23,6 +23,7 @@ from hashlib import sha256
 from typing import Any
 
 from keptlog.errors import KeptlogError
+from keptlog.foreign_json import json_value
 from keptlog.log.erasures.open_erasures import OpenErasures
 from keptlog.log.holder import Holdings, Terms
 from keptlog.log.told.metrics import Tally
@@ -51,7 +52,7 @@ class StandingCache:
             if text is None or self._made_by is None:
                 return None
             head, rows, files = text.split(b"\n")
-            known = json.loads(head)
+            known = json_value(head)
             term = Term(*known["term"])
             if [known["made_by"], known["location"]] != [self._made_by, location] or not term.has(now_ms):
                 return None
@@ -105,12 +106,12 @@ def _standing(topic: str, head: Mapping[str, Any], term: Term, lines: tuple[byte
         term=term,
         logs=head["logs"],
         worst=head["worst"] and _of_row(topic, head["worst"]),
-        standings=lambda: [_of_row(topic, row) for row in json.loads(rows)],
+        standings=lambda: [_of_row(topic, row) for row in json_value(rows)],
         tally=Tally(*head["tally"]),
         is_compacted=head["is_compacted"],
         holdings=Holdings(topic, Terms(*head["terms"]), held_of_lists(head["held"])),
         erasures=erasures,
-        files=lambda: None if (known := json.loads(files)) is None else FilesOnDisk(*known),
+        files=lambda: None if (known := json_value(files)) is None else FilesOnDisk(*known),
     )
 
 

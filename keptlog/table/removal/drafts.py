@@ -25,10 +25,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from keptlog.errors import Action, InvalidConfig, LogCorrupt, StorageUnavailable
+from keptlog.foreign_json import json_value
 from keptlog.log.words.counted import counted
 from keptlog.receipts.receipt import Draft
 from keptlog.table.io.files import TableFiles
-from keptlog.table.metadata.stored_json import json_value
 from keptlog.table.removal.journal import DELETION, SWEEP, DeletedFile, Journal, id_of, receipt_folder
 from keptlog.table.removal.removal import NotDeleted, Removal
 from keptlog.table.removal.topic_storage import drafts_among

@@ -7,9 +7,10 @@ at all could be read like that: there it may have nothing else.
 
 from __future__ import annotations
 
+from keptlog.foreign_json import json_value
 from keptlog.table.metadata.history import StoredHistory
 from keptlog.table.metadata.runs import RememberedChanges
-from keptlog.table.metadata.stored_json import is_stored, json_value
+from keptlog.table.metadata.stored_json import is_stored
 from keptlog.table.reading.readers import PositionContent
 from keptlog.table.removal.drafts import is_draft
 from keptlog.table.removal.erasure_register import Register

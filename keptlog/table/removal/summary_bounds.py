@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
+from keptlog.foreign_json import json_value
 from keptlog.kernels.key_search import Bound
 from keptlog.table.metadata.columns import DELETE_HORIZON, KEY, OFFSET, PARTITION, TIMESTAMP, TIMESTAMP_TYPE
-from keptlog.table.metadata.stored_json import json_value
 
 PARTITION_VALUE = "partition value"
 HOLD_NOTHING = frozenset({PARTITION, OFFSET, TIMESTAMP, TIMESTAMP_TYPE, DELETE_HORIZON})
