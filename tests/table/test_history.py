@@ -104,6 +104,24 @@ def test_another_day_has_another_file_and_goes_after_its_time(store: LogStore, t
     assert len(operations(store, purge_ms + 10 * RETENTION_MS)) == 1
 
 
+def test_the_files_of_a_topic_to_which_nobody_commits_any_more_go_after_their_time(
+    store: LogStore, tmp_path: Path
+) -> None:
+    append_each(store, [("a", "1")])
+    for number in range(3):
+        purge(store, LATER_MS + number * DAY_MS)
+    store.purge(TOPIC, LATER_MS + 3 * DAY_MS)
+    quiet = store.purge(TOPIC, LATER_MS + RETENTION_MS).quiet
+    assert len(files(tmp_path)) == 3
+    assert quiet
+    assert quiet.until_ms <= LATER_MS + RETENTION_MS + 2 * DAY_MS
+    left = []
+    for number in range(5):
+        store.purge(TOPIC, LATER_MS + RETENTION_MS + number * DAY_MS)
+        left.append(len(files(tmp_path)))
+    assert left == [3, 3, 2, 1, 0]
+
+
 def test_a_damaged_file_costs_what_it_told_and_stays(
     store: LogStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

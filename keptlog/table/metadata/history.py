@@ -26,9 +26,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from keptlog.errors import LogCorrupt, first_line
+from keptlog.errors import InvalidConfig, LogCorrupt, first_line
 from keptlog.log.told.history import HistoryEntry, PassCost
-from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.iso_time import iso_time, time_from
 from keptlog.regular_file import NotAFile
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.change import OPERATION, RUN_ID
@@ -92,6 +92,15 @@ def outdated_entries(files: TableFiles, location: str, now_ms: int, retention_ms
     """The files of what was written down longer ago than that, of the topic at a location."""
     oldest = _oldest_day(now_ms, retention_ms)
     return [path for path, day in _paths(files, location) if day < oldest]
+
+
+def outdated_from_ms(path: str, location: str, retention_ms: int) -> int | None:
+    """From when on that tells so of a file; null for one that is called as none of the history is."""
+    name = _NAME.fullmatch(path.removeprefix(_folder(location)))
+    try:
+        return time_from(name[1], 0) + retention_ms + 2 * _DAY_MS if name else None
+    except InvalidConfig:  # no day of a calendar: keptlog has not written it
+        return None
 
 
 def unreadable_entries(files: TableFiles, table: Table, moment_ms: int) -> list[str]:

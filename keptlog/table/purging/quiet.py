@@ -27,6 +27,7 @@ from pyiceberg.table import Table
 from keptlog.errors import LogCorrupt
 from keptlog.log.broker import BrokerConfig
 from keptlog.storage.files import StoredFile
+from keptlog.table.metadata.history import outdated_from_ms
 from keptlog.table.metadata.lineage import summary_of
 from keptlog.table.metadata.references import Manifests, comparable_forms, named_references
 from keptlog.table.metadata.runs import remembered_ms
@@ -110,6 +111,9 @@ class PurgeTimes:
             written_ms = remembered_ms(file.path, storage.location)
             if written_ms is not None:
                 yield written_ms + self.run_memory_ms + 1
+            outdated_ms = outdated_from_ms(file.path, storage.location, self.history_ms)
+            if outdated_ms is not None:
+                yield outdated_ms
         own = receipt_folder(storage.location)
         yield from (
             each.since_ms + self.orphan_grace_ms for each in storage.hidden.replaced if each.path.startswith(own)
