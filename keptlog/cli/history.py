@@ -13,7 +13,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.broker import BrokerConfig
 from keptlog.log.told.history import OTHERS, DayCost, HistoryEntry, cost_by_day
 from keptlog.log.words.iso_time import iso_time
-from keptlog.log.words.units import size
+from keptlog.log.words.units import duration, size
 from keptlog.table.metadata.history import history_of
 from keptlog.table.waiting.reaching import reaching
 
@@ -43,7 +43,8 @@ def history(topic: str, *, per_day: bool, last: int | None, is_all: bool, as_jso
     # Snapshots are made at the machine's time, whatever time logs are judged as of.
     now_ms = max(clock_ms(), wall_clock_ms())
     with reaching(f"the history of topic {topic} can't be read"):
-        remembered = history_of(store.files, store.load_table(topic), now_ms, retention_ms)
+        table = store.load_table(topic)
+        remembered = history_of(store.files, table, now_ms, retention_ms)
     entries = [each for each in remembered if each.moves_records]
     days = cost_by_day(entries)
     shown = entries if is_all else entries[-(last or _SHOWN) :]
@@ -56,11 +57,18 @@ def history(topic: str, *, per_day: bool, last: int | None, is_all: bool, as_jso
             click.echo(f"the last {len(shown)} of {len(entries)} commits (--all shows the others)")
         print_table(
             [_row(each) for each in shown],
-            empty=f"no record of {topic} was ever written or removed",
+            empty=_no_commit(topic, retention_ms, is_all_remembered=len(remembered) >= table.last_sequence_number),
             expendable=_GO_FIRST,
         )
         click.echo()
     print_table([_day(each) for each in days], empty="", expendable=_GO_FIRST)
+
+
+def _no_commit(topic: str, retention_ms: int, *, is_all_remembered: bool) -> str:
+    if is_all_remembered:
+        return f"no record of {topic} was ever written or removed"
+    lasts = f"that lasts for keptlog.history.retention.ms ({duration(retention_ms)})"
+    return f"no commit that wrote or removed records of {topic} is remembered: {lasts}"
 
 
 def _as_json(topic: str, entry: HistoryEntry) -> dict[str, object]:

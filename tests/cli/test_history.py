@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from keptlog.home import new_id, open_home
+from keptlog.home import new_id, open_home, wall_clock_ms
 from keptlog.log.record import NewRecord
 from keptlog.log.words.iso_time import iso_time
 from keptlog.passes.clean import Cleaner
@@ -14,6 +15,7 @@ from tests.cli.conftest import Run
 from tests.in_process import in_process_engine
 
 OLD_MS = 1_700_000_000_000
+DAY_MS = 24 * 3_600_000
 
 
 @pytest.fixture
@@ -84,6 +86,23 @@ def test_only_the_last_ones_are_shown_unless_all_are_wanted(keptlog: Run, users:
     assert len(commits(keptlog("history", users, "--last", "2", "--json"))) == 2
     assert len(commits(keptlog("history", users, "--all", "--json"))) == 3
     assert keptlog("history", users, "--last", "2", "--all").code == 2
+
+
+def test_what_is_not_remembered_any_more_is_not_told_as_nothing(
+    keptlog: Run, users: str, at: Callable[[int], None]
+) -> None:
+    store, purged_ms = open_home().store, wall_clock_ms() + 10 * DAY_MS
+    open_home().readers.add(users, "search", now_ms=OLD_MS)  # a commit that moves no record
+    assert store.purge(users, purged_ms).expired_snapshots
+    at(purged_ms + 80 * DAY_MS)
+    assert len(commits(keptlog("history", users, "--json"))) == 3
+    at(purged_ms + 100 * DAY_MS)
+    told = keptlog("history", users)
+    assert told.code == 0
+    assert told.out.splitlines()[0] == (
+        "no commit that wrote or removed records of users is remembered: that lasts for "
+        "keptlog.history.retention.ms (90 d)"
+    )
 
 
 def test_a_topic_without_records_and_one_that_is_not_there(keptlog: Run) -> None:
