@@ -6,7 +6,7 @@ none. Whoever thought of damage alone would be ended by a file of some kilobytes
 
 from __future__ import annotations
 
-import json  # the one place
+import json
 from collections.abc import Callable
 from typing import Any
 

@@ -14,7 +14,6 @@ what it does is sent by value, because nothing of keptlog may be there.
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -129,6 +128,7 @@ def _seen_by_workers(session: SparkSession, needed: Sequence[str]) -> list[dict[
     def look(_: int) -> str | None:
         # By value, with no name from this module: where it runs there may be no keptlog, and once a task.
         import importlib  # noqa: PLC0415
+        import json  # noqa: PLC0415
         import platform  # noqa: PLC0415
         import socket  # noqa: PLC0415
         import sys  # noqa: PLC0415
