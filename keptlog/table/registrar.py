@@ -180,14 +180,15 @@ class Registrar:
         without_chain: KeptlogError | None = None
         for each in proposals:
             name = _RECEIPTS if each.is_receipts else each.table[1]
+            if without_chain:
+                failed[name] = without_chain
+                continue
             try:
-                if without_chain:
-                    raise without_chain
                 self.register(each)
             except KeptlogError as error:
                 failed[name] = error
-                is_left_without = each.is_receipts and each.before is None and not isinstance(error, StalePlan)
-                without_chain = error if is_left_without else without_chain
+                if each.is_receipts and each.before is None and not isinstance(error, StalePlan):
+                    without_chain = error
         return failed
 
     def register(self, proposal: CatalogEntry) -> None:

@@ -20,7 +20,7 @@ from keptlog.table.catalogs.embedded import DATABASE, damage_in
 from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.catalogs.home_folder import is_made, require_home
 from keptlog.table.catalogs.home_location import Elsewhere, elsewheres
-from keptlog.table.catalogs.outlived_copy import outlived
+from keptlog.table.catalogs.outlived_copy import outlived, whole_copy
 from keptlog.table.doctor.topic_exam import PutBack, TopicExam, examined, put_back
 from keptlog.table.store import LogStore
 from keptlog.table.waiting.reaching import apart
@@ -129,7 +129,7 @@ class Patient:
     @property
     def is_copy(self) -> bool:
         """Whether all of the home is a copy, so that its catalog knows only what was there when it was made."""
-        return self.is_embedded and any(each.is_copy and not each.tables for each in self.elsewheres)
+        return self.is_embedded and whole_copy(self.elsewheres) is not None
 
     @property
     def has_warehouse(self) -> bool:

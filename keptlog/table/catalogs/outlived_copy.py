@@ -26,7 +26,7 @@ def why_not_there(home: Path, table: tuple[str, str]) -> InvalidConfig | None:
         sqlite3.Error: its catalog can't be read.
         StorageUnavailable: another process holds it, or that of the original.
     """
-    copied = _whole_copy(elsewheres(home))
+    copied = whole_copy(elsewheres(home))
     if copied:
         return _why_outlived(copied, *table)
     why = why_elsewhere(home, table)
@@ -39,7 +39,7 @@ def outlived(places: Iterable[Elsewhere], errors: Mapping[str, KeptlogError]) ->
     Raises:
         StorageUnavailable: another process holds a catalog.
     """
-    copied = _whole_copy(places)
+    copied = whole_copy(places)
     return [topic for topic, error in errors.items() if copied and _is_outlived(copied, topic, error)]
 
 
@@ -57,7 +57,8 @@ def _is_outlived(copy: Elsewhere, topic: str, error: KeptlogError) -> bool:
     return why is not None and why.is_outlived_copy
 
 
-def _whole_copy(places: Iterable[Elsewhere]) -> Elsewhere | None:
+def whole_copy(places: Iterable[Elsewhere]) -> Elsewhere | None:
+    """The one that tells that all of a home is a copy, and not only what some tables name; null if none does."""
     return next((found for found in places if found.is_copy and not found.tables), None)
 
 
