@@ -1,14 +1,17 @@
-"""A world for each test, and one store of objects for all of them."""
+"""A world for each test, on the disk or in a bucket, and one store of objects for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.world import World
-from tests.table.buckets import s3_server
+from tests.table.buckets import new_bucket
+from tests.table.conftest import s3_endpoint
+
+__all__ = ["s3_endpoint"]
 
 
 @pytest.fixture
@@ -16,8 +19,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path / "home")
 
 
-@pytest.fixture(scope="session")
-def endpoint() -> Iterator[str]:
-    """Where a store of objects listens."""
-    with s3_server() as where:
-        yield where
+@pytest.fixture
+def world_in_a_bucket(tmp_path: Path, s3_endpoint: str) -> BucketWorld:
+    (tmp_path / "home").mkdir()
+    return BucketWorld(tmp_path / "home", bucket=new_bucket(s3_endpoint))

@@ -17,11 +17,8 @@ import pytest
 
 from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.byte_search import files_with, forms_of, is_in, versions_with
-from tests.erasure.test_planted import world_in_a_bucket
 from tests.erasure.world import KEY, OTHER, VALUE, World
-from tests.table.conftest import s3_endpoint
 
-__all__ = ["s3_endpoint", "world_in_a_bucket"]
 NEEDLES = [KEY, VALUE]
 FILLING = [b"%d knows %s" % (number, part) for number in range(9) for part in (KEY[:-1], VALUE[:-1], bytes(300))]
 """What a codec has met already, so that it does not write down a needle as it is."""

@@ -19,8 +19,8 @@ from tests.table.test_purge_of_versions import key_of
 
 
 @pytest.fixture(params=[None, "Enabled"], ids=["without versions", "with versions"])
-def bucket(request: pytest.FixtureRequest, endpoint: str) -> ABucket:
-    return new_bucket(endpoint, request.param)
+def bucket(request: pytest.FixtureRequest, s3_endpoint: str) -> ABucket:
+    return new_bucket(s3_endpoint, request.param)
 
 
 def left_behind(padding: int = 0) -> bytes:
@@ -81,8 +81,8 @@ def test_the_deletion_of_a_topic_deletes_an_object_whose_key_ends_in_a_slash(buc
     assert versions_with(bucket, [VALUE]) == []
 
 
-def test_what_lies_below_the_mark_of_a_folder_is_deleted_with_a_topic(endpoint: str, tmp_path: Path) -> None:
-    bucket = new_bucket(endpoint)
+def test_what_lies_below_the_mark_of_a_folder_is_deleted_with_a_topic(s3_endpoint: str, tmp_path: Path) -> None:
+    bucket = new_bucket(s3_endpoint)
     world = BucketWorld(tmp_path, bucket=bucket)
     world.create()
     world.append((KEY, VALUE))

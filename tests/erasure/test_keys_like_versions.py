@@ -15,9 +15,9 @@ from tests.table.buckets import new_bucket
 from tests.table.test_purge_of_versions import key_of
 
 
-def test_no_erasure_is_verified_by_the_version_that_a_key_looks_like(endpoint: str, tmp_path: Path) -> None:
+def test_no_erasure_is_verified_by_the_version_that_a_key_looks_like(s3_endpoint: str, tmp_path: Path) -> None:
     """As a file is called that was fetched by its link."""
-    bucket = new_bucket(endpoint)
+    bucket = new_bucket(s3_endpoint)
     world = BucketWorld(tmp_path, bucket=bucket)
     world.create()
     world.append((KEY, VALUE), (OTHER, b"1"))
@@ -38,9 +38,9 @@ def test_no_erasure_is_verified_by_the_version_that_a_key_looks_like(endpoint: s
 
 @pytest.mark.parametrize("folder", ["receipts", "gc"])
 def test_among_receipts_and_journals_where_no_purge_deletes_it_it_is_to_be_moved_away(
-    endpoint: str, tmp_path: Path, folder: str
+    s3_endpoint: str, tmp_path: Path, folder: str
 ) -> None:
-    bucket = new_bucket(endpoint)
+    bucket = new_bucket(s3_endpoint)
     world = BucketWorld(tmp_path, bucket=bucket)
     almost_erased_in(world)
     path = bucket.put(f"{key_of(location_of(world))}/metadata/{folder}/x.json?versionId=an-id", VALUE)

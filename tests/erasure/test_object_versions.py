@@ -27,9 +27,9 @@ def deleted(world: BucketWorld) -> tuple[str, bytes]:
 
 
 def test_a_hidden_file_a_replaced_version_and_an_open_upload_each_keep_a_request_from_verified(
-    endpoint: str, tmp_path: Path
+    s3_endpoint: str, tmp_path: Path
 ) -> None:
-    bucket = new_bucket(endpoint)
+    bucket = new_bucket(s3_endpoint)
     world = BucketWorld(tmp_path, bucket=bucket)
     first, old = deleted(world)
 
@@ -61,10 +61,10 @@ def test_a_hidden_file_a_replaced_version_and_an_open_upload_each_keep_a_request
 
 
 def test_a_hidden_file_that_the_table_does_not_refer_to_counts_behind_the_bound_too(
-    endpoint: str, tmp_path: Path
+    s3_endpoint: str, tmp_path: Path
 ) -> None:
     """What an append staged that died has offsets that were given again: they tell nothing, hidden or not."""
-    bucket = new_bucket(endpoint)
+    bucket = new_bucket(s3_endpoint)
     world = BucketWorld(tmp_path, bucket=bucket)
     first, _ = deleted(world)
 
@@ -88,9 +88,9 @@ def test_a_hidden_file_that_the_table_does_not_refer_to_counts_behind_the_bound_
 
 
 def test_a_hidden_file_keeps_a_request_open_also_where_a_bucket_kept_no_versions_when_this_process_began(
-    endpoint: str, tmp_path: Path
+    s3_endpoint: str, tmp_path: Path
 ) -> None:
-    bucket = new_bucket(endpoint, None)
+    bucket = new_bucket(s3_endpoint, None)
     world = BucketWorld(tmp_path, bucket=bucket)
     first, old = deleted(world)
 

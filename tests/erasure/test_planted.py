@@ -29,12 +29,11 @@ from tests.erasure.bucket_world import BucketWorld
 from tests.erasure.byte_search import files_with, versions_with
 from tests.erasure.world import DAY_MS, HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
 from tests.table.buckets import new_bucket
-from tests.table.conftest import s3_endpoint
 from tests.table.foreign import table_of
 from tests.table.killed import killed_before
 from tests.table.test_purge_of_versions import key_of
 
-__all__ = ["home", "keptlog", "s3_endpoint"]
+__all__ = ["home", "keptlog"]
 
 
 @pytest.fixture
@@ -330,12 +329,6 @@ def test_in_a_journal_that_can_t_be_read(world: World, keptlog: Run, content: by
     require_verified(world)
 
 
-@pytest.fixture
-def world_in_a_bucket(tmp_path: Path, s3_endpoint: str) -> BucketWorld:
-    (tmp_path / "home").mkdir()
-    return BucketWorld(tmp_path / "home", bucket=new_bucket(s3_endpoint))
-
-
 def almost_erased_in(world: BucketWorld) -> bytes:
     """As ``almost_erased``, in a bucket."""
     world.create()
@@ -346,6 +339,16 @@ def almost_erased_in(world: BucketWorld) -> bytes:
     assert world.to_deleted().erasure.state == "deleted"
     assert versions_with(world.bucket, [KEY, VALUE]) == []
     return content
+
+
+def require_open_until_purged(world: BucketWorld, path: str) -> None:
+    """One old version in a bucket keeps the request open, is named, and goes with a purge."""
+    row = world.verified()
+    assert (row.erasure.is_open, [path in each for each in row.blocked]) == (True, [True])
+    world.later(SECOND_MS)
+    world.purge()
+    assert versions_with(world.bucket, [KEY, VALUE]) == []
+    require_verified(world)
 
 
 @pytest.mark.parametrize("is_hidden", [True, False])
@@ -360,12 +363,7 @@ def test_in_an_old_version_of_an_object(world_in_a_bucket: BucketWorld, is_hidde
     else:
         world.bucket.put(key, b"")
     assert [found for found, _ in versions_with(world.bucket, [KEY, VALUE])] == [path]
-    row = world.verified()
-    assert (row.erasure.is_open, [path in each for each in row.blocked]) == (True, [True])
-    world.later(SECOND_MS)
-    world.purge()
-    assert versions_with(world.bucket, [KEY, VALUE]) == []
-    require_verified(world)
+    require_open_until_purged(world, path)
 
 
 def test_in_an_old_version_that_a_legal_hold_keeps(tmp_path: Path, s3_endpoint: str) -> None:

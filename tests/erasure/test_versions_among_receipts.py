@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from keptlog.table.io.object_versions import Bucket
 from tests.erasure.bucket_world import BucketWorld
-from tests.erasure.byte_search import versions_with
-from tests.erasure.test_planted import almost_erased_in, location_of, require_verified
-from tests.erasure.world import KEY, SECOND_MS, VALUE
-from tests.table.buckets import new_bucket
+from tests.erasure.test_planted import almost_erased_in, location_of, require_open_until_purged
+from tests.erasure.world import VALUE
 from tests.table.test_purge_of_versions import key_of
 
 
@@ -27,26 +24,21 @@ from tests.table.test_purge_of_versions import key_of
     ],
 )
 def test_what_was_moved_away_as_told_leaves_a_version_that_keeps_the_erasure_open(
-    endpoint: str, tmp_path: Path, name: str
+    world_in_a_bucket: BucketWorld, name: str
 ) -> None:
-    world = BucketWorld(tmp_path, bucket=new_bucket(endpoint))
+    world = world_in_a_bucket
     almost_erased_in(world)
     content = json.dumps({"value": VALUE.decode()}).encode()
     path = world.bucket.put(f"{key_of(location_of(world))}/metadata/{name}", content)
     world.bucket.hide(path)
-    row = world.verified()
-    assert (row.erasure.is_open, [path in each for each in row.blocked]) == (True, [True])
-    world.later(SECOND_MS)
-    world.purge()
-    assert versions_with(world.bucket, [KEY, VALUE]) == []
-    require_verified(world)
+    require_open_until_purged(world, path)
 
 
 @pytest.mark.parametrize("name", ["receipts/x.json", "receipts/erasures/x.json", "gc/x.json"])
 def test_a_version_that_may_not_be_read_is_named_and_does_not_end_the_search(
-    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    world_in_a_bucket: BucketWorld, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    world = BucketWorld(tmp_path, bucket=new_bucket(endpoint))
+    world = world_in_a_bucket
     almost_erased_in(world)
     path = world.bucket.put(f"{key_of(location_of(world))}/metadata/{name}", b"{}")
     world.bucket.hide(path)
