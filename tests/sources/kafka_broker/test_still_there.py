@@ -70,7 +70,7 @@ def test_that_a_broker_which_has_just_started_does_not_know_a_topic_for_a_moment
             set_topic_error(broker.producer, "t", 0)
             broker.elect_leader("t", 0)
 
-        monkeypatch.setattr(still_there, "_sleep", is_told_meanwhile, raising=False)
+        monkeypatch.setattr(still_there, "_sleep", is_told_meanwhile)
         monkeypatch.setattr(module, "LOOK_AFTER_SECONDS", 0.1)
         settings = ClientSettings.load({"bootstrap.servers": broker.bootstrap}, {})
         [record] = read(soon(BrokerPart(settings, "t", TopicPartition("here", 0), 0, 1)))
@@ -104,7 +104,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
         return ask(consumer, name)
 
     monkeypatch.setattr(still_there, "_asked", asking)
-    monkeypatch.setattr(still_there, "_steady_s", lambda: float(len(names)), raising=False)
+    monkeypatch.setattr(still_there, "_steady_s", lambda: float(len(names)))
     monkeypatch.setattr(still_there, "_sleep", lambda _: None)
     return names
 
