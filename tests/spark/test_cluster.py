@@ -151,7 +151,7 @@ def test_a_cluster_that_is_gone_in_the_middle_and_comes_back_knowing_nothing_is_
     cluster: SparkCluster, fit: str, tmp_path: Path
 ) -> None:
     slowly = on(cluster, fit, KEPTLOG_BROKER_LOG_CLEANER_IO_MAX_BYTES_PER_SECOND="60000")
-    home = ClusterHome(tmp_path, {PATIENCE: "20s"}, slowly)
+    home = ClusterHome(tmp_path, {PATIENCE: "60s"}, slowly)
     servers = (cluster.master_process, *cluster.workers)
     with home.start_clean() as process:
         while len(home.events("SparkListenerJobStart")) < 2 and process.poll() is None:
@@ -160,6 +160,7 @@ def test_a_cluster_that_is_gone_in_the_middle_and_comes_back_knowing_nothing_is_
             server.kill()
         for server in servers:
             server.start()
+        cluster.wait_for(2)
         out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err + out
     assert "rewriting 3 logs together failed, they are tried apart: Spark was given up while rewriting 3 logs" in err
