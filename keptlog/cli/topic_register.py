@@ -114,6 +114,8 @@ def _print(found: Proposals, *, as_json: bool) -> None:
 def _lines(proposal: CatalogEntry) -> list[str]:
     newest, made = _name(proposal.state.path), iso_time(proposal.state.metadata.last_updated_ms)
     before = f"names {_name(proposal.before)}" if proposal.before else "has none"
+    if proposal.before and _name(proposal.before) == newest:
+        before, newest = f"names {proposal.before}", proposal.state.path  # from where one stands
     lines = [f"{proposal.what}: the catalog {before}, and would name {newest} of {made}"]
     for name, (was, is_) in proposal.ends.items():
         end = f"  {name}: would end with {is_}" if proposal.is_receipts else f"  {name}: would end at offset {is_}"

@@ -51,6 +51,9 @@ def test_a_state_that_the_catalog_names_from_where_one_stands_is_named_whole(
     with closing(sqlite3.connect(home / "catalog.db")) as catalog, catalog:
         catalog.execute("UPDATE iceberg_tables SET metadata_location = ?", (str(newest.relative_to(home)),))
     monkeypatch.chdir(home)
-    assert keptlog("topic", "register", "users", "--yes").code == 0
+    told = keptlog("topic", "register", "users", "--yes")
+    assert told.code == 0
+    relative = newest.relative_to(home)
+    assert f"the catalog names {relative}, and would name file://{newest} of " in told.out
     monkeypatch.chdir(home.parent)
     assert keptlog("topic", "describe", "users").code == 0
