@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.table import Table
 
-from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt, StalePlan, UnknownTopic
+from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.log.words.counted import some_of
 from keptlog.table.catalogs.catalog import make_namespace, usual_location
 from keptlog.table.catalogs.embedded import unfinished_deletion
@@ -121,7 +121,10 @@ class Registrar:
             make_namespace(catalog, NAMESPACE)
 
     def propose_all(self, topics: Sequence[str], metadata: str | None = None) -> Proposals:
-        """What would be registered of some topics, each apart, and of the receipts. Changes nothing."""
+        """What would be registered of some topics, each apart, and of the receipts. Changes nothing.
+
+        Where nobody can tell what would be of the receipts, and the catalog has none, no topic is registered either.
+        """
         failed: dict[str, KeptlogError] = {}
         found: dict[str, CatalogEntry | None] = {}
         receipts = None
@@ -134,6 +137,10 @@ class Registrar:
             receipts = self.propose_receipts()
         except KeptlogError as error:
             failed[_RECEIPTS] = error
+            if not self._names_receipts():
+                waits = self._waits(error)
+                failed |= {topic: waits for topic, proposal in found.items() if proposal}
+                found = {topic: None for topic, proposal in found.items() if not proposal}
         return Proposals(found, receipts, failed)
 
     def propose(self, topic: str, metadata: str | None = None) -> CatalogEntry | None:
@@ -188,7 +195,7 @@ class Registrar:
             except KeptlogError as error:
                 failed[name] = error
                 if each.is_receipts and each.before is None and not isinstance(error, StalePlan):
-                    without_chain = error
+                    without_chain = self._waits(error)
         return failed
 
     def register(self, proposal: CatalogEntry) -> None:
@@ -199,6 +206,27 @@ class Registrar:
         """
         with reaching(f"the table {'.'.join(proposal.table)} can't be registered"):
             register(self.store.committer.catalog, proposal.table, proposal.before, proposal.state)
+
+    def _names_receipts(self) -> bool:
+        """Whether the catalog has a chain, be it damaged or of a newer keptlog; not if nobody can tell."""
+        try:
+            with reaching("the chain of receipts can't be looked for in the catalog"):
+                return chain_table(self.store.committer.catalog) is not None
+        except StorageUnavailable:
+            return False
+        except KeptlogError:
+            return True
+
+    def _waits(self, error: KeptlogError) -> KeptlogError:
+        """Why topics are not registered, where this is what is wrong with the receipts."""
+        with reaching("receipts can't be looked for in the storage"):
+            folder = chain_location(self.store.committer.catalog) if isinstance(error, LogCorrupt) else None
+        waits = type(error)(
+            "no topic is registered before the chain of receipts is, as the next purge would begin a new chain"
+            + (f"; to let it do that, where there is no copy, move {folder}/metadata elsewhere" if folder else "")
+        )
+        waits.action = error.action
+        return waits
 
     def _proposal(
         self, identifier: tuple[str, str], what: str, found: _Place, metadata: str | None

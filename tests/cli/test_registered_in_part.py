@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from keptlog.home import open_home
+from keptlog.log.record import NewRecord
 from keptlog.table.catalogs.embedded_catalog import begin_anew
 from keptlog.table.registrar import Registrar
 from tests.cli.conftest import Run
@@ -41,6 +42,41 @@ def test_where_receipts_can_t_be_registered_topics_are_not_for_a_purge_would_beg
         catalog.execute("DROP TRIGGER refuses_receipts")
     assert registrar.register_all(found.proposals) == {}
     assert "1 receipt, number 1" in keptlog("receipt", "verify").out
+
+
+def test_where_nobody_can_tell_the_newest_state_of_the_receipts_topics_wait_for_it(keptlog: Run, home: Path) -> None:
+    """They were registered, the next purge began a new chain, and no later registration took in the one before."""
+    for topic in ("gone", "users"):
+        open_home().store.create_topic(topic, 1, COMPACTED)
+    assert keptlog("topic", "delete", "gone", "--yes").code == 0
+    newest = max((home / "warehouse/keptlog_receipts/chain/metadata").glob("*.metadata.json"))
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[:200])
+    (home / "catalog.db").unlink()
+    refused = keptlog("topic", "register", "users", "--new-catalog", "--yes")
+    assert refused.code == 1
+    assert "users: no topic is registered before the chain of receipts is, as the next purge would begin" in refused.err
+    assert f"move file://{newest.parent} elsewhere" in refused.err
+    assert open_home().store.topics() == []
+    newest.write_bytes(whole)
+    assert keptlog("topic", "register", "users", "--yes").code == 0
+    assert "1 receipt, number 1" in keptlog("receipt", "verify").out
+
+
+def test_topics_go_on_where_the_catalog_names_receipts_that_are_damaged_for_no_purge_begins_a_new_chain(
+    keptlog: Run, home: Path
+) -> None:
+    old = home.parent / "old.db"
+    for topic in ("gone", "users"):
+        open_home().store.create_topic(topic, 1, COMPACTED)
+    assert keptlog("topic", "delete", "gone", "--yes").code == 0
+    old.write_bytes((home / "catalog.db").read_bytes())
+    open_home().append("users", [NewRecord(b"ann", b"1", 1)])
+    (home / "catalog.db").write_bytes(old.read_bytes())
+    max((home / "warehouse/keptlog_receipts/chain/metadata").glob("*.metadata.json")).write_bytes(b"{")
+    told = keptlog("topic", "register", "users", "--yes", "--json")
+    assert [each["subject"] for each in told.json["errors"]] == ["the chain of receipts"]
+    assert [each["key"] for each in keptlog("read", "users").json_lines] == ["ann"]
 
 
 def test_a_state_that_the_catalog_names_from_where_one_stands_is_named_whole(
