@@ -45,10 +45,12 @@ SPRING = b'{"timestamp": "2026-11-27", "status": 404, "error": "Not Found", "pat
         (Answer(404, text=GATEWAY), "JSON that is no error of an Iceberg catalog: .*no Route matched"),
         (Answer(404, text=SPRING), "JSON that is no error of an Iceberg catalog"),
         (Answer(404, text=b'{"error": '), "JSON that is no error of an Iceberg catalog"),
+        (Answer(404, text=b'{"error": ' + b"[" * 100_000), "JSON that is no error of an Iceberg catalog"),
+        (Answer(400, text=b'{"error": ' + b"[" * 100_000), "400"),
         (Answer(404, kind="FileIOUnknownHostException"), "tells of the catalog's storage"),
         (Answer(404, kind="NotFoundException"), "tells of the catalog's storage"),
     ],
-    ids=["gateway", "Spring", "half", "a bucket's host", "a file"],
+    ids=["gateway", "Spring", "half", "nested", "refused and nested", "a bucket's host", "a file"],
 )
 def test_topics_are_not_gone_for_json_that_is_no_error_of_a_catalog_or_one_of_its_storage(
     store: LogStore, server: RestServer, answer: Answer, told: str

@@ -23,6 +23,7 @@ from http import HTTPStatus
 from pydantic import ValidationError
 from requests import Response
 
+from keptlog.foreign_json import json_value
 from keptlog.table.waiting.reach import FailureKind, ToldFailure
 
 _MEANT = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
@@ -70,7 +71,7 @@ def require_catalogs_own(answer: Response, *_: object, **__: object) -> None:
 def _require_refusal(answer: Response) -> None:
     where = f"{answer.status_code} from {answer.url.partition('?')[0]}"
     try:
-        error = answer.json()["error"]
+        error = json_value(answer.content)["error"]
         kind, message = str(error["type"]), str(error["message"])
     except (ValueError, LookupError, TypeError):
         said = " ".join(answer.text.split())[:_QUOTED]

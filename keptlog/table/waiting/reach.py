@@ -37,6 +37,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
 
 from keptlog.errors import StorageUnavailable
+from keptlog.foreign_json import json_value
 from keptlog.storage.disk import FULL, IN_THE_WAY, TOO_LARGE, DiskRefusal, is_of_reading_too, refusal_of
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.waiting.database_answers import NO_ANSWER
@@ -256,7 +257,7 @@ def is_unsupported(error: BaseException | None) -> bool:
 def _type_in(answer: Response) -> str:
     """The error's type, where a catalog has said it; a proxy that answers for it does not."""
     try:
-        return str(answer.json()["error"]["type"])
+        return str(json_value(answer.content)["error"]["type"])
     except (ValueError, LookupError, TypeError):
         return ""
 
