@@ -31,8 +31,10 @@ SECRETS = {"the secret": SECRET, "the token": TOKEN, "in base64": base64.b64enco
 class _Tokens(BaseHTTPRequestHandler):
     """Gives everybody a token."""
 
+    body = b'{"access_token": "%s", "token_type": "bearer", "expires_in": 3600}' % TOKEN.encode()
+
     def do_POST(self) -> None:  # its base class has named it
-        body = b'{"access_token": "%s", "token_type": "bearer", "expires_in": 3600}' % TOKEN.encode()
+        body = self.body
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -107,6 +109,22 @@ def test_a_catalog_that_refuses_the_token_and_quotes_it(tmp_path: Path, monkeypa
     with refusing_server(is_echoing=True) as uri, token_server() as tokens:
         error, told = said(tmp_path, monkeypatch, uri=uri, auth=oauth2(tokens))
     assert "[hidden]" in str(error)
+    assert found_in(told, SECRETS) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"error": "invalid_client", "expires_in": 5}', b'["%s"]' % TOKEN.encode(), b"7", b'{"acc', b"[" * 100_000],
+    ids=["error", "list", "number", "half", "nested"],
+)
+def test_an_answer_of_a_token_server_without_a_token_is_told_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    monkeypatch.setattr(_Tokens, "body", body)
+    with refusing_server() as uri, token_server() as tokens:
+        error, told = said(tmp_path, monkeypatch, uri=uri, auth=oauth2(tokens))
+    assert isinstance(error, StorageUnavailable)
+    assert f"what came from {tokens} has no token in it" in str(error)
     assert found_in(told, SECRETS) == []
 
 

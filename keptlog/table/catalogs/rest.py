@@ -25,10 +25,12 @@ from pyiceberg.typedef import Identifier, Properties
 from requests import ConnectionError as NotConnected
 from requests import ConnectTimeout, PreparedRequest, ReadTimeout, Response, Session
 from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.exceptions import InvalidJSONError
 from typing_extensions import override
 from urllib3 import ProxyManager, Retry
 from urllib3.exceptions import ReadTimeoutError
 
+from keptlog.foreign_json import json_value
 from keptlog.table.catalogs.echo import without_what_was_sent
 from keptlog.table.catalogs.foreign_answers import ForeignAnswer, parsing, require_catalogs_own
 from keptlog.table.io.vending import Vended, credentials_in, remember
@@ -106,11 +108,15 @@ class _PatientTokens(OAuth2TokenProvider):
                 # The catalog itself was asked nothing yet: no change is in doubt.
                 raise ConnectTimeout(f"no token came from {self.token_url} within {ANSWER_SECONDS:g} s") from error
         answer.raise_for_status()
-        told = answer.json()
-        valid_s = told.get("expires_in", self.expires_in)
+        try:
+            told = json_value(answer.content)
+            token, valid_s = told["access_token"], told.get("expires_in", self.expires_in)
+        except (ValueError, LookupError, TypeError) as error:
+            # What came is not quoted: a token may stand in it, in another form.
+            raise InvalidJSONError(f"what came from {self.token_url} has no token in it") from error
         if valid_s is None:
             raise ValueError(f"{self.token_url} does not say how long its token is valid: set auth.oauth2.expires_in")
-        self._token, self._expires_at = told["access_token"], _now_s() + valid_s - self.refresh_margin
+        self._token, self._expires_at = token, _now_s() + valid_s - self.refresh_margin
 
 
 class PatientRestCatalog(RestCatalog):
