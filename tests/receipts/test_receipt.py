@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,6 +52,15 @@ def test_what_is_nested_so_deeply_that_not_everybody_could_read_it_is_refused_as
         content = {"a": content}
     with pytest.raises(ValueError, match="is nested too deeply"):
         Draft("a", "purge", 0, content)
+
+
+def test_a_file_that_is_nested_more_deeply_than_python_writes_is_no_receipt() -> None:
+    """Python reads it from 3.12 on, and `receipt verify` would end in a RecursionError."""
+    content: dict[str, Any] = {}
+    for _ in range(5_000):
+        content = {"a": content}
+    with pytest.raises(ValueError, match="it is not written as keptlog writes a receipt"):
+        replace(receipts(1)[0], content=content).require_written_as(b"")
 
 
 @pytest.mark.parametrize("receipt_id", ["", "a/b", "a~b", "x" * 101, "a b"])
