@@ -11,14 +11,17 @@ original. Deleted records in a live segment have no deadline, and are told.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, first_line
+from keptlog.log.broker import BrokerConfig
 from keptlog.log.holder import Holdings, is_told_by_g8
 from keptlog.passes.check import Check, CheckResult, sentence
 
 if TYPE_CHECKING:
+    from keptlog.passes.observable import Observable
     from keptlog.table.store import LogStore
     from keptlog.table.unopened import UnopenedStore
 
@@ -56,6 +59,21 @@ def look_for_holders(store: LogStore | UnopenedStore, topic: str, now_ms: int) -
     # Whoever looks as of an earlier time finds commits that came later; only those after the clock are of a wrong one.
     clock_ms = max(now_ms, store.done_ms(now_ms))
     return replace(found, unread=(*found.unread, *own), clock_ms=clock_ms)
+
+
+def knowing_the_clock(store: Observable, holdings: Mapping[str, Holdings], now_ms: int) -> dict[str, Holdings]:
+    """What the tables of some topics tell, by who knows whether a purge believes the clock: else nobody is sent to one.
+
+    A clock that what was superseded last confirms, in any of them, is asked nothing, and mostly that is so.
+    """
+    known_ms = max((each.since_ms for found in holdings.values() for each in found.held), default=now_ms)
+    if now_ms - known_ms <= BrokerConfig.of(store.broker_settings).keptlog_clock_max_jump_ms:
+        return dict(holdings)
+    try:
+        why = store.clock_guard.refusal_of_any(now_ms, known_ms)
+    except KeptlogError:  # the catalog was in reach just now: a purge will say what is wrong with it
+        why = ""
+    return {topic: replace(found, no_purge=why or found.no_purge) for topic, found in holdings.items()}
 
 
 def check_gone(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from keptlog.table.io.files import TableFiles
     from keptlog.table.metadata.logs import Locations, ObservedTopic
+    from keptlog.table.purging.clock_guard import ClockGuard
     from keptlog.table.waiting.side_by_side import Patience
 
 
@@ -23,6 +24,10 @@ class Observable(Protocol):
     """Topics that can be looked at: a ``LogStore``, or a home that is not opened yet (``UnopenedStore``)."""
 
     broker_settings: Mapping[str, str]
+
+    @property
+    def clock_guard(self) -> ClockGuard:
+        """What tells whether a purge would believe the clock."""
 
     @property
     def files(self) -> TableFiles:

@@ -46,6 +46,7 @@ from keptlog.log.told.metrics import LastPass
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.words.counted import counted
 from keptlog.log.words.named import unnamed
+from keptlog.passes.holders import knowing_the_clock
 from keptlog.passes.judging import Judgements, judged_apart, seen_and_judged
 from keptlog.passes.names import named_logs
 from keptlog.passes.observable import Observable
@@ -163,6 +164,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
     topics = {
         topic: look.seen_of(topic) for topic in dict.fromkeys(each.log.topic_partition.topic for each in assessments)
     }
+    holdings = {topic: observed.holdings for topic, observed in (topics | look.away).items()}
     return Overview(
         now_ms,
         tuple(assessments),
@@ -170,7 +172,7 @@ def observe(store: Observable, names: Iterable[str] = (), *, now_ms: int) -> Ove
         {**named.unreadable, **named.by_name(unjudged)},
         {topic: observed.location for topic, observed in topics.items()},
         {topic: observed.erasures for topic, observed in topics.items()},
-        holdings={topic: observed.holdings for topic, observed in (topics | look.away).items()},
+        holdings=knowing_the_clock(store, holdings, now_ms),
         sources={topic: observed.source_json for topic, observed in topics.items() if observed.source_json},
         about={topic: observed.about for topic, observed in topics.items()},
         record_counts={topic: record_count(observed.logs) for topic, observed in topics.items()},

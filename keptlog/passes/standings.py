@@ -24,6 +24,7 @@ from keptlog.log.told.standing import LogStanding, worst_standings
 from keptlog.log.told.stored_files import WrongFile, why_no_purge
 from keptlog.log.told.topic_standing import TopicStanding, topic_standing
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.passes.holders import knowing_the_clock
 from keptlog.passes.observer import Overview, observe, unread_erasures_of
 from keptlog.passes.stored_files import are_on_disk, files_on_disk, still_wrong, wrong_on_disk
 from keptlog.table.reading.away import stores_away
@@ -129,9 +130,11 @@ def look_at_standings(store: UnopenedStore, names: Iterable[str] = (), *, now_ms
     gone = {topic: error for topic, error in unreadable.items() if not isinstance(error, UnknownTopic)}
     erasures = {topic: unread_erasures_of(store, topic, error) for topic, error in gone.items()}
     shown = {topic: location for topic, location in locations.items() if topics[topic]}
+    there = {name: each for name, each in sorted(topics.items()) if each}
+    holdings = knowing_the_clock(store, {name: each.holdings for name, each in there.items()}, now_ms)
     return Standings(
         now_ms,
-        {name: each for name, each in sorted(topics.items()) if each},
+        {name: replace(each, holdings=holdings[name]) for name, each in there.items()},
         gone,
         judged,
         unread_erasures={topic: each for topic, each in erasures.items() if each},

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.home import open_home
+from keptlog.home import new_id, open_home
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.store import LogStore
 from tests.cli.conftest import Run
 from tests.table.foreign import table_of
 from tests.table.purges import DAY_MS, clock_ms
-from tests.table.stores import COMPACTED, TOPIC, append_each, clean
+from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, clean
 
 COMMANDS = (("status",), ("explain", TOPIC, "0"), ("plan",), ("verify", "--full"))
 
@@ -98,6 +99,33 @@ def test_where_a_live_file_is_lost_nobody_is_sent_to_the_purge_that_refuses(
     assert "is not there, and no purge deletes anything: put it back from a copy of the storage; after that" in late
     [holder] = keptlog("status", "--json").json["holders"]
     assert "no purge deletes anything" in holder["remedy"]
+
+
+@pytest.fixture
+def idle(home: Path) -> LogStore:
+    """The same in a home to which nobody has committed for years."""
+    store = LogStore(open_catalog(home, lambda: NOW_MS), {}, lambda _: None, new_id)
+    store.create_topic(TOPIC, 1, COMPACTED)
+    append_each(store, [("a", "a secret")], [("a", "public")])
+    clean(store)
+    return store
+
+
+def test_where_a_purge_does_not_believe_the_clock_nobody_is_sent_to_it_before_a_commit_confirms_it(
+    keptlog: Run, idle: LogStore
+) -> None:
+    commands = [*COMMANDS, ("status",), ("status", TOPIC), ("plan", TOPIC), ("status", "--json"), ("plan", "--json")]
+    sent = f"keptlog purge {TOPIC} deletes what was replaced"
+    mended = "raise keptlog.clock.max.jump.ms (broker settings) for once; after that "
+    assert "nothing was deleted; set the clock right" in keptlog("purge").err
+    for command in commands:
+        outcome = keptlog(*command)
+        assert f"no purge deletes anything: set the clock right, or, if it is, {mended}{sent}" in str(outcome), command
+    open_home().store.create_topic("another", 1, COMPACTED)
+    for command in commands:
+        text = str(keptlog(*command))
+        assert (sent in text, "no purge deletes anything" in text) == (True, False), command
+    assert keptlog("purge").code == 0
 
 
 def test_what_only_the_storage_knows_is_told_by_explain_and_verify(

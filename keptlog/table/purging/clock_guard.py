@@ -55,11 +55,19 @@ class _Doubt(NamedTuple):
         return error.for_good() if all(each.is_refused for each in self.outages) else error
 
 
+def _refusal(doubt: _Doubt | None) -> str:
+    return f"{doubt.what}, and no purge deletes anything: {doubt.todo}" if doubt else ""
+
+
 class _Read(NamedTuple):
     """A topic that was read. What it confirms counts as long as it lies there, whatever can't be read beside it."""
 
     location: str
     newest_ms: int
+
+    @classmethod
+    def of(cls, table: Table) -> _Read:
+        return cls(table.metadata_location, newest_change_ms(table.metadata))
 
     def is_of(self, location: str | None) -> bool:
         """Whether that is where its metadata lies now; empty where nobody can tell."""
@@ -105,7 +113,7 @@ class ClockGuard:
             InvalidConfig: with both times, and what to do.
             StorageUnavailable: the same, where topics that are out of reach might confirm it.
         """
-        doubt = self._doubt(now_ms, table)
+        doubt = self._doubt(now_ms, _Read.of(table), table.name()[-1])
         if doubt:
             raise doubt.error(table.name()[-1])
 
@@ -117,20 +125,21 @@ class ClockGuard:
 
     def purge_refusal(self, now_ms: int, table: Table) -> str:
         """Why a purge of a topic would be refused now, and what to do; empty if it would not, for its clock."""
-        doubt = self._doubt(now_ms, table)
-        return f"{doubt.what}, and no purge deletes anything: {doubt.todo}" if doubt else ""
+        return _refusal(self._doubt(now_ms, _Read.of(table), table.name()[-1]))
 
-    def _doubt(self, now_ms: int, table: Table) -> _Doubt | None:
-        """What is wrong with a time, and what to do; null if it is plausible."""
+    def refusal_of_any(self, now_ms: int, known_ms: int) -> str:
+        """The same of whichever topic. Where a commit of ``known_ms``, in any of them, confirms it, none is read."""
+        return _refusal(self._doubt(now_ms, _Read("", known_ms)))
+
+    def _doubt(self, now_ms: int, own: _Read, topic: str = "") -> _Doubt | None:
+        """What is wrong with a time, and what to do; null if it is plausible. ``own`` is what is known of a topic."""
         if self.clock_ms is None or now_ms > self.clock_ms() + _GIVEN_MS:
             return None
         max_jump_ms = BrokerConfig.of(self.broker_settings).keptlog_clock_max_jump_ms
-        newest_ms = newest_change_ms(table.metadata)
-        if now_ms - newest_ms <= max_jump_ms:
+        if now_ms - own.newest_ms <= max_jump_ms:
             return None
-        own = _Read(table.metadata_location, newest_ms)
-        of_others_ms, unread = self._newest_of_all(now_ms - max_jump_ms, table.name()[-1], own)
-        newest_ms = max(newest_ms, of_others_ms)
+        of_others_ms, unread = self._newest_of_all(now_ms - max_jump_ms, topic, own)
+        newest_ms = max(own.newest_ms, of_others_ms)
         if now_ms - newest_ms <= max_jump_ms:
             return None
         whose = "all topics that can be read" if unread else "all topics"
