@@ -71,7 +71,8 @@ def ends_of_epochs(
                     in_trouble_until_s = until_s
                 if asked.open and _steady_s() >= looks_s:
                     looks_s = until_s
-                    asked.look(consumer, until_s - _steady_s())
+                    # Meanwhile nobody hears leaders that do answer, so half of the time is for these.
+                    asked.look(consumer, (until_s - _steady_s()) / 2)
                     if asked.has_looked:
                         in_trouble_until_s = until_s
         asked.give_up()

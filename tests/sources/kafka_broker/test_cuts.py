@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
+from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.kafka_client.errors import Trouble, broker_errors
 from keptlog.kafka_client.settings import ClientSettings
@@ -204,6 +205,47 @@ def test_logs_that_answer_one_after_the_other_are_waited_for_though_one_broker_l
     logs = [("t", number) for number in range(20)]
     monkeypatch.setattr(module, "Consumer", lambda _: OneByOne(logs))
     assert ends_of_epochs(settings, at(*logs), 10_000) == (dict.fromkeys(logs, 1), {})
+
+
+@dataclass
+class Leader:
+    """A consumer by a clock of its own, that hears of t-1 at ``answers_s``; a look takes all the time it is given."""
+
+    answers_s: float
+    now_s: float = 0
+    looks_s: list[float] = field(default_factory=list)
+
+    def consume(self, _count: int, timeout: float) -> list[Message]:
+        self.now_s += timeout
+        return [Message(topic="t", partition=1)] if self.now_s >= self.answers_s else []
+
+    def why_gone(
+        self, _consumer: object, _settings: object, _logs: object, wait_seconds: float
+    ) -> dict[LogThere, KeptlogError]:
+        self.looks_s.append(self.now_s)
+        self.now_s += max(wait_seconds, 0) + 1  # a second passes before brokers are asked again
+        return {}
+
+    def assign(self, _: object) -> None: ...
+
+    def pause(self, _: object) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def heard(leader: Leader, settings: ClientSettings, monkeypatch: pytest.MonkeyPatch) -> set[LogThere]:
+    monkeypatch.setattr(module, "_steady_s", lambda: leader.now_s)
+    monkeypatch.setattr(module, "Consumer", lambda _: leader)
+    monkeypatch.setattr(module, "why_gone", leader.why_gone)
+    ends, errors = ends_of_epochs(settings, at(("t", 1), ("gone", 0)), 10)
+    assert errors.keys() == {("t", 1), ("gone", 0)} - ends.keys()
+    return set(ends)
+
+
+def test_a_leader_that_answers_while_many_topics_that_are_gone_are_asked_for_is_heard(
+    settings: ClientSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert heard(Leader(answers_s=3), settings, monkeypatch) == {("t", 1)}
 
 
 class OneByOne:
