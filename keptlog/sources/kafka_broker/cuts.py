@@ -10,6 +10,7 @@ others the wait, and nothing else.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from time import monotonic as _steady_s  # noqa: TID251  # how long brokers are waited for, which no log depends on
@@ -70,7 +71,7 @@ def ends_of_epochs(
                     consumer.pause([Position(*log) for log in answered])
                     in_trouble_until_s = until_s
                 if asked.open and _steady_s() >= looks_s:
-                    looks_s = until_s
+                    looks_s = math.inf
                     # Meanwhile nobody hears leaders that do answer, so half of the time is for these.
                     asked.look(consumer, (until_s - _steady_s()) / 2)
                     if asked.has_looked:

@@ -248,6 +248,13 @@ def test_a_leader_that_answers_while_many_topics_that_are_gone_are_asked_for_is_
     assert heard(Leader(answers_s=3), settings, monkeypatch) == {("t", 1)}
 
 
+def test_nobody_looks_again_once_the_time_is_up(settings: ClientSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = Leader(answers_s=60)
+    assert heard(silent, settings, monkeypatch) == set()
+    assert len(silent.looks_s) == 1
+    assert silent.now_s == pytest.approx(10, abs=0.1)
+
+
 class OneByOne:
     """A consumer that is given a record of one log at each other poll."""
 
