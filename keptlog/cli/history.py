@@ -52,16 +52,17 @@ def history(topic: str, *, per_day: bool, last: int | None, is_all: bool, as_jso
         commits = [] if per_day else [_as_json(topic, each) for each in shown]
         print_json({"topic": topic, "commits": commits, "days": [asdict(each) for each in days]})
         return
+    none = _no_commit(topic, retention_ms, is_all_remembered=len(remembered) >= table.last_sequence_number)
     if not per_day:
         if len(shown) < len(entries):
             click.echo(f"the last {len(shown)} of {len(entries)} commits (--all shows the others)")
         print_table(
             [_row(each) for each in shown],
-            empty=_no_commit(topic, retention_ms, is_all_remembered=len(remembered) >= table.last_sequence_number),
+            empty=none,
             expendable=_GO_FIRST,
         )
         click.echo()
-    print_table([_day(each) for each in days], empty="", expendable=_GO_FIRST)
+    print_table([_day(each) for each in days], empty=none if per_day else "", expendable=_GO_FIRST)
 
 
 def _no_commit(topic: str, retention_ms: int, *, is_all_remembered: bool) -> str:

@@ -97,12 +97,13 @@ def test_what_is_not_remembered_any_more_is_not_told_as_nothing(
     at(purged_ms + 80 * DAY_MS)
     assert len(commits(keptlog("history", users, "--json"))) == 3
     at(purged_ms + 100 * DAY_MS)
-    told = keptlog("history", users)
-    assert told.code == 0
-    assert told.out.splitlines()[0] == (
-        "no commit that wrote or removed records of users is remembered: that lasts for "
-        "keptlog.history.retention.ms (90 d)"
-    )
+    for options in ([], ["--per-day"]):
+        told = keptlog("history", users, *options)
+        assert told.code == 0
+        assert told.out.splitlines()[0] == (
+            "no commit that wrote or removed records of users is remembered: that lasts for "
+            "keptlog.history.retention.ms (90 d)"
+        )
 
 
 def test_a_topic_without_records_and_one_that_is_not_there(keptlog: Run) -> None:
