@@ -130,9 +130,7 @@ class FileChange:
 
 
 class _Transaction(Transaction):
-    """PyIceberg's transaction, which copies the whole metadata at each look; this one does it once for each update."""
-
-    _looked_at: tuple[int, TableMetadata] | None = None
+    """PyIceberg's transaction, which copies the whole metadata at each look, also while nothing is changed yet."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
@@ -142,9 +140,7 @@ class _Transaction(Transaction):
     @property
     @override
     def table_metadata(self) -> TableMetadata:
-        if self._looked_at is None or self._looked_at[0] != len(self._updates):
-            self._looked_at = (len(self._updates), super().table_metadata)
-        return self._looked_at[1]
+        return super().table_metadata if self._updates else self._table.metadata
 
     @override
     def commit_transaction(self) -> Table:
