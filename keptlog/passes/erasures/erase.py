@@ -52,7 +52,7 @@ from keptlog.passes.erasures.erasure_request import (
 from keptlog.passes.erasures.key_text import names_hashed_key, names_key, quotes
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
-from keptlog.storage.erasure_secret import require_own_hashes
+from keptlog.storage.erasure_secret import require_own_hashes, require_secret
 from keptlog.table.changes.erasures import RegisterChange
 from keptlog.table.metadata.state import read_open_erasures, remembers_erasures
 from keptlog.table.removal.erasure_look import current_snapshot_of, read_register
@@ -205,7 +205,8 @@ class Eraser:
 
     def list(self, topics: Iterable[str] = (), *, now_ms: int) -> ErasureList:
         """All erasures of these topics that are remembered, the open ones as far as they are now."""
-        return self._looked_at(topics, now_ms, with_ended=True)
+        found = self._looked_at(topics, now_ms, with_ended=True)
+        return ErasureList(_naming_secret(found.rows, self.load_hasher), found.failed)
 
     def verify(
         self, ids: Iterable[str] = (), topics: Iterable[str] = (), *, now_ms: int, progress: Progress = silent
@@ -218,14 +219,13 @@ class Eraser:
         now_ms = passed_now_ms(now_ms)
         self.store.require_writable()
         ids = texts(ids, "the ids of erasures")
-        found = self.list(topics, now_ms=now_ms)
+        found = self._looked_at(topics, now_ms, with_ended=True)
         refuse_unknown_ids(ids, found)
         rows = list(found.rows)
         failed = dict(found.failed)
         by_topic: dict[str, list[int]] = {}
         for index, row in enumerate(rows):
-            is_due = row.erasure.is_open and row.erasure.state is ErasureState.DELETED
-            if is_due and (not ids or row.id in ids):
+            if _is_to_be_verified(row) and (not ids or row.id in ids):
                 by_topic.setdefault(row.topic, []).append(index)
         for topic, indices in by_topic.items():
             try:
@@ -324,6 +324,32 @@ def _are_counted(topic: str, properties: Mapping[str, str], count: int) -> bool:
     with contextlib.suppress(LogCorrupt):  # it is told by whoever needs it
         return read_open_erasures(topic, properties).count == count
     return True
+
+
+def _is_to_be_verified(row: ErasureRow) -> bool:
+    return row.erasure.is_open and row.erasure.state is ErasureState.DELETED
+
+
+def _naming_secret(rows: tuple[ErasureRow, ...], load_hasher: LoadHasher) -> tuple[ErasureRow, ...]:
+    """The rows, with what is wrong with the secret where the verification is next, which would be refused for it."""
+    if not any(map(_is_to_be_verified, rows)):
+        return rows
+    try:
+        hasher, why = load_hasher(is_kept=False), ""
+    except InvalidConfig as error:
+        hasher, why = None, str(error)
+    except StorageUnavailable:
+        return rows  # Who may not read it verifies nothing, and it keeps nobody else from that.
+    return tuple(_kept_by_secret(row, hasher, why) if _is_to_be_verified(row) else row for row in rows)
+
+
+def _kept_by_secret(row: ErasureRow, hasher: KeyHasher | None, why: str) -> ErasureRow:
+    try:
+        if hasher:
+            require_secret(hasher, row.erasure.fingerprint, f"topic {row.topic}: request {row.id}")
+    except InvalidConfig as error:
+        why = str(error)
+    return replace(row, blocked=(*row.blocked, why)) if why else row
 
 
 def _without_late(
