@@ -15,11 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.log.words.counted import some_of
-from keptlog.table.catalogs.catalog import make_namespace, usual_location
+from keptlog.table.catalogs.catalog import make_namespace, metadata_locations, usual_location
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.catalogs.emptied import emptied
 from keptlog.table.chain.receipt_chain import chain_location, chain_table
@@ -170,13 +171,8 @@ class Registrar:
         """
         self.store.require_writable()
         with reaching("receipts can't be looked for in the storage"):
-            catalog = self.store.committer.catalog
-            table = chain_table(catalog)
-            location = table.location() if table else chain_location(catalog)
-            if location is None:
-                return None
-            found = _Place(location, table.metadata_location if table else None, table)
-            return self._proposal((RECEIPTS, CHAIN), _RECEIPTS, found, None)
+            found = self._chain()
+            return self._proposal((RECEIPTS, CHAIN), _RECEIPTS, found, None) if found else None
 
     def register_all(self, proposals: Iterable[CatalogEntry]) -> dict[str, KeptlogError]:
         """Do it, each apart; what could not be done, by topic.
@@ -259,6 +255,22 @@ class Registrar:
         except UnknownTopic:
             return _Place(self._unknown(topic, metadata))
         return _Place(table.location(), table.metadata_location, table)
+
+    def _chain(self) -> _Place | None:
+        """Where the receipts lie; null where only a server knows."""
+        catalog = self.store.committer.catalog
+        try:
+            table = chain_table(catalog)
+        except LogCorrupt:
+            # The chain deletes metadata files as it goes on: an older catalog names one of those.
+            named = metadata_locations(catalog, RECEIPTS).get(CHAIN) if isinstance(catalog, SqlCatalog) else None
+            if not named:
+                raise
+            return _Place(_folder_of(named), named)
+        if table:
+            return _Place(table.location(), table.metadata_location, table)
+        location = chain_location(catalog)
+        return _Place(location) if location else None
 
     def _unknown(self, topic: str, metadata: str | None) -> str:
         """Where a topic lies that the catalog does not know."""

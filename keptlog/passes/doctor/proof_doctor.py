@@ -111,8 +111,9 @@ def _chain_problems(proofs: Proofs, *, is_shared: bool, is_copy: bool) -> Iterat
     command = "keptlog receipt verify"
     todo = (
         "put the file back from a copy of the storage, or the catalog that went on; if there is only an older catalog, "
-        "move what was sealed since elsewhere, and the next purge that deletes something seals the next receipt, or "
-        f"begins a new chain; {command} names all that is wrong"
+        "keptlog topic register, with any topic, takes in what was sealed since; if it can't, move that elsewhere, and "
+        "the next purge that deletes something seals the next receipt, or begins a new chain; "
+        f"{command} names all that is wrong"
     )
     cause = "a file of it was deleted or damaged by something else than keptlog, or the catalog was put back"
     try:
