@@ -6,7 +6,9 @@ import shutil
 from pathlib import Path
 
 from keptlog.home import open_home
-from tests.cli.conftest import Run
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.namespaces import NAMESPACE
+from tests.cli.conftest import Run, checks_of
 from tests.table.stores import COMPACTED, TOPIC, append_each
 
 
@@ -38,3 +40,23 @@ def test_a_topic_that_keptlog_has_deleted_since_is_not_told_as_deleted_by_someth
     assert keptlog("topic", "delete", TOPIC, "--yes").code == 0
     shutil.copy(home.with_name("older.db"), home / "catalog.db")
     assert "the topic was deleted after this catalog was backed up" in of_topics(keptlog)["cause"]
+
+
+def test_how_a_topic_that_was_deleted_since_leaves_an_older_catalog_is_told_and_does_it(
+    keptlog: Run, home: Path
+) -> None:
+    """Each command named it as out of reach from then on, deleting it was refused, and no step was named."""
+    for name in (TOPIC, "left"):
+        open_home(home).store.create_topic(name, 1, COMPACTED)
+    shutil.copy(home / "catalog.db", home.with_name("older.db"))
+    assert keptlog("topic", "delete", TOPIC, "--yes").code == 0
+    shutil.copy(home.with_name("older.db"), home / "catalog.db")
+    assert keptlog("topic", "register", "left", "--yes").code == 0
+    told = of_topics(keptlog)["todo"]
+    assert f"if it was deleted (keptlog receipt list --topic={TOPIC} tells)" in told
+    assert keptlog("receipt", "list", f"--topic={TOPIC}", "--json").json["receipts"][0]["kind"] == "topic-delete"
+    assert f"catalog.drop_table({(NAMESPACE, TOPIC)!r})" in told
+    open_catalog(home).drop_table((NAMESPACE, TOPIC))
+    assert checks_of(keptlog("doctor", "--json"))["topics"]["problems"] == []
+    assert keptlog("status").code == 0
+    assert keptlog("receipt", "verify").code == 0

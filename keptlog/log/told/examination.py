@@ -83,7 +83,8 @@ def lost_problem(topic: str, error: KeptlogError) -> Problem:
     )
     todo = (
         "mount its disk, or put the file back from a copy of the storage; only if all files are of one backup, put "
-        "back its catalog too"
+        f"back its catalog too; if it was deleted (keptlog receipt list --topic={topic} tells), PyIceberg's "
+        f"catalog.drop_table({('keptlog', topic)!r}) takes it out of the catalog"
     )
     return Problem(topic, str(error), cause, todo)
 
