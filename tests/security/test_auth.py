@@ -17,8 +17,10 @@ import yaml
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.home import open_home
+from keptlog.table.catalogs.rest import _PatientTokens
 from keptlog.table.io import remote_files
 from keptlog.table.waiting.patience import within
+from keptlog.table.waiting.reach import is_sure
 from tests.security.searching import found_in
 from tests.security.test_errors import refusing_server
 
@@ -114,8 +116,19 @@ def test_a_catalog_that_refuses_the_token_and_quotes_it(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize(
     "body",
-    [b'{"error": "invalid_client", "expires_in": 5}', b'["%s"]' % TOKEN.encode(), b"7", b'{"acc', b"[" * 100_000],
-    ids=["error", "list", "number", "half", "nested"],
+    [
+        b'{"error": "invalid_client", "expires_in": 5}',
+        b'["%s"]' % TOKEN.encode(),
+        b"7",
+        b'{"acc',
+        b"[" * 100_000,
+        b'{"access_token": null, "expires_in": 5}',
+        b'{"access_token": "", "expires_in": 5}',
+        b'{"access_token": ["%s"], "expires_in": 5}' % TOKEN.encode(),
+        b'{"access_token": "%s\\n", "expires_in": 5}' % TOKEN.encode(),
+        b'{"access_token": "%s\\u20ac", "expires_in": 5}' % TOKEN.encode(),
+    ],
+    ids=["error", "list", "number", "half", "nested", "null", "empty", "a list of one", "two lines", "beyond ASCII"],
 )
 def test_an_answer_of_a_token_server_without_a_token_is_told_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes
@@ -126,6 +139,35 @@ def test_an_answer_of_a_token_server_without_a_token_is_told_in_one_line(
     assert isinstance(error, StorageUnavailable)
     assert f"what came from {tokens} has no token in it" in str(error)
     assert found_in(told, SECRETS) == []
+
+
+def test_a_change_whose_token_did_not_come_is_not_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Tokens, "body", b"{}")
+    with token_server() as tokens, pytest.raises(OSError, match="has no token in it") as raised:
+        _PatientTokens("me", SECRET, tokens).get_token()
+    assert is_sure(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [("50", 50), ('"50"', 50), ("null", 900), ('"soon"', 900), ("{}", 900), ("NaN", 900), ("9" * 400, 900)],
+)
+def test_a_token_is_valid_for_as_long_as_its_server_says_as_a_number_or_as_text_or_else_as_is_set(
+    monkeypatch: pytest.MonkeyPatch, told: str, seconds: int
+) -> None:
+    """Of NaN seconds no end ever comes, and the token would never be replaced."""
+    now_s = 0.0
+    monkeypatch.setattr("keptlog.table.catalogs.rest._now_s", lambda: now_s)
+    monkeypatch.setattr("pyiceberg.catalog.rest.auth.time.monotonic", lambda: now_s)
+    with token_server() as tokens:
+        provider = _PatientTokens("me", SECRET, tokens, refresh_margin=0, expires_in=900)
+        monkeypatch.setattr(_Tokens, "body", f'{{"access_token": "first", "expires_in": {told}}}'.encode())
+        assert provider.get_token() == "first"
+        monkeypatch.setattr(_Tokens, "body", b'{"access_token": "second", "expires_in": 1}')
+        now_s = seconds - 1
+        assert provider.get_token() == "first"
+        now_s = seconds
+        assert provider.get_token() == "second"
 
 
 def test_a_catalog_that_refuses_a_password_and_quotes_it_in_readable_form(

@@ -25,7 +25,6 @@ from pyiceberg.typedef import Identifier, Properties
 from requests import ConnectionError as NotConnected
 from requests import ConnectTimeout, PreparedRequest, ReadTimeout, Response, Session
 from requests.adapters import BaseAdapter, HTTPAdapter
-from requests.exceptions import InvalidJSONError
 from typing_extensions import override
 from urllib3 import ProxyManager, Retry
 from urllib3.exceptions import ReadTimeoutError
@@ -36,6 +35,7 @@ from keptlog.table.catalogs.foreign_answers import ForeignAnswer, parsing, requi
 from keptlog.table.io.vending import Vended, credentials_in, remember
 from keptlog.table.metadata.plain_location import lying_plainly, table_lying_plainly
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
+from keptlog.table.waiting.reach import FailureKind, ToldFailure
 from keptlog.table.waiting.side_by_side import AT_ONCE
 from keptlog.table.waiting.whole_answers import POOLS
 
@@ -108,15 +108,35 @@ class _PatientTokens(OAuth2TokenProvider):
                 # The catalog itself was asked nothing yet: no change is in doubt.
                 raise ConnectTimeout(f"no token came from {self.token_url} within {ANSWER_SECONDS:g} s") from error
         answer.raise_for_status()
-        try:
-            told = json_value(answer.content)
-            token, valid_s = told["access_token"], told.get("expires_in", self.expires_in)
-        except (ValueError, LookupError, TypeError) as error:
-            # What came is not quoted: a token may stand in it, in another form.
-            raise InvalidJSONError(f"what came from {self.token_url} has no token in it") from error
+        found = _token_in(answer.content)
+        if found is None:
+            # What came is not quoted: a token may stand in it, in another form. And as above, no change is in doubt.
+            raise ToldFailure(f"what came from {self.token_url} has no token in it", FailureKind.NOT_SENT)
+        token, told_s = found
+        valid_s = self.expires_in if told_s is None else told_s
         if valid_s is None:
             raise ValueError(f"{self.token_url} does not say how long its token is valid: set auth.oauth2.expires_in")
-        self._token, self._expires_at = token, _now_s() + valid_s - self.refresh_margin
+        self._token = token
+        self._expires_at = _now_s() + valid_s - self.refresh_margin  # type: ignore[assignment]  # as PyIceberg has it
+
+
+def _token_in(content: bytes) -> tuple[str, int | None] | None:
+    """The token that a server gives, and for how many seconds, if it says that; null if there is none.
+
+    What can't stand in a header is none: the client for HTTP would quote it in its error. Some servers write the
+    seconds as text.
+    """
+    try:
+        told = json_value(content)
+        token, valid_s = told["access_token"], told.get("expires_in")
+    except (ValueError, LookupError, TypeError):
+        return None
+    if not (isinstance(token, str) and token and token.isascii() and token.isprintable()):
+        return None
+    try:
+        return token, int(float(valid_s))
+    except (ValueError, TypeError, OverflowError):  # nor is it ever over after NaN seconds
+        return token, None
 
 
 class PatientRestCatalog(RestCatalog):
