@@ -170,6 +170,22 @@ def test_a_token_is_valid_for_as_long_as_its_server_says_as_a_number_or_as_text_
         assert provider.get_token() == "second"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n ", "\u20ac"], ids=["line end", "two", "beyond Latin-1"])
+@pytest.mark.parametrize(
+    ("setting", "header"),
+    [("token", "Authorization"), ("header.X-Api-Key", "x-api-key"), ("header.Authorization", "authorization")],
+)
+def test_a_secret_with_what_no_header_can_have_is_not_quoted_by_the_client_for_http(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, header: str, end: str
+) -> None:
+    """A file that is mounted for a secret mostly ends with a line end."""
+    with refusing_server() as uri:
+        error, told = said(tmp_path, monkeypatch, uri=uri, **{setting: TOKEN + end})
+    assert isinstance(error, InvalidConfig)
+    assert str(error).startswith(f"the configured catalog 'keptlog': what is sent as {header} begins with a space, or ")
+    assert found_in(told, SECRETS) == []
+
+
 def test_a_catalog_that_refuses_a_password_and_quotes_it_in_readable_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,8 @@ def _configured(properties: dict[str, Any], now_ms: Callable[[], int] | None) ->
                 tell_connections(catalog.engine)
                 answer_in_time(catalog.engine)
             return one_at_a_time(catalog, fit=(TellsLocations,))
+    except InvalidConfig:  # a ValueError that says it in words
+        raise
     except (ValueError, NoSuchPropertyException, NotInstalledError) as error:
         why = missing_extra(error.__cause__) or one_line(error)
         raise InvalidConfig(f"{CONFIGURED} is not usable: {why}") from error

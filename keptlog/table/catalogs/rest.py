@@ -11,7 +11,8 @@ them. ``vended`` keeps the newest of each location, for the segments, which are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from time import monotonic as _now_s  # noqa: TID251  # the clock that PyIceberg compares with
 from typing import Any, TypeGuard
 
@@ -29,15 +30,19 @@ from typing_extensions import override
 from urllib3 import ProxyManager, Retry
 from urllib3.exceptions import ReadTimeoutError
 
+from keptlog.errors import InvalidConfig
 from keptlog.foreign_json import json_value
 from keptlog.table.catalogs.echo import without_what_was_sent
 from keptlog.table.catalogs.foreign_answers import ForeignAnswer, parsing, require_catalogs_own
 from keptlog.table.io.vending import Vended, credentials_in, remember
 from keptlog.table.metadata.plain_location import lying_plainly, table_lying_plainly
+from keptlog.table.namespaces import CONFIGURED
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.reach import FailureKind, ToldFailure
 from keptlog.table.waiting.side_by_side import AT_ONCE
 from keptlog.table.waiting.whole_answers import POOLS
+
+_SENDABLE = re.compile(r"(?!\s)[^\r\n\u0100-\U0010ffff]*")
 
 
 class _Patient(HTTPAdapter):
@@ -61,6 +66,7 @@ class _Patient(HTTPAdapter):
 
 
 def _in_time(send: Callable[..., Response], request: PreparedRequest, how: dict[str, Any]) -> Response:
+    _require_sendable(request.headers)  # who signs in has added one
     how["timeout"] = how.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
     answer = send(request, **how)
     try:
@@ -70,6 +76,21 @@ def _in_time(send: Callable[..., Response], request: PreparedRequest, how: dict[
             raise ReadTimeout(error) from error
         raise
     return answer
+
+
+def _require_sendable(headers: Mapping[str, str | bytes]) -> None:
+    """Refuse a value that no header can have: the client for HTTP would quote it, and it may be a secret.
+
+    Raises:
+        InvalidConfig: naming the header.
+    """
+    for name, value in headers.items():
+        text = value.decode("latin-1") if isinstance(value, bytes) else value
+        if not _SENDABLE.fullmatch(text):
+            raise InvalidConfig(
+                f"{CONFIGURED}: what is sent as {name} begins with a space, or has a line end or a letter that no "
+                "header can have: see to the end of the token, or of the setting, that it is made of"
+            )
 
 
 def _limited(manager: ProxyManager) -> ProxyManager:
@@ -166,6 +187,7 @@ class PatientRestCatalog(RestCatalog):
     def _config_headers(self, session: Session) -> None:
         """Prepare a session; the first that PyIceberg does with one that is new, before it asks for a token."""
         super()._config_headers(session)
+        _require_sendable(session.headers)
         _make_patient(session)
         session.hooks["response"] += [without_what_was_sent, require_catalogs_own]
 
