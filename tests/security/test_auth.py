@@ -141,6 +141,19 @@ def test_an_answer_of_a_token_server_without_a_token_is_told_in_one_line(
     assert found_in(told, SECRETS) == []
 
 
+@pytest.mark.parametrize("body", ['{"token": "%s"}', '{"access_token": "%s"}', '{"access_token": ["%s"]}'])
+def test_an_answer_for_a_credential_without_a_token_is_told_as_that_and_not_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    monkeypatch.setattr(_Tokens, "body", (body % TOKEN).encode())
+    asked: dict[str, Any] = {"credential": f"me:{SECRET}"}
+    with refusing_server() as uri, token_server() as tokens:
+        error, told = said(tmp_path, monkeypatch, uri=uri, **asked, **{"oauth2-server-uri": tokens})
+    assert isinstance(error, StorageUnavailable)
+    assert "what came for a token is no answer of an Iceberg catalog" in str(error)
+    assert found_in(told, SECRETS) == []
+
+
 def test_a_change_whose_token_did_not_come_is_not_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Tokens, "body", b"{}")
     with token_server() as tokens, pytest.raises(OSError, match="has no token in it") as raised:
