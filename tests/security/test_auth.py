@@ -195,8 +195,24 @@ def test_a_secret_with_what_no_header_can_have_is_not_quoted_by_the_client_for_h
     with refusing_server() as uri:
         error, told = said(tmp_path, monkeypatch, uri=uri, **{setting: TOKEN + end})
     assert isinstance(error, InvalidConfig)
-    assert str(error).startswith(f"the configured catalog 'keptlog': what is sent as {header} begins with a space, or ")
+    assert str(error).startswith(f"the configured catalog 'keptlog': what is sent as {header} is no text, begins with ")
     assert found_in(told, SECRETS) == []
+
+
+def test_a_header_that_is_a_list_is_told_and_not_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with refusing_server() as uri:
+        error, told = said(tmp_path, monkeypatch, uri=uri, **{"header.X-Api-Key": [TOKEN]})
+    assert isinstance(error, InvalidConfig)
+    assert "what is sent as x-api-key is no text" in str(error)
+    assert found_in(told, SECRETS) == []
+
+
+def test_a_token_of_which_nobody_says_how_long_it_is_valid_is_told_also_after_the_catalog_was_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_Tokens, "body", b'{"access_token": "a"}')
+    with token_server() as tokens, pytest.raises(InvalidConfig, match=r"set auth\.oauth2\.expires_in$"):
+        _PatientTokens("me", SECRET, tokens).get_token()
 
 
 def test_a_catalog_that_refuses_a_password_and_quotes_it_in_readable_form(

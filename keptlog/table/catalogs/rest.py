@@ -78,7 +78,7 @@ def _in_time(send: Callable[..., Response], request: PreparedRequest, how: dict[
     return answer
 
 
-def _require_sendable(headers: Mapping[str, str | bytes]) -> None:
+def _require_sendable(headers: Mapping[str, object]) -> None:
     """Refuse a value that no header can have: the client for HTTP would quote it, and it may be a secret.
 
     Raises:
@@ -86,10 +86,10 @@ def _require_sendable(headers: Mapping[str, str | bytes]) -> None:
     """
     for name, value in headers.items():
         text = value.decode("latin-1") if isinstance(value, bytes) else value
-        if not _SENDABLE.fullmatch(text):
+        if not (isinstance(text, str) and _SENDABLE.fullmatch(text)):
             raise InvalidConfig(
-                f"{CONFIGURED}: what is sent as {name} begins with a space, or has a line end or a letter that no "
-                "header can have: see to the end of the token, or of the setting, that it is made of"
+                f"{CONFIGURED}: what is sent as {name} is no text, begins with a space, or has a line end or a letter "
+                "that no header can have: see to the end of the token, or of the setting, that it is made of"
             )
 
 
@@ -136,9 +136,10 @@ class _PatientTokens(OAuth2TokenProvider):
         token, told_s = found
         valid_s = self.expires_in if told_s is None else told_s
         if valid_s is None:
-            raise ValueError(f"{self.token_url} does not say how long its token is valid: set auth.oauth2.expires_in")
-        self._token = token
+            untold = f"{self.token_url} does not say how long its token is valid: set auth.oauth2.expires_in"
+            raise InvalidConfig(f"{CONFIGURED}: {untold}")
         self._expires_at = _now_s() + valid_s - self.refresh_margin  # type: ignore[assignment]  # as PyIceberg has it
+        self._token = token
 
 
 def _token_in(content: bytes) -> tuple[str, int | None] | None:
