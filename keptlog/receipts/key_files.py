@@ -27,7 +27,7 @@ from typing import NamedTuple, TypeVar
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.receipts.signing import PublicKey, SigningKey
-from keptlog.regular_file import read_file
+from keptlog.regular_file import read_file, read_named
 from keptlog.whole_file import create_file, make_folder, why_unread
 
 KEY_FILE_VARIABLE = "KEPTLOG_SIGNING_KEY_FILE"
@@ -195,7 +195,7 @@ def _private_key(path: Path, variable: str | None) -> SigningKey:
         f"signed with it are still checked with {path.with_name(PUBLIC_FILE)}",
         _KEY_OF_ONES_OWN,
     )
-    key = _read(path, SigningKey.of_pem, "signing key", remedy, Path.read_bytes if variable else read_file)
+    key = _read(path, SigningKey.of_pem, "signing key", remedy, read_named if variable else read_file)
     mode = path.stat().st_mode & 0o777
     if mode & _OF_OTHERS:
         raise InvalidConfig(
@@ -212,7 +212,7 @@ def _read(
     remedy: _Remedy,
     read: Callable[[Path], bytes] = Path.read_bytes,
 ) -> _Key:
-    """A key; ``read`` is ``read_file`` of those in a home: whoever names one may name a pipe."""
+    """A key; ``read`` is ``read_file`` of those in a home, and ``read_named`` of one that a variable names."""
     try:
         return of_pem(read(path))
     except PermissionError as error:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.regular_file import read_file
+from keptlog.regular_file import read_file, read_named
 from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.key_hash import KeyHasher, ToldHash
 from keptlog.whole_file import create_file, make_folder, warn_of_readers, why_unread
@@ -123,8 +123,7 @@ def _secret(text: str, where: str, remedy: str) -> bytes:
 
 def _read(path: Path, named: str | None) -> str:
     try:
-        # What a variable names may be a pipe.
-        return (path.read_bytes() if named else read_file(path)).decode(errors="replace")
+        return (read_named(path) if named else read_file(path)).decode(errors="replace")
     except FileNotFoundError:
         if named is None:
             raise

@@ -70,6 +70,23 @@ def test_a_file_that_is_named_and_not_there_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_pipe_that_a_variable_names_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it would do was told, and to do it was refused: a pipe has nothing for who asks again."""
+    world = World(tmp_path)
+    world.create()
+    world.append((KEY, VALUE))
+    reading, writing = os.pipe()
+    os.write(writing, b"ab" * 32)
+    os.close(writing)
+    monkeypatch.setenv("KEPTLOG_ERASURE_SECRET_FILE", f"/dev/fd/{reading}")
+    home = open_home(tmp_path)
+    request = ErasureRequest("r1", ["users"], [KEY])
+    asked = home.eraser.request(home.eraser.propose(request, now_ms=world.now_ms), now_ms=world.now_ms)
+    os.close(reading)
+    assert dict(asked.failed) == {}
+    assert list(asked.erasures) == ["users"]
+
+
 def test_a_folder_in_its_place_is_out_of_reach(tmp_path: Path) -> None:
     (tmp_path / "erasure.secret").mkdir()
     with pytest.raises(StorageUnavailable, match="can't be had"):

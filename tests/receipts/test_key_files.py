@@ -50,6 +50,16 @@ def test_a_home_that_is_made_for_it_is_durable_too(tmp_path: Path, synced: set[i
     assert synced == {path.stat().st_ino for path in (tmp_path, home.parent, home, *files)}
 
 
+def test_a_pipe_that_a_variable_names_is_asked_once(tmp_path: Path) -> None:
+    """Of two topics the first got its receipt: a pipe has nothing for who asks again."""
+    reading, writing = os.pipe()
+    os.write(writing, KEY.to_pem())
+    os.close(writing)
+    environment = {KEY_FILE_VARIABLE: f"/dev/fd/{reading}"}
+    assert [signing_key(tmp_path, environment) for _ in range(2)] == [KEY, KEY]
+    os.close(reading)
+
+
 def test_nothing_shows_a_private_key() -> None:
     assert repr(KEY) == "SigningKey()"
     assert str(KEY.raw) not in str(KEY)
