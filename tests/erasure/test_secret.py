@@ -212,6 +212,20 @@ def test_a_list_names_the_secret_that_keeps_a_request_from_its_verification(
     assert world.verified().is_verified_now
 
 
+def test_a_list_names_what_has_the_place_of_the_secret(tmp_path: Path) -> None:
+    """A folder there keeps everybody from the verification, and the list named that as next."""
+    world = World(tmp_path)
+    world.create()
+    world.append((KEY, VALUE))
+    world.ask()
+    world.to_deleted()
+    secret = tmp_path / "erasure.secret"
+    secret.unlink()
+    secret.mkdir()
+    [row] = open_home(tmp_path).eraser.list(["users"], now_ms=world.now_ms).rows
+    assert row.blocked == (f"{secret} can't be had (Is a directory): let it be read",)
+
+
 def test_who_may_not_read_the_secret_lists_what_is_to_be_verified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

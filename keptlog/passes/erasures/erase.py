@@ -336,10 +336,10 @@ def _naming_secret(rows: tuple[ErasureRow, ...], load_hasher: LoadHasher) -> tup
         return rows
     try:
         hasher, why = load_hasher(is_kept=False), ""
-    except InvalidConfig as error:
+    except (InvalidConfig, StorageUnavailable) as error:
+        if isinstance(error, StorageUnavailable) and error.is_refused:
+            return rows  # Who may not read it verifies nothing, and it keeps nobody else from that.
         hasher, why = None, str(error)
-    except StorageUnavailable:
-        return rows  # Who may not read it verifies nothing, and it keeps nobody else from that.
     return tuple(_kept_by_secret(row, hasher, why) if _is_to_be_verified(row) else row for row in rows)
 
 
