@@ -96,6 +96,8 @@ class _Place:
     before: str | None = None
     table: Table | None = None
     """Null if the catalog has no such table, or what it names can't be read."""
+    damage: LogCorrupt | None = None
+    """Why what it names can't be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +238,8 @@ class Registrar:
         table_id = str(found.table.metadata.table_uuid) if found.table else None
         state = states.named(metadata) if metadata else states.newest(found.before, table_id)
         if found.before and _is_whole(found.before) and state.form == comparable(found.before):
+            if found.damage:
+                raise found.damage
             return None
         _require_in_place(what, state)
         table = Table(identifier, state.metadata, state.path, io, catalog)
@@ -247,11 +251,11 @@ class Registrar:
     def _topic(self, topic: str, metadata: str | None) -> _Place:
         try:
             table = self.store.load_table(topic)
-        except LogCorrupt:
+        except LogCorrupt as error:
             named = self.store.metadata_locations().get(topic)
             if not named:
                 raise
-            return _Place(_folder_of(named), named)
+            return _Place(_folder_of(named), named, damage=error)
         except UnknownTopic:
             return _Place(self._unknown(topic, metadata))
         return _Place(table.location(), table.metadata_location, table)
@@ -261,12 +265,12 @@ class Registrar:
         catalog = self.store.committer.catalog
         try:
             table = chain_table(catalog)
-        except LogCorrupt:
+        except LogCorrupt as error:
             # The chain deletes metadata files as it goes on: an older catalog names one of those.
             named = metadata_locations(catalog, RECEIPTS).get(CHAIN) if isinstance(catalog, SqlCatalog) else None
             if not named:
                 raise
-            return _Place(_folder_of(named), named)
+            return _Place(_folder_of(named), named, damage=error)
         if table:
             return _Place(table.location(), table.metadata_location, table)
         location = chain_location(catalog)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -52,6 +53,22 @@ def test_a_chain_whose_newest_state_is_gone_is_not_taken_back_to_an_older_one(us
     told = keptlog("topic", "register", "users", "--yes", "--json")
     assert told.code == 1
     assert told.json["receipts"] is None
-    assert f"the catalog's {newest.name} does not lead to the newest one" in told.err
+    assert f"the catalog's {newest.name} is gone, and is newer than all that is left of it: file://" in told.err
     aside.rename(newest)
     require_sound(chain_at(users))
+
+
+@pytest.mark.parametrize("table", ["keptlog_receipts/chain", "keptlog/users"])
+def test_a_newest_state_that_the_catalog_names_and_that_is_damaged_is_no_news_of_none(
+    users: Path, keptlog: Run, table: str
+) -> None:
+    """It was read as a file, and not as a table: the catalog names the newest state already, it said."""
+    chain_at(users).append([draft(1)])
+    open_home().append("users", [NewRecord(b"ada", b"1", 1)])
+    open_home().append("users", [NewRecord(b"bob", b"1", 1)])
+    newest = max((users / "warehouse" / table / "metadata").glob("*.metadata.json"))
+    state = json.loads(newest.read_text())
+    newest.write_text(json.dumps(state | {"current-snapshot-id": state["snapshots"][0]["snapshot-id"]}))
+    told = keptlog("topic", "register", "users", "--yes", "--json")
+    assert told.code == 1
+    assert f"{newest} is damaged (ValueError: main is at snapshot" in told.json["errors"][0]["message"]

@@ -138,6 +138,11 @@ class StoredStates:
             is_before = _is_before(number(known), besides.get(form), oldest)
             if not is_before or form in contradicting:
                 name = known.rpartition("/")[2]
+                if form not in besides and (number(known) or 0) > (newest.number or 0):
+                    raise LogCorrupt(
+                        f"{self.what}: the catalog's {name} is gone, and is newer than all that is left of it: "
+                        f"{newest.path}. Nothing was changed. Put it back from a copy. {self.todo}"
+                    )
                 raise self._undecided(f"the catalog's {name} does not lead to the newest one", [newest])
         for form, each in besides.items():
             base = base_of(each.metadata)
