@@ -173,6 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
             "create-namespace": lambda: self._create_namespace(json.loads(body)["namespace"]),
             "list": lambda: self._list(parts[1]),
             "create": lambda: self._create(parts[1], {"location": None} | json.loads(body)),
+            "register": lambda: self._register(parts[1], json.loads(body)),
             "drop": lambda: self.server_of_test.backend.drop_table((parts[1], parts[3])),
             "rename": lambda: self._rename(json.loads(body)),
             "commit": lambda: self._commit((parts[1], parts[3]), CommitTableRequest.model_validate_json(body)),
@@ -208,6 +209,10 @@ class _Handler(BaseHTTPRequestHandler):
             properties=asked.properties,
         )
         return self._table(table)
+
+    def _register(self, namespace: str, asked: dict[str, Any]) -> dict[str, Any]:
+        name = namespace, asked["name"]
+        return self._table(self.server_of_test.backend.register_table(name, asked["metadata-location"]))
 
     def _rename(self, asked: dict[str, Any]) -> None:
         old, new = ((*asked[each]["namespace"], asked[each]["name"]) for each in ("source", "destination"))
@@ -255,7 +260,8 @@ def _kind(command: str, parts: list[str]) -> str:
     if len(parts) <= 2:
         return "create-namespace" if command == "POST" else "namespace"
     if len(parts) == 3:
-        return "create" if command == "POST" else "list"
+        made = "register" if parts[2] == "register" else "create"
+        return made if command == "POST" else "list"
     return {"GET": "load", "HEAD": "load", "POST": "commit", "DELETE": "drop"}[command]
 
 

@@ -10,7 +10,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from sqlalchemy import event
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.table.chain.sealed_receipts import CHAIN
+from keptlog.table.namespaces import RECEIPTS
 from keptlog.table.registrar import Registrar
+from tests.table.receipt_chains import chain_over, draft, ids, require_sound
 from tests.table.rest_server import catalog_of
 from tests.table.stores import COMPACTED, TOPIC, append_each, store_over
 
@@ -90,3 +93,27 @@ def test_who_makes_the_namespace_at_once_with_another_goes_on_in_it(tmp_path: Pa
     store_over(catalog).create_topic(TOPIC, 1, COMPACTED)
     assert not faster
     assert store_over(opened()).topics() == [TOPIC]
+
+
+def test_a_catalog_behind_rest_that_knows_older_receipts_takes_the_newer_ones_as_it_is_told(tmp_path: Path) -> None:
+    """To take the chain out and repeat the command found none: --metadata is of a topic, and the place is not known."""
+    with catalog_of("rest", tmp_path) as catalog:
+        store = store_over(catalog)
+        store.create_topic(TOPIC, 1, COMPACTED)
+        for number in range(3):
+            chain_over(catalog).append([draft(number)])
+        chain = (RECEIPTS, CHAIN)
+        older = next(tmp_path.rglob("chain/metadata/00002-*.metadata.json"))
+        catalog.drop_table(chain)
+        catalog.register_table(chain, f"file://{older}")
+        with pytest.raises(InvalidConfig, match="can't take another state of one in one step") as refused:
+            Registrar(store).propose_receipts()
+        newest = next(tmp_path.rglob("chain/metadata/00003-*.metadata.json"))
+        assert f"catalog.register_table({chain!r}, 'file://{newest}')" in str(refused.value)
+        assert "--metadata" not in str(refused.value)
+        catalog.drop_table(chain)
+        assert Registrar(store).propose_receipts() is None
+        catalog.register_table(chain, f"file://{newest}")
+        assert Registrar(store).propose_receipts() is None
+        require_sound(chain_over(catalog))
+        assert len(ids(chain_over(catalog))) == 3

@@ -41,6 +41,7 @@ from keptlog.table.catalogs.catalog import make_namespace
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import comparable, comparable_forms
+from keptlog.table.namespaces import RECEIPTS
 from keptlog.table.removal.known_states import base_of, contradict, number
 
 _NAMED = 3
@@ -190,10 +191,16 @@ def database_of(catalog: Catalog, table: tuple[str, str], state: StoredState) ->
     """
     if isinstance(catalog, SqlCatalog):
         return catalog
+    # The option is of a topic; and where receipts lie that it does not know, nobody could tell then.
+    again = (
+        f"have it name the newer state with catalog.register_table({table!r}, {state.path!r})"
+        if table[0] == RECEIPTS
+        else f"repeat this command with --metadata {state.path}"
+    )
     raise InvalidConfig(
         f"the table {'.'.join(table)}: a catalog of this kind can't take another state of one in one step. Stop "
         f"everything that writes to it, take it out of the catalog with PyIceberg's catalog.drop_table({table!r}), "
-        f"which leaves its files, and repeat this command with --metadata {state.path}"
+        f"which leaves its files, and {again}"
     )
 
 
