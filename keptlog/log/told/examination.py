@@ -83,8 +83,9 @@ def lost_problem(topic: str, error: KeptlogError) -> Problem:
     )
     todo = (
         "mount its disk, or put the file back from a copy of the storage; only if all files are of one backup, put "
-        f"back its catalog too; if it was deleted (keptlog receipt list --topic={topic} tells), PyIceberg's "
-        f"catalog.drop_table({('keptlog', topic)!r}) takes it out of the catalog"
+        f"back its catalog too; if it was deleted, PyIceberg's catalog.drop_table({('keptlog', topic)!r}) takes it out "
+        f"of the catalog: keptlog receipt list --topic={topic} tells whether it was; where the catalog was put back, "
+        f"let {next_command('topic register', topic)} take in the receipts first"
     )
     return Problem(topic, str(error), cause, todo)
 
@@ -105,8 +106,7 @@ def copied_problem(topic: str, files: Sequence[str]) -> Problem:
     what = f"topic {topic}: another home may have it under the name {_named(files)}"
     cause = "somebody has registered a copy of a metadata file: it has what one that the catalog names has"
     todo = "if one has it, leave that file: no purge deletes what it shows, and topic delete refuses"
-    told = f"{todo}; if none has it, move that file away"
-    return Problem(topic, what, cause, told, is_hint=True, files=tuple(files))
+    return Problem(topic, what, cause, f"{todo}; if none has it, move that file away", is_hint=True, files=tuple(files))
 
 
 def _named(files: Sequence[str]) -> str:
