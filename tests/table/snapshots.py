@@ -66,7 +66,6 @@ class History:
 
     def _commit(self, change: FileChange) -> Snapshot:
         transaction = _Transaction(self.table)
-        transaction._looked_at = (0, self.table.metadata)
         updates, _ = _Producer(transaction, self.table, change)._commit()
         [snapshot] = [each.snapshot for each in updates if isinstance(each, AddSnapshotUpdate)]
         metadata = self.table.metadata
