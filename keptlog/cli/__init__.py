@@ -16,6 +16,7 @@ the process       ``own_process``, ``resident``, ``warm_up``
 
 from __future__ import annotations
 
+import errno
 import gc
 import itertools
 import os
@@ -166,7 +167,7 @@ def main() -> None:
         _end_without_answer(error)
     except OSError as error:
         # A disk that is full, say; whatever could be told better has been.
-        _fail(_told(error), EXIT_FAILED, error)
+        _fail(_told(error), EXIT_FAILED, error, _action_of(error))
     except Exception:
         if not was_interrupted():
             raise
@@ -233,6 +234,13 @@ def _told(error: OSError) -> str:
         return "the folder in which this was called is gone; change to another one"
     where = f"{error.filename}: " if error.filename else ""
     return f"{where}{error.strerror or error}; nothing is lost, mend that and try again"
+
+
+def _action_of(error: OSError) -> Action:
+    from keptlog.storage.disk import refusal_of  # noqa: PLC0415  # most commands never get here
+
+    is_storage = refusal_of(error) or isinstance(error, PermissionError) or error.errno == errno.EIO
+    return Action.FIX_STORAGE if is_storage else Action.FIX_CONFIG
 
 
 def _kind_of(error: BaseException) -> str:

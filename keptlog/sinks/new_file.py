@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.storage.disk import refusal_of
 from keptlog.whole_file import UNFINISHED, open_part, replaced_file, sync
 
 
@@ -57,9 +58,16 @@ def new_file(path: Path, run_id: str, *, overwrite: bool) -> Iterator[BinaryIO]:
     except OSError as error:
         left = "the file of before is as it was" if real.exists() else "nothing is there"
         left = "it has its name, which a loss of power may take from it" if is_named else left
-        raise StorageUnavailable(f"{path} can't be written: {error.strerror}; {left}") from error
+        raise _unwritten(f"{path} can't be written: {error.strerror}; {left}", error) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def _unwritten(told: str, error: OSError) -> StorageUnavailable:
+    """The error, with what to do where it stays so until somebody does it."""
+    refusal = refusal_of(error)
+    remedy = refusal.remedy if refusal else "let this user write there" if isinstance(error, PermissionError) else None
+    return StorageUnavailable(f"{told}: {remedy}, then run it again").for_good() if remedy else StorageUnavailable(told)
 
 
 def _sync_folder(folder: Path) -> None:

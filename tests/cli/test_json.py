@@ -107,7 +107,7 @@ def test_the_commands_of_a_home_answer_in_their_form(keptlog: Run, users: Path) 
         assert each.json.keys() > {"schema_version", "errors"}
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES])
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ENOSPC])
 def test_what_a_disk_refuses_unexpectedly_is_told_in_the_document_too(
     keptlog: Run, users: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
@@ -122,6 +122,7 @@ def test_what_a_disk_refuses_unexpectedly_is_told_in_the_document_too(
         "OSError",
         f"/disk/file: {os.strerror(number)}",
     )
+    assert error["action"] == Action.FIX_STORAGE
 
 
 @pytest.mark.parametrize(

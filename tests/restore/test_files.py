@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.errors import Action, InvalidConfig, StorageUnavailable
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
 from keptlog.passes.restore_to_file import restore_to_json_lines, restore_to_parquet
@@ -173,6 +173,24 @@ def test_a_disk_that_is_full_leaves_the_file_that_was_to_be_replaced_and_says_so
     with refused, new_file(path, "run-1", overwrite=True):
         raise OSError(ENOSPC, os.strerror(ENOSPC))
     assert path.read_bytes() == b"before"
+
+
+@pytest.mark.parametrize(
+    ("number", "action", "todo"),
+    [
+        (ENOSPC, Action.FIX_STORAGE, ": make room, then run it again"),
+        (EACCES, Action.FIX_STORAGE, ": let this user write there, then run it again"),
+        (EIO, Action.RETRY, ""),
+    ],
+)
+def test_what_stays_so_is_not_to_be_tried_again_before_somebody_mends_it(
+    tmp_path: Path, number: int, action: Action, todo: str
+) -> None:
+    """A program was told to retry on a disk that is full."""
+    with pytest.raises(StorageUnavailable) as refused, new_file(tmp_path / "f", "run", overwrite=False):
+        raise OSError(number, os.strerror(number))
+    assert refused.value.action is action
+    assert str(refused.value).endswith(f"nothing is there{todo}")
 
 
 @pytest.mark.parametrize("write", WRITERS)
