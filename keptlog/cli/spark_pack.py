@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from keptlog.cli.output import json_option, print_json
+from keptlog.whole_file import something_random
 
 
 @click.command(short_help="Write the code that Spark's workers need.")
@@ -27,13 +28,13 @@ def spark_pack(output: Path | None, *, as_json: bool) -> None:
 
     The packages that are printed must be in the workers' own Python.
     """
-    from keptlog.sinks.new_file import place_for  # noqa: PLC0415
+    from keptlog.sinks.new_file import new_file  # noqa: PLC0415
     from keptlog.spark.packed import archive_name, write_archive  # noqa: PLC0415
     from keptlog.spark.readiness import MODULES, requirement_of  # noqa: PLC0415  # Spark's library comes with it
 
     path = output or Path(archive_name())
-    place_for(path)
-    write_archive(path)
+    with new_file(path, something_random(), overwrite=True) as sink:
+        write_archive(sink)
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     always = [requirement_of(module) for module in MODULES]
     remote, kafka = requirement_of("pyiceberg"), [requirement_of("confluent_kafka"), requirement_of("google_crc32c")]

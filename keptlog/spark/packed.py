@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
-from pathlib import Path
+from typing import BinaryIO
 
 _PACKAGE = "keptlog"
 _NOT_IN_TASKS = ("dagster", "__pycache__")
@@ -38,13 +38,13 @@ def archive_name() -> str:
     return f"{_PACKAGE}-{fingerprint()}.zip"
 
 
-def write_archive(path: Path) -> None:
-    """Write the archive.
+def write_archive(sink: BinaryIO) -> None:
+    """Write the archive into an open file: where one may be that is in use, it has to be there whole or not at all.
 
     Raises:
         OSError: the file can't be written.
     """
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _code():
             archive.writestr(zipfile.ZipInfo(name, _SAME_TIME), content, zipfile.ZIP_DEFLATED)
 

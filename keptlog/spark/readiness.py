@@ -173,7 +173,8 @@ def _seen_by_workers(session: SparkSession, needed: Sequence[str]) -> list[dict[
 def _archive() -> str:
     """The path of an archive of this process's code, which lies there as long as the process: Spark fetches it late."""
     path = Path(_folder().name, archive_name())
-    write_archive(path)
+    with path.open("wb") as sink:
+        write_archive(sink)
     return str(path)
 
 

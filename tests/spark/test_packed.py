@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -21,6 +23,7 @@ _IN_TASKS = (
     "keptlog.kernels.key_shuffle keptlog.spark.worker keptlog.table.io.files keptlog.table.io.durable_at_end "
     "keptlog.storage.throttle"
 )
+_LIMITED = "import resource as r, keptlog.cli as k; r.setrlimit(r.RLIMIT_FSIZE, (4096, 4096)); k.main()"
 _IMPORT_ALL = """
 import importlib, sys
 # As Spark does: the path is not made absolute.
@@ -33,18 +36,38 @@ print(*{name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_
 """
 
 
-def test_the_same_code_gives_the_same_archive_to_the_byte(tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        write_archive(tmp_path / name)
-    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+def test_the_same_code_gives_the_same_archive_to_the_byte() -> None:
+    first, second = io.BytesIO(), io.BytesIO()
+    for sink in (first, second):
+        write_archive(sink)
+    assert first.getvalue() == second.getvalue()
     assert fingerprint() in archive_name()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_disk_without_room_for_it_leaves_what_was_there_and_is_named(tmp_path: Path, is_there: bool) -> None:
+    """Half of one took the place of the archive that a cluster's workers import from."""
+    archive = tmp_path / "keptlog.zip"
+    if is_there:
+        archive.write_bytes(b"before")
+    done = subprocess.run(
+        [sys.executable, "-c", _LIMITED, "spark-pack", "-o", archive, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    [error] = json.loads(done.stdout)["errors"]
+    assert (done.returncode, error["kind"], error["action"]) == (1, "StorageUnavailable", "fix_storage")
+    assert error["message"].startswith(f"{archive} can't be written: ")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"before"] * is_there
 
 
 def test_a_python_with_little_else_imports_all_that_tasks_need_from_the_archive_and_knows_it_again(
     tmp_path: Path,
 ) -> None:
     archive = tmp_path / "keptlog.zip"
-    write_archive(archive)
+    with archive.open("wb") as sink:
+        write_archive(sink)
     python = python_with(tmp_path / "python", MODULES)
     command = [python, "-c", _IMPORT_ALL, _IN_TASKS, archive.name]
     told = subprocess.run(command, env={}, cwd=tmp_path, capture_output=True, text=True, check=True)
