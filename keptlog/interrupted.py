@@ -19,7 +19,8 @@ import _thread
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -45,6 +46,8 @@ _told = [NOT_BEGUN]
 """What is true if it comes now; and what is once a commit was sent, if that differs."""
 _sent: list[str] = []
 """The run whose commit was sent since."""
+_under_way: list[str] = []
+"""What is true instead, of each step that is under way and can't be taken back."""
 
 
 def if_stopped(*told: str) -> None:
@@ -54,6 +57,7 @@ def if_stopped(*told: str) -> None:
     """
     _told[:] = told
     _sent.clear()
+    _under_way.clear()
 
 
 def note_sent(run_id: str) -> None:
@@ -61,8 +65,24 @@ def note_sent(run_id: str) -> None:
     _sent[:] = [run_id]
 
 
+@contextmanager
+def if_stopped_within(told: str) -> Iterator[None]:
+    """That is told of whatever command is stopped within, for what is done there can't be taken back."""
+    _under_way.append(told)
+    try:
+        yield
+    except Exception:
+        # One that an interruption has become is told at the end.
+        if not was_interrupted():
+            _under_way.remove(told)
+        raise
+    _under_way.remove(told)
+
+
 def told_if_stopped() -> str:
     """What is told of a command that was stopped now."""
+    if _under_way:
+        return _under_way[-1]
     return _told[-1].format(run_id=_sent[0]) if _sent else _told[0]
 
 

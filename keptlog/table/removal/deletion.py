@@ -51,6 +51,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.table import Table
 
 from keptlog.errors import CommitStateUnknown, StalePlan, StorageUnavailable
+from keptlog.interrupted import if_stopped_within
 from keptlog.log.given.unknown_topic import unknown_topic
 from keptlog.storage.files import StoredFile
 from keptlog.table.catalogs.catalog import make_namespace
@@ -86,7 +87,7 @@ from keptlog.table.removal.named_files import NamedFiles
 from keptlog.table.removal.own_folder import require_alone, require_own_folder
 from keptlog.table.removal.own_journals import nothing_sealed, read_own_journals
 from keptlog.table.removal.removal import NotDeleted, Removal
-from keptlog.table.removal.topic_deletion import TopicDeletion
+from keptlog.table.removal.topic_deletion import IF_STOPPED_BEFORE, IF_STOPPED_WITHIN, TopicDeletion
 from keptlog.table.removal.topic_storage import drafts_among, lost_links_below
 from keptlog.table.removal.topic_table import deleting
 from keptlog.table.waiting.reach import OUT_OF_REACH, is_sure
@@ -142,7 +143,8 @@ class Deletion:
             self._require_own_folder()
             make_namespace(self.catalog, DELETING)
             try:
-                self._changed(self._take_out, lambda: loaded_if_there(self.catalog, NAMESPACE, self.name) is None)
+                with if_stopped_within(IF_STOPPED_BEFORE.format(topic=self.name)):
+                    self._changed(self._take_out, lambda: loaded_if_there(self.catalog, NAMESPACE, self.name) is None)
             except (NoSuchTableError, NoSuchNamespaceError):
                 if going or is_begun:
                     return earlier
@@ -167,6 +169,10 @@ class Deletion:
         table = deleting(self.catalog, self.name)
         if table is None:
             return TopicDeletion(self.name)
+        with if_stopped_within(IF_STOPPED_WITHIN.format(topic=self.name)):
+            return self._finish_of(table)
+
+    def _finish_of(self, table: Table) -> TopicDeletion:
         # Before the last step: after a kill behind that, nobody would come again.
         for forget in self.forgets:
             forget(self.name)

@@ -9,6 +9,16 @@ from keptlog.table.removal.drafts import Sealing
 from keptlog.table.removal.journal import DeletedFile, EndedErasure
 from keptlog.table.removal.removal import NotDeleted, not_deleted_error
 
+IF_STOPPED_BEFORE = (
+    "stopped; whether topic {topic} is deleted is not known: keptlog topic delete {topic} finishes it, or says that "
+    "there is no such topic"
+)
+"""While the catalog is asked to take the topic out."""
+IF_STOPPED_WITHIN = (
+    "stopped; the deletion of topic {topic} has begun, and nobody finds its records any more: keptlog topic delete "
+    "{topic}, or the next purge, finishes it"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletion:
