@@ -237,9 +237,9 @@ def _told(error: OSError) -> str:
 
 
 def _action_of(error: OSError) -> Action:
-    from keptlog.storage.disk import refusal_of  # noqa: PLC0415  # most commands never get here
+    from keptlog.storage.disk import stays_so  # noqa: PLC0415  # most commands never get here
 
-    is_storage = refusal_of(error) or isinstance(error, PermissionError) or error.errno == errno.EIO
+    is_storage = stays_so(error) or error.errno == errno.EIO
     return Action.FIX_STORAGE if is_storage else Action.FIX_CONFIG
 
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from keptlog.errors import StorageUnavailable
 from keptlog.settings import require_entry
+from keptlog.storage.disk import out_of_reach
 from keptlog.whole_file import make_home_folder
 
 FOLDER = "notify"
@@ -64,9 +64,10 @@ class NotifyFolder:
         except OSError as error:
             require_entry(self.home)
             why = error.strerror or type(error).__name__
-            raise StorageUnavailable(
+            raise out_of_reach(
                 f"{error.filename or self.path} can't be read or written ({why}), so it is not known what was told, "
-                "and nothing is sent: mend that, or set KEPTLOG_HOME to a folder that can be written"
+                "and nothing is sent: mend that, or set KEPTLOG_HOME to a folder that can be written",
+                error,
             ) from None
 
 

@@ -14,6 +14,7 @@ import os
 import pwd
 from typing import NamedTuple
 
+from keptlog.errors import StorageUnavailable
 from keptlog.regular_file import NotAFile
 
 NO_FILE: tuple[type[OSError], ...] = (FileNotFoundError, IsADirectoryError, NotADirectoryError, NotAFile)
@@ -63,6 +64,17 @@ def refusal_of(error: BaseException) -> DiskRefusal | None:
     """What a disk refuses; null if something else is wrong."""
     number = error.errno if isinstance(error, OSError) else None
     return _REFUSALS.get(number) if number is not None else None
+
+
+def stays_so(error: OSError) -> bool:
+    """Whether a disk says so until somebody mends it: it refuses for good, or this user has not the right."""
+    return refusal_of(error) is not None or isinstance(error, PermissionError)
+
+
+def out_of_reach(told: str, error: OSError) -> StorageUnavailable:
+    """The error of a disk, which tells a program to try again only where that may help."""
+    unavailable = StorageUnavailable(told)
+    return unavailable.for_good() if stays_so(error) else unavailable
 
 
 def is_of_reading_too(error: BaseException) -> bool:

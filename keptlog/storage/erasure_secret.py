@@ -18,7 +18,7 @@ from typing import Protocol
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.regular_file import read_file, read_named
-from keptlog.storage.disk import refusal_of, refusal_text
+from keptlog.storage.disk import out_of_reach, refusal_of, refusal_text
 from keptlog.storage.key_hash import KeyHasher, ToldHash
 from keptlog.whole_file import create_file, make_folder, warn_of_readers, why_unread
 
@@ -145,4 +145,4 @@ def _reaching(path: Path, todo: str, act: Callable[[], str | None]) -> str:
         if refusal := refusal_of(error):
             what = "the erasure secret can't be made"
             raise StorageUnavailable(refusal_text(what, str(path), refusal)).for_good() from error
-        raise StorageUnavailable(f"{path} can't be had ({error.strerror}): {todo}") from error
+        raise out_of_reach(f"{path} can't be had ({error.strerror}): {todo}", error) from error

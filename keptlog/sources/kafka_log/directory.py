@@ -24,6 +24,7 @@ from pathlib import Path
 
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.storage.disk import out_of_reach
 
 _CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 _LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
@@ -109,7 +110,7 @@ def _with_own_notes(log: LogDirectory) -> LogDirectory:
 
 def _unavailable(path: Path, error: OSError) -> StorageUnavailable:
     what = f"{error.filename or path} can't be read: {error.strerror or error}"
-    return StorageUnavailable(f"{what}; let this user read it, and try again")
+    return out_of_reach(f"{what}; let this user read it, and try again", error)
 
 
 def _log_in(folder: Path) -> TopicPartition | None:
