@@ -5,6 +5,7 @@
     formats.py           what a file holds, and how its name tells it
     line_files.py        the lines of a file that holds text, whatever it was packed in
     json_lines.py        records as JSON lines, in and out
+    other_lines.py       what a line may be that is no such record
     exact_json.py        JSON whose numbers stay as they were written
     debezium.py          records from change events
     change_tables.py     of which table a change event is

@@ -29,7 +29,7 @@ from keptlog.sources.debezium import ChangeEvents
 from keptlog.sources.folder_files import files_in
 from keptlog.sources.formats import Format, format_of
 from keptlog.sources.json_lines import from_json
-from keptlog.sources.line_files import NO_EVENTS, lines_of
+from keptlog.sources.line_files import NO_EVENTS, PIPED_PARQUET, SAY_PARQUET, lines_of
 from keptlog.sources.place import Place
 from keptlog.sources.unavailable import Placeholders
 
@@ -190,7 +190,8 @@ class FileSet:
                 self.place.share = lambda: raw.tell() / size_bytes
             opened.enter_context(_not_cut_off(raw))
             is_debezium = self.reading.format is Format.DEBEZIUM
-            lines = lines_of(raw, NO_EVENTS) if is_debezium else lines_of(raw)
+            if_parquet = NO_EVENTS if is_debezium else SAY_PARQUET if _has_size(path) else PIPED_PARQUET
+            lines = lines_of(raw, if_parquet)
             for self.place.number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield from parse(line)

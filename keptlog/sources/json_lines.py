@@ -20,6 +20,7 @@ from keptlog.errors import InvalidRecord
 from keptlog.log.record import Header, NewRecord, Record
 from keptlog.sources.exact_json import loads
 from keptlog.sources.line_files import why_no_json
+from keptlog.sources.other_lines import what_else
 
 _FIELDS = {"key", "key_base64", "value", "value_base64", "timestamp", "partition", "headers"}
 _READ_ONLY = {"offset", "timestamp_type", "delete_horizon"}
@@ -34,7 +35,11 @@ def from_json(line: bytes, *, now_ms: int) -> NewRecord:
     Raises:
         InvalidRecord: what is wrong with the line and what would be right.
     """
-    return _record(object_of(line), now_ms)
+    fields = object_of(line)
+    try:
+        return _record(fields, now_ms)
+    except InvalidRecord as error:
+        raise InvalidRecord(f"{what_else(fields)}{error}") from None
 
 
 def to_json(partition: int, record: Record) -> str:

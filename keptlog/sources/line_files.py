@@ -18,11 +18,12 @@ from keptlog.log.words.no_text import GZIP, HEAD_BYTES, why_no_text
 
 _BOM = b"\xef\xbb\xbf"
 _PARQUET = b"PAR1"
-_SAY_PARQUET = ": say --format parquet, or let its name end with .parquet"
+SAY_PARQUET = ": say --format parquet, or let its name end with .parquet"
+PIPED_PARQUET = ", which can't be read from standard input or a pipe, its end comes first: name a file"
 NO_EVENTS = ", and change events are read from JSON lines only: write it as these"
 
 
-def lines_of(raw: BinaryIO, if_parquet: str = _SAY_PARQUET) -> Iterator[bytes]:
+def lines_of(raw: BinaryIO, if_parquet: str = SAY_PARQUET) -> Iterator[bytes]:
     """The lines of an open file, unpacked; ``if_parquet`` is what else to say of one that is Parquet.
 
     Raises:
@@ -49,6 +50,8 @@ def why_no_json(line: str, error: JSONDecodeError) -> str:
     text = line.strip()
     if text.startswith(("{", "[")) and error.pos >= len(line.rstrip()):
         return f"{told}; a record is one line, and this one does not end in it: write each in one (jq -c . FILE)"
+    if error.msg == "Extra data" and line[: error.pos].endswith("\t"):
+        return f"{told}; if a key stands before its value, write both in one object (kcat -J does)"
     if not text.startswith(("{", "[", '"')) and any(mark in text for mark in ",;\t"):
         return f"{told}; if these are columns, as in CSV: JSON lines or Parquet are taken, so convert it"
     return told

@@ -231,6 +231,7 @@ _RECORDS = [
     row("append users --file f.jsonl --run-id 'a b'", "run id 'a b' is not possible", files=_FILE),
     row("append users --file f.jsonl --format debezium", "not a change event", files=_FILE),
     row("append users --file -", "not UTF-8 at byte 0", stdin=b"\xff"),
+    row("append users --file - --quiet", "which can't be read from standard input or a pipe", stdin=b"PAR1xxxxPAR1"),
     row("append users --file - --format parquet", "Parquet can't be read from standard input", stdin=b"PAR1"),
 ]
 _ELSEWHERE = [

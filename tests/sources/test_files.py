@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -136,6 +137,15 @@ def test_a_compressed_file_that_was_cut_off_is_refused_where_it_ends(tmp_path: P
     with pytest.raises(InvalidRecord, match="it can't be read further"):
         list(read.records())
     assert read.place.number > 0
+
+
+def test_parquet_in_a_pipe_is_sent_to_a_file_and_not_to_an_option_that_is_refused_next() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"PAR1xxxxPAR1")
+    os.close(writing)
+    with pytest.raises(InvalidRecord, match="it is Parquet, which can't be read from standard input or a pipe"):
+        keys(f"/dev/fd/{reading}")
+    os.close(reading)
 
 
 def test_the_format_that_is_said_wins_over_the_name(tmp_path: Path) -> None:
