@@ -52,6 +52,8 @@ def why_no_json(line: str, error: JSONDecodeError) -> str:
         return f"{told}; a record is one line, and this one does not end in it: write each in one (jq -c . FILE)"
     if error.msg == "Extra data" and line[: error.pos].endswith("\t"):
         return f"{told}; if a key stands before its value, write both in one object (kcat -J does)"
+    if error.msg == "Extra data" and text.startswith("{") and line[error.pos :].startswith("{"):
+        return f"{told}; if several objects stand in one line, write each in its own (jq -c . FILE)"
     if not text.startswith(("{", "[", '"')) and any(mark in text for mark in ",;\t"):
         return f"{told}; if these are columns, as in CSV: JSON lines or Parquet are taken, so convert it"
     return told

@@ -57,6 +57,7 @@ def test_gzip_and_a_byte_order_mark_are_seen_by_their_bytes(tmp_path: Path, name
         (b'{"key": "a", "value": "1", "value": "2"}', "'value' is there twice, and only one can be meant"),
         (b'{"key": "a", "value": "1", "timestamp": NaN}', "JSON has no NaN"),
         (b'{"key": "a", "value": "cut off', "not JSON: Unterminated string"),
+        (b'{"key": "a", "value": ""}{"key": "b", "value": ""}', "write each in its own (jq -c . FILE)"),
         (b'{"id": 1}\t{"name": "Ada"}\n', "if a key stands before its value, write both in one object (kcat -J does)"),
         (b'"a"\tnull\n', "if a key stands before its value"),
     ],
