@@ -18,8 +18,10 @@ without Spark, and come in whole or not at all. So rows are staged as an append 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 Longs = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
 """Indices of rows in a batch."""
+_OF_PARTITION = re.compile("partition=([0-9]{1,9})")
+"""A folder as Spark and Kafka Connect call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +203,8 @@ class _Staging:
         partitions = _partitions(rows, files.reading.partition)
         offsets = rows.column("offset").to_numpy()
         places = {int(number): np.flatnonzero(partitions == number) for number in np.unique(partitions)}
-        bad = _bad_rows(rows, partitions, needs_key=self.needs_key) + self._out_of_order(offsets, places)
+        untold = _why_untold(files.place.file, files.reading.partition)
+        bad = _bad_rows(rows, partitions, untold, needs_key=self.needs_key) + self._out_of_order(offsets, places)
         if bad:
             index, why = min(bad)
             files.place.number += index + 1
@@ -226,8 +231,25 @@ def _partitions(rows: pa.RecordBatch, otherwise: int | None) -> Longs:
     return told
 
 
-def _bad_rows(rows: pa.RecordBatch, partitions: Longs, *, needs_key: bool) -> list[tuple[int, str]]:
-    """The first row of each kind that no topic takes, and why."""
+def _why_untold(path: str, otherwise: int | None) -> str | None:
+    """What is wrong with a row that names no partition; null if it has the one that was said.
+
+    Spark and Kafka Connect leave the column out where folders are called so: rows of all such folders would land in the
+    one log, whose offsets those of the others are not.
+    """
+    folders = (_OF_PARTITION.fullmatch(part) for part in reversed(Path(path).parts[:-1]))
+    found = next((int(folder[1]) for folder in folders if folder), None)
+    if found is not None and found != otherwise:
+        said = "it has no partition" if otherwise is None else f"it is not of partition {otherwise}"
+        todo = f"append each such folder by itself, this one with --partition {found}"
+        return f"{said}, its folder is partition={found}: {todo}"
+    if otherwise is None:
+        return "it has no partition: name its column (--column partition=NAME), or say --partition N"
+    return None
+
+
+def _bad_rows(rows: pa.RecordBatch, partitions: Longs, untold: str | None, *, needs_key: bool) -> list[tuple[int, str]]:
+    """The first row of each kind that no topic takes, and why; ``untold`` is that of one without a partition."""
 
     def first(is_bad: npt.NDArray[np.bool_], why: str) -> list[tuple[int, str]]:
         found = np.flatnonzero(is_bad)
@@ -235,7 +257,7 @@ def _bad_rows(rows: pa.RecordBatch, partitions: Longs, *, needs_key: bool) -> li
 
     is_keyless = pc.is_null(rows.column("key")).to_numpy(zero_copy_only=False)
     return [
-        *first(partitions < 0, "it has no partition: name its column (--column partition=NAME), or say --partition N"),
+        *(first(pc.is_null(rows.column("partition")).to_numpy(zero_copy_only=False), untold) if untold else ()),
         *first(partitions >= MAX_PARTITIONS, f"its partition does not exist: use 0 to {MAX_PARTITIONS - 1}"),
         *first(is_keyless & needs_key, "it has no key, but the topic is compacted; give it one"),
     ]

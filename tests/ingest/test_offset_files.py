@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -142,6 +143,29 @@ def test_a_bad_row_of_the_second_file_is_named_and_nothing_is_left_of_the_first(
     assert str(what.place) == f"{tmp_path}/2.parquet: row {number}"
     assert store.metadata_locations() == before
     assert files_below(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (None, "it has no partition, its folder is partition=1: append each such folder by itself, this one with "),
+        (0, "it is not of partition 0, its folder is partition=1: append each such folder by itself, this one with "),
+    ],
+)
+def test_rows_whose_folder_is_their_partition_land_in_no_other(
+    store: LogStore, tmp_path: Path, said: int | None, message: str
+) -> None:
+    """Where the column was missing, --partition was advised: with that the rows of all folders landed in one log."""
+    paths = []
+    for number, rows in enumerate([[(None, 4), (None, 5)], [(None, 7)]]):
+        folder = tmp_path / f"topic=t/partition={number}"
+        folder.mkdir(parents=True)
+        paths.append(write(folder / "part-0.parquet", *rows))
+    with pytest.raises(InvalidRecord, match=f"{message}--partition 1"):
+        ingest(store, FileSet(paths if said == 0 else paths[1:], replace(files().reading, partition=said)))
+    for number, path in enumerate(paths):
+        (intake,) = ingest(store, FileSet([path], replace(files().reading, partition=number)))
+        assert (intake.partition, intake.records) == (number, 2 - number)
 
 
 def test_what_was_written_already_is_deleted_if_a_later_row_is_bad(
