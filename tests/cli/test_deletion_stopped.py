@@ -25,6 +25,8 @@ if step == "looked at":
     deletion.Deletion._require_own_folder = stop
 elif step == "taken out":
     deletion.Deletion._take_out = stop_behind(deletion.Deletion._take_out)
+elif step == "looked for":
+    deletion.Deletion._finish = stop
 else:
     deletion._Emptying._carry_out = stop
 runpy.run_module("keptlog", run_name="__main__")
@@ -45,7 +47,12 @@ def _stopped_in(step: str, *command: str) -> str:
 
 @pytest.mark.parametrize(
     ("step", "told", "is_there"),
-    [("looked at", STOPPED, True), ("taken out", _UNKNOWN, False), ("emptied", _BEGUN, False)],
+    [
+        ("looked at", STOPPED, True),
+        ("taken out", _UNKNOWN, False),
+        ("looked for", _UNKNOWN, False),
+        ("emptied", _BEGUN, False),
+    ],
 )
 def test_who_stops_a_deletion_hears_whether_it_has_begun_and_what_finishes_it(
     keptlog: Run, step: str, told: str, is_there: bool

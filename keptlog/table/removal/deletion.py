@@ -43,11 +43,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import (
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    TableAlreadyExistsError,
-)
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.table import Table
 
 from keptlog.errors import CommitStateUnknown, StalePlan, StorageUnavailable
@@ -142,18 +138,21 @@ class Deletion:
                 return earlier
             self._require_own_folder()
             make_namespace(self.catalog, DELETING)
-            try:
-                with if_stopped_within(IF_STOPPED_BEFORE.format(topic=self.name)):
-                    self._changed(self._take_out, lambda: loaded_if_there(self.catalog, NAMESPACE, self.name) is None)
-            except (NoSuchTableError, NoSuchNamespaceError):
-                if going or is_begun:
-                    return earlier
-                raise unknown_topic(self.name, ()) from None
-            except FileNotFoundError:
-                # A catalog reads what it has renamed, and another call may have ended the deletion by then.
-                if loaded_if_there(self.catalog, NAMESPACE, self.name):
-                    raise
-            return self.finish().after(earlier)
+            with if_stopped_within(IF_STOPPED_BEFORE.format(topic=self.name)):
+                return self._take_out_and_finish(earlier, is_begun=bool(going) or is_begun)
+
+    def _take_out_and_finish(self, earlier: TopicDeletion, *, is_begun: bool) -> TopicDeletion:
+        try:
+            self._changed(self._take_out, lambda: loaded_if_there(self.catalog, NAMESPACE, self.name) is None)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            if is_begun:
+                return earlier
+            raise unknown_topic(self.name, ()) from None
+        except FileNotFoundError:
+            # A catalog reads what it has renamed, and another call may have ended the deletion by then.
+            if loaded_if_there(self.catalog, NAMESPACE, self.name):
+                raise
+        return self.finish().after(earlier)
 
     def finish(self) -> TopicDeletion:
         """Finish a deletion that was begun; a topic of this name that is not being deleted stays.
