@@ -2,7 +2,7 @@
 
 It imports next to nothing, because that is all that it takes. Whatever speaks against handing over, before the command
 has begun, means that this process does it itself: no resident, one that does not answer, standard streams that are
-closed, a word that names another (``--file <(…)``), a terminal that this process may not read.
+closed, a word or a variable that names another (``--file <(…)``), a terminal that this process may not read.
 
 What is passed on are the signals that a terminal, a shell or a timer sends. Ctrl-Z stops the command, too. What this
 process ignores, as under ``nohup``, it does not pass on.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -49,6 +50,7 @@ _WITHOUT_SPARK = {
 }
 """Commands that start no Java, by their first words. Others would start one in a fork, which nobody has tried."""
 _STREAM = "/fd/"
+_OF_STREAM = re.compile(r"/(dev|proc/[^/]+)/fd/\d+").fullmatch
 _ANSWER_SECONDS = 2.0
 """Who is not answered by then does its command itself, and the resident's fork ends without having begun."""
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -59,7 +61,7 @@ _BY_SIGNAL = 128
 def hand_over(argv: Sequence[str], environment: Mapping[str, str] = os.environ) -> int | None:
     """The exit code of this command, carried out by a resident; null if this process has to do it."""
     path = _socket_for(argv, environment)
-    if path is None or not _is_plain(argv):
+    if path is None or not _is_plain(argv, environment):
         return None
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as resident:
         try:
@@ -110,9 +112,11 @@ def is_of_this_user(other: socket.socket) -> bool:
     return bool(uid == os.geteuid())
 
 
-def _is_plain(argv: Sequence[str]) -> bool:
+def _is_plain(argv: Sequence[str], environment: Mapping[str, str]) -> bool:
     """Whether this process has its three streams, names no other that it inherited, and may read its terminal."""
-    return not closed_streams() and not any(_STREAM in word for word in argv) and not _is_in_background()
+    # A variable may hold a shell's whole function, in which one is written somewhere.
+    names_other = any(_STREAM in word for word in argv) or any(map(_OF_STREAM, environment.values()))
+    return not closed_streams() and not names_other and not _is_in_background()
 
 
 def _is_in_background() -> bool:

@@ -77,6 +77,12 @@ def test_what_lasts_or_needs_other_files_of_its_client_is_not_handed_over(reside
     assert code_of(resident, *words) == REFUSED
 
 
+def test_a_variable_that_names_a_file_of_its_client_is_not_handed_over(resident: Resident) -> None:
+    """``KEPTLOG_SIGNING_KEY_FILE=<(pass show key)``: the resident has no such file, or has another one there."""
+    assert code_of(resident, "--version", KEPTLOG_SIGNING_KEY_FILE="/dev/fd/63") == REFUSED
+    assert code_of(resident, "--version", A_FUNCTION="() { cat /dev/fd/63; }") == 0
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_who_has_closed_a_stream_does_it_himself(resident: Resident, closed: str) -> None:
     shell = ["sh", "-c", f'"$@" {closed}', "sh", *client("--version")]
