@@ -207,6 +207,39 @@ def test_a_header_that_is_a_list_is_told_and_not_quoted(tmp_path: Path, monkeypa
     assert found_in(told, SECRETS) == []
 
 
+OF_AWS = {"client.access-key-id": "me", "client.secret-access-key": SECRET, "client.region": "eu-west-1"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "whose"),
+    [
+        ({"type": "rest", "rest.sigv4-enabled": "true"}, "the configured catalog 'keptlog'"),
+        ({"type": "glue"}, "credentials of AWS"),
+    ],
+)
+def test_a_session_token_that_no_header_can_have_is_not_quoted_where_requests_are_signed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: dict[str, str], whose: str
+) -> None:
+    """The client for HTTP sees it only when it was signed."""
+    pytest.importorskip("boto3")
+    with refusing_server() as uri:
+        where = {"uri": uri, "glue.endpoint": uri}
+        error, told = said(tmp_path, monkeypatch, **kind, **OF_AWS, **where, **{"client.session-token": f"{TOKEN}\n"})
+    assert isinstance(error, InvalidConfig)
+    assert str(error).startswith(f"{whose}: what is sent as X-Amz-Security-Token is no text, begins with ")
+    assert found_in(told, SECRETS) == []
+
+
+def test_a_session_token_that_no_header_can_have_is_not_quoted_by_who_asks_a_store() -> None:
+    s3_client = pytest.importorskip("keptlog.table.io.s3_client").s3_client
+    with refusing_server() as uri:
+        told = OF_AWS | {"client.session-token": f"{TOKEN}\n", "s3.endpoint": uri}
+        client = s3_client(tuple(sorted(told.items())))
+        with pytest.raises(InvalidConfig) as raised:
+            client.list_buckets()
+    assert found_in("".join(traceback.format_exception(raised.value)), SECRETS) == []
+
+
 def test_a_token_of_which_nobody_says_how_long_it_is_valid_is_told_also_after_the_catalog_was_opened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

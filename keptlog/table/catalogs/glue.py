@@ -37,7 +37,7 @@ from pyiceberg.io import AWS_ACCESS_KEY_ID, AWS_PROFILE_NAME
 from pyiceberg.utils.properties import get_first_property_value
 
 from keptlog.table.io.aws_answers import give_up_trickles
-from keptlog.table.io.aws_credentials import take_up_renewed
+from keptlog.table.io.aws_credentials import refuse_unsendable, take_up_renewed
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.reach import FailureKind, ToldFailure
 from keptlog.table.waiting.side_by_side import AT_ONCE
@@ -121,6 +121,7 @@ def _client(properties: tuple[tuple[str, Any], ...]) -> Any:
         raise ValueError(f"{error} Set glue.region or client.region, or the profile") from error
     for client in (asking, changing):
         give_up_trickles(client)
+        refuse_unsendable(client)
         if not get_first_property_value(told, GLUE_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID):
             take_up_renewed(client, get_first_property_value(told, GLUE_PROFILE_NAME, AWS_PROFILE_NAME))
     return _TellingClient(asking, changing)

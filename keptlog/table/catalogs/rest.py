@@ -11,8 +11,7 @@ them. ``vended`` keeps the newest of each location, for the segments, which are 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import monotonic as _now_s  # noqa: TID251  # the clock that PyIceberg compares with
 from typing import Any, TypeGuard
 
@@ -39,10 +38,9 @@ from keptlog.table.metadata.plain_location import lying_plainly, table_lying_pla
 from keptlog.table.namespaces import CONFIGURED
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.reach import FailureKind, ToldFailure
+from keptlog.table.waiting.sendable import require_sendable
 from keptlog.table.waiting.side_by_side import AT_ONCE
 from keptlog.table.waiting.whole_answers import POOLS
-
-_SENDABLE = re.compile(r"(?!\s)[^\r\n\u0100-\U0010ffff]*")
 
 
 class _Patient(HTTPAdapter):
@@ -66,7 +64,7 @@ class _Patient(HTTPAdapter):
 
 
 def _in_time(send: Callable[..., Response], request: PreparedRequest, how: dict[str, Any]) -> Response:
-    _require_sendable(request.headers)  # who signs in has added one
+    require_sendable(request.headers, CONFIGURED)  # who signs in has added one
     how["timeout"] = how.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
     answer = send(request, **how)
     try:
@@ -78,21 +76,6 @@ def _in_time(send: Callable[..., Response], request: PreparedRequest, how: dict[
     return answer
 
 
-def _require_sendable(headers: Mapping[str, object]) -> None:
-    """Refuse a value that no header can have: the client for HTTP would quote it, and it may be a secret.
-
-    Raises:
-        InvalidConfig: naming the header.
-    """
-    for name, value in headers.items():
-        text = value.decode("latin-1") if isinstance(value, bytes) else value
-        if not (isinstance(text, str) and _SENDABLE.fullmatch(text)):
-            raise InvalidConfig(
-                f"{CONFIGURED}: what is sent as {name} is no text, begins with a space, or has a line end or a letter "
-                "that no header can have: see to the end of the token, or of the setting, that it is made of"
-            )
-
-
 def _limited(manager: ProxyManager) -> ProxyManager:
     if type(manager) is ProxyManager:  # one by SOCKS has its own connections
         manager.pool_classes_by_scheme = POOLS
@@ -102,13 +85,19 @@ def _limited(manager: ProxyManager) -> ProxyManager:
 def _limit(adapter: BaseAdapter) -> None:
     """Let another's adapter, as PyIceberg's that signs requests for AWS, wait so long too."""
     if isinstance(adapter, HTTPAdapter):
-        send, proxy_manager_for = adapter.send, adapter.proxy_manager_for
+        send, proxy_manager_for, add_headers = adapter.send, adapter.proxy_manager_for, adapter.add_headers
         adapter.max_retries = Retry(0, read=False)  # as that of requests: ten times so long would be no limit
         adapter.poolmanager.pool_classes_by_scheme = POOLS
         adapter.proxy_manager_for = lambda proxy, **how: _limited(  # type: ignore[method-assign]
             proxy_manager_for(proxy, **how)
         )
         adapter.send = lambda request, **how: _in_time(send, request, how)  # type: ignore[method-assign]
+
+        def add_sendable_headers(request: PreparedRequest, **how: Any) -> None:
+            add_headers(request, **how)
+            require_sendable(request.headers, CONFIGURED)  # a session's token is among what was signed
+
+        adapter.add_headers = add_sendable_headers  # type: ignore[method-assign]
 
 
 def _make_patient(session: Session) -> None:
@@ -188,7 +177,7 @@ class PatientRestCatalog(RestCatalog):
     def _config_headers(self, session: Session) -> None:
         """Prepare a session; the first that PyIceberg does with one that is new, before it asks for a token."""
         super()._config_headers(session)
-        _require_sendable(session.headers)
+        require_sendable(session.headers, CONFIGURED)
         _make_patient(session)
         session.hooks["response"] += [without_what_was_sent, require_catalogs_own]
 

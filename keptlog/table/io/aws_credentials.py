@@ -14,10 +14,24 @@ import boto3
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
 
+from keptlog.table.waiting.sendable import require_sendable
+
 _REFUSED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken", "InvalidAccessKeyId"}
 _REFUSED |= {"InvalidClientTokenId", "UnrecognizedClientException"}
 _REFUSED_HEAD = {"400", "403"}
 _SIGNED_BY = "keptlog.signed-by"
+_TOKEN_HEADER = "X-Amz-Security-Token"  # noqa: S105  # its name
+
+
+def refuse_unsendable(client: Any) -> None:
+    """Let a client of boto3 raise ``InvalidConfig`` where its session's token is none that can be sent."""
+
+    def require(request: Any, **_: object) -> None:
+        if (token := request.headers.get(_TOKEN_HEADER)) is not None:
+            require_sendable({_TOKEN_HEADER: token}, "credentials of AWS")
+
+    service = client.meta.service_model.service_id.hyphenize()
+    client.meta.events.register(f"before-send.{service}", require)
 
 
 def take_up_renewed(client: Any, profile: str | None = None) -> None:
