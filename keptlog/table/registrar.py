@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -237,12 +238,13 @@ class Registrar:
             return None
         table_id = str(found.table.metadata.table_uuid) if found.table else None
         state = states.named(metadata) if metadata else states.newest(found.before, table_id)
+        table = Table(identifier, state.metadata, state.path, io, catalog)
         if found.before and _is_whole(found.before) and state.form == comparable(found.before):
             if found.damage:
                 raise found.damage
+            _ends(None, table)  # refuses damaged properties
             return None
         _require_in_place(what, state)
-        table = Table(identifier, state.metadata, state.path, io, catalog)
         self._require_whole(what, table, stored)
         if found.before is not None:
             database_of(catalog, identifier, state)
@@ -349,12 +351,26 @@ def _folder_of(metadata: str) -> str:
 
 
 def _ends(before: Table | None, after: Table) -> dict[str, tuple[int | None, int]]:
-    namespace, name = after.name()
+    return {name: (_end(before, number), _end_of(after, number)) for name, number in _logs_of(after)}
+
+
+def _logs_of(table: Table) -> list[tuple[str, int]]:
+    """The name of each of its logs, and its number; of the receipts that of their table."""
+    namespace, name = table.name()
     if namespace == RECEIPTS:
-        was = ChainEnd.of(before.properties).length if before else None
-        return {name: (was, ChainEnd.of(after.properties).length)}
-    found: dict[str, tuple[int | None, int]] = {}
-    for number in range(partition_count(name, after.properties)):
-        was = LogState.read(name, number, before.properties).log_end_offset if before else None
-        found[f"{name}-{number}"] = was, LogState.read(name, number, after.properties).log_end_offset
-    return found
+        return [(name, 0)]
+    return [(f"{name}-{number}", number) for number in range(partition_count(name, table.properties))]
+
+
+def _end(table: Table | None, number: int) -> int | None:
+    """Null where nobody can tell it: damage of what the catalog names keeps nobody from taking another state."""
+    with suppress(LogCorrupt):
+        return _end_of(table, number) if table else None
+    return None
+
+
+def _end_of(table: Table, number: int) -> int:
+    namespace, name = table.name()
+    if namespace == RECEIPTS:
+        return ChainEnd.of(table.properties).length
+    return LogState.read(name, number, table.properties).log_end_offset

@@ -10,6 +10,8 @@ import pytest
 
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
+from keptlog.table.chain.receipt_files import LENGTH
+from keptlog.table.metadata.state import log_end_offset
 from tests.cli.conftest import Run
 from tests.table.receipt_chains import chain_at, draft, ids, require_sound
 from tests.table.stores import COMPACTED
@@ -72,3 +74,22 @@ def test_a_newest_state_that_the_catalog_names_and_that_is_damaged_is_no_news_of
     told = keptlog("topic", "register", "users", "--yes", "--json")
     assert told.code == 1
     assert f"{newest} is damaged (ValueError: main is at snapshot" in told.json["errors"][0]["message"]
+
+
+@pytest.mark.parametrize(("table", "name"), [("keptlog_receipts.chain", LENGTH), ("keptlog.users", log_end_offset(0))])
+def test_a_newest_state_with_a_damaged_property_is_told_and_an_earlier_one_of_the_topic_can_be_named(
+    users: Path, keptlog: Run, table: str, name: str
+) -> None:
+    """What the damaged one says of offsets was asked for the answer, and kept the earlier one from being taken."""
+    open_home().append("users", [NewRecord(b"ada", b"1", 1)])
+    with open_home().store.committer.catalog.load_table(table).transaction() as change:
+        change.set_properties({name: "x"})
+    told = keptlog("topic", "register", "users", "--yes", "--json")
+    assert told.code == 1
+    assert f"{name}=" in told.json["errors"][0]["message"]
+    if table == "keptlog.users":
+        [earlier] = (users / "warehouse/keptlog/users/metadata").glob("00001-*.metadata.json")
+        told = keptlog("topic", "register", "users", "--yes", "--json", "--metadata", earlier.name)
+        assert told.code == 0
+        assert told.json["topics"]["users"]["ends"] == [{"name": "users-0", "before": None, "after": 1}]
+        assert len(keptlog("read", "users").json_lines) == 1
