@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 _from_pipes: dict[tuple[int, int], bytes] = {}
@@ -56,8 +57,18 @@ def read_named(path: Path) -> bytes:
         return path.read_bytes()
     pipe = status.st_dev, status.st_ino
     with _one_reader:
-        content = _from_pipes.get(pipe) or path.read_bytes()
-        _from_pipes[pipe] = content
+        return _from_pipes.get(pipe) or _read_pipe(path, pipe)
+
+
+def _read_pipe(path: Path, pipe: tuple[int, int]) -> bytes:
+    """What it gives. It is kept, unless that is nothing, and so is the pipe: another one would get its number else."""
+    with ExitStack() as until_read:
+        if hasattr(os, "O_PATH"):  # by which nothing is read, and no writer is let in
+            until_read.callback(os.close, os.open(path, os.O_PATH))
+        content = path.read_bytes()
+        if content:
+            _from_pipes[pipe] = content
+            until_read.pop_all()
     return content
 
 
