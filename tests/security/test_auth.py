@@ -17,12 +17,13 @@ import yaml
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable
 from keptlog.home import open_home
-from keptlog.table.catalogs.rest import _PatientTokens
+from keptlog.table.catalogs.rest import PatientRestCatalog, _PatientTokens
 from keptlog.table.io import remote_files
 from keptlog.table.waiting.patience import within
 from keptlog.table.waiting.reach import is_sure
 from tests.security.searching import found_in
 from tests.security.test_errors import refusing_server
+from tests.table.rest_server import rest_server
 
 SECRET = "planted-auth-secret"  # noqa: S105  # nobody's
 TOKEN = "planted-auth-token"  # noqa: S105  # nobody's
@@ -152,6 +153,22 @@ def test_an_answer_for_a_credential_without_a_token_is_told_as_that_and_not_quot
     assert isinstance(error, StorageUnavailable)
     assert "what came for a token is no answer of an Iceberg catalog" in str(error)
     assert found_in(told, SECRETS) == []
+
+
+def test_a_token_that_is_asked_for_anew_and_is_none_is_not_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is asked for when the catalog refuses the first one: a new namespace ended in pydantic's error."""
+    with rest_server(tmp_path) as served, token_server() as tokens:
+        asked = {"uri": served.uri, "credential": f"me:{SECRET}", "oauth2-server-uri": tokens}
+        catalog = PatientRestCatalog("keptlog", **asked)
+        monkeypatch.setattr(_Tokens, "body", b'{"token": "%s"}' % TOKEN.encode())
+        with refusing_server() as refusing:
+            catalog.uri = refusing
+            for ask in (catalog.list_tables, catalog.create_namespace):
+                with pytest.raises(OSError, match="what came for a token is no answer of") as raised:
+                    ask("keptlog")
+                assert found_in("".join(traceback.format_exception(raised.value)), SECRETS) == []
 
 
 def test_a_change_whose_token_did_not_come_is_not_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:

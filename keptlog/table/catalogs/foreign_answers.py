@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from http import HTTPStatus
 
 from pydantic import ValidationError
-from pyiceberg.catalog.rest.response import TokenResponse
 from requests import Response
 
 from keptlog.foreign_json import json_value
@@ -94,9 +93,8 @@ def parsing(what: str) -> Iterator[None]:
     except ValidationError as error:
         if all(_is_inside_metadata(each["loc"], each["type"]) for each in error.errors()):
             raise
-        # A token is asked for by the way. And what came is not quoted, as pydantic does: there are credentials in it.
-        asked = "a token" if error.title == TokenResponse.__name__ else what
-        raise ForeignAnswer(f"what came for {asked} is no answer of an Iceberg catalog") from None
+        # What came is not quoted, as pydantic does: there are credentials in it.
+        raise ForeignAnswer(f"what came for {what} is no answer of an Iceberg catalog") from None
 
 
 def _is_inside_metadata(place: tuple[int | str, ...], kind: str) -> bool:

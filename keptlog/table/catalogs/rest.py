@@ -158,7 +158,8 @@ class PatientRestCatalog(RestCatalog):
         super().__init__(name, **properties)
 
     def _create_session(self) -> Session:
-        session = super()._create_session()
+        with parsing("a token"):  # which is asked for then
+            session = super()._create_session()
         for adapter in session.adapters.values():
             if not isinstance(adapter, _Patient):
                 _limit(adapter)
@@ -173,6 +174,11 @@ class PatientRestCatalog(RestCatalog):
                 theirs.expires_in,
             )
         return session
+
+    def _refresh_token(self) -> None:
+        """Ask for another token; PyIceberg does where any request is refused for want of a valid one."""
+        with parsing("a token"):
+            super()._refresh_token()
 
     def _config_headers(self, session: Session) -> None:
         """Prepare a session; the first that PyIceberg does with one that is new, before it asks for a token."""
