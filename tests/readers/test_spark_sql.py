@@ -29,6 +29,7 @@ def test_spark_sql_reads_what_keptlog_reads(moment: Moment, spark_python: Path) 
 def test_spark_sqls_shell_reads_what_keptlog_reads(spark_python: Path, tmp_path: Path) -> None:
     store = prepare(tmp_path / ".keptlog", "deleted up to the middle of a clean segment")
     environment = os.environ | {"PATH": f"{spark_python.parent}:{os.environ['PATH']}"}
+    environment.pop("PYSPARK_PYTHON", None)  # of a Spark of ours in this process; the shell looks for its Spark by it
     command = blocks()["sh", "spark-sql"]
     shown = subprocess.run(
         ["bash", "-c", command], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True, check=True
