@@ -50,7 +50,9 @@ def why_no_json(line: str, error: JSONDecodeError) -> str:
     text = line.strip()
     if text.startswith(("{", "[")) and error.pos >= len(line.rstrip()):
         return f"{told}; a record is one line, and this one does not end in it: write each in one (jq -c . FILE)"
-    if error.msg == "Extra data" and line[: error.pos].endswith("\t"):
+    # Most keys are text, which is no JSON by itself, and a UUID may begin as a number.
+    is_after_text = "\t{" in text and not text.startswith(("{", "["))
+    if is_after_text or (error.msg == "Extra data" and line[: error.pos].endswith("\t")):
         return f"{told}; if a key stands before its value, write both in one object (kcat -J does)"
     if error.msg == "Extra data" and text.startswith("{") and line[error.pos :].startswith("{"):
         return f"{told}; if several objects stand in one line, write each in its own (jq -c . FILE)"

@@ -60,6 +60,8 @@ def test_gzip_and_a_byte_order_mark_are_seen_by_their_bytes(tmp_path: Path, name
         (b'{"key": "a", "value": ""}{"key": "b", "value": ""}', "write each in its own (jq -c . FILE)"),
         (b'{"id": 1}\t{"name": "Ada"}\n', "if a key stands before its value, write both in one object (kcat -J does)"),
         (b'"a"\tnull\n', "if a key stands before its value"),
+        (b'user-7\t{"id": 1, "name": "Ada"}\n', "if a key stands before its value"),
+        (b'1f3b-9c\t{"id": 1}\n', "if a key stands before its value"),
     ],
 )
 def test_what_is_no_file_of_lines_is_named(tmp_path: Path, content: bytes, message: str) -> None:
