@@ -235,10 +235,11 @@ def _why_untold(path: str, otherwise: int | None) -> str | None:
     """What is wrong with a row that names no partition; null if it has the one that was said.
 
     Spark and Kafka Connect leave the column out where folders are called so: rows of all such folders would land in the
-    one log, whose offsets those of the others are not.
+    one log, whose offsets those of the others are not. A number that no partition has means something else, as a day.
     """
     folders = (_OF_PARTITION.fullmatch(part) for part in reversed(Path(path).parts[:-1]))
-    found = next((int(folder[1]) for folder in folders if folder), None)
+    numbers = (int(folder[1]) for folder in folders if folder)
+    found = next((number for number in numbers if number < MAX_PARTITIONS), None)
     if found is not None and found != otherwise:
         said = "it has no partition" if otherwise is None else f"it is not of partition {otherwise}"
         todo = f"append each such folder by itself, this one with --partition {found}"

@@ -168,6 +168,17 @@ def test_rows_whose_folder_is_their_partition_land_in_no_other(
         assert (intake.partition, intake.records) == (number, 2 - number)
 
 
+def test_a_folder_whose_number_no_partition_has_means_something_else(store: LogStore, tmp_path: Path) -> None:
+    """partition=20240101 of a day was refused, and --partition 20240101 advised, which is refused too."""
+    folder = tmp_path / "partition=20240101"
+    folder.mkdir()
+    path = write(folder / "part-0.parquet", (None, 4))
+    with pytest.raises(InvalidRecord, match="it has no partition: name its column"):
+        ingest(store, files(path))
+    (intake,) = ingest(store, FileSet([path], replace(files().reading, partition=0)))
+    assert (intake.partition, intake.records) == (0, 1)
+
+
 def test_what_was_written_already_is_deleted_if_a_later_row_is_bad(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
