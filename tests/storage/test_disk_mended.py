@@ -13,6 +13,7 @@ from keptlog import whole_file
 from keptlog.errors import Action, StorageUnavailable
 from keptlog.notify.folder import NotifyFolder
 from keptlog.sinks.new_file import new_file
+from keptlog.sources.kafka_log.batches import LogSegment, batches
 from keptlog.sources.kafka_log.directory import log_directories
 from keptlog.storage.disk import stays_so
 from keptlog.storage.erasure_secret import load_hasher
@@ -36,11 +37,15 @@ def _kafkas(place: Path) -> None:
     log_directories(place)
 
 
+def _kafkas_segment(place: Path) -> None:
+    list(batches(LogSegment(place / "0.log", 0, 1, 1, is_last=True)))
+
+
 @pytest.mark.parametrize(
     ("number", "action"),
     [(errno.EACCES, Action.FIX_STORAGE), (errno.ENOSPC, Action.FIX_STORAGE), (errno.EIO, Action.RETRY)],
 )
-@pytest.mark.parametrize("act", [_secret, _restored, _told, _kafkas])
+@pytest.mark.parametrize("act", [_secret, _restored, _told, _kafkas, _kafkas_segment])
 def test_who_meets_it_says_that_it_stays_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None], number: int, action: Action
 ) -> None:
@@ -50,6 +55,7 @@ def test_who_meets_it_says_that_it_stays_so(
     monkeypatch.setattr(os, "open", refuse)
     monkeypatch.setattr(os, "listdir", refuse)
     monkeypatch.setattr(os, "scandir", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(StorageUnavailable) as met:
         act(tmp_path)
     assert met.value.action is action
@@ -58,3 +64,17 @@ def test_who_meets_it_says_that_it_stays_so(
 def test_what_a_right_or_room_would_mend_stays_so() -> None:
     assert all(stays_so(OSError(number, "")) for number in (errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EROFS))
     assert not any(stays_so(OSError(number, "")) for number in (errno.EIO, errno.ENOENT, errno.EAGAIN))
+
+
+def test_a_segment_that_this_user_may_not_read_is_not_told_as_one_that_the_broker_has_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(StorageUnavailable, match="a running broker may have removed it, try again"):
+        _kafkas_segment(tmp_path)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(StorageUnavailable, match=r"0\.log can't be read: Permission denied; let this user read it"):
+        _kafkas_segment(tmp_path)

@@ -35,11 +35,11 @@ from typing import NamedTuple
 import google_crc32c
 import numpy as np
 
-from keptlog.errors import LogCorrupt, StorageUnavailable
+from keptlog.errors import LogCorrupt
 from keptlog.log.words.counted import counted
 from keptlog.sources.kafka_log.compression import BEGIN_BYTES, CODECS, may_begin
 from keptlog.sources.kafka_log.first_record import may_be_first_record
-from keptlog.sources.kafka_log.open_file import OpenFile, became_shorter
+from keptlog.sources.kafka_log.open_file import OpenFile, became_shorter, unread
 
 _SEARCH_BYTES = 2**18
 """What is searched at once for the next good batch; zeros make a candidate of every byte."""
@@ -178,9 +178,7 @@ def batches(segment: LogSegment) -> Iterator[Batch | Damage]:
             whole = _walk(OpenFile(file, size_bytes), str(segment.path))
             yield from _with_ends(segment, _in_order(segment, whole))
     except OSError as error:
-        raise StorageUnavailable(
-            f"{segment.path} can't be read: {error.strerror or error}; a running broker may have removed it, try again"
-        ) from error
+        raise unread(f"{segment.path} can't be read", error, "a running broker may have removed it") from error
 
 
 def _walk(file: OpenFile, path: str) -> Iterator[Batch | Damage]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from keptlog.errors import StorageUnavailable
+from keptlog.storage.disk import out_of_reach
 
 READ_BYTES = 4 * 2**20
 """What is read of a file at once; more only for a batch that is larger."""
@@ -54,3 +55,9 @@ class OpenFile:
 def became_shorter(path: object) -> StorageUnavailable:
     """What is raised of a file that lost bytes while it was read."""
     return StorageUnavailable(f"{path} became shorter while it was read; read it again")
+
+
+def unread(what: str, error: OSError, otherwise: str) -> StorageUnavailable:
+    """What is raised of a file or folder that a disk does not give: of a right that is missing, no broker took it."""
+    todo = "let this user read it, and" if isinstance(error, PermissionError) else f"{otherwise},"
+    return out_of_reach(f"{what}: {error.strerror or error}; {todo} try again", error)

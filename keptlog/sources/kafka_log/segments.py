@@ -22,6 +22,7 @@ from pathlib import Path
 
 from keptlog.errors import LogCorrupt, StorageUnavailable
 from keptlog.sources.kafka_log.batches import NO_END, Damage, LogSegment, batches
+from keptlog.sources.kafka_log.open_file import unread
 
 _NAME = re.compile(r"(\d{20})\.(\w+)(\.cleaned|\.swap|\.deleted)?")
 _INDEXES = ("index", "timeindex")
@@ -105,9 +106,7 @@ def _listing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageUnavailable(
-            f"{folder} can't be listed: {error.strerror or error}; a running broker may have changed it, try again"
-        ) from error
+        raise unread(f"{folder} can't be listed", error, "a running broker may have changed it") from error
 
 
 def _surviving(folder: Path) -> dict[int, Path]:
