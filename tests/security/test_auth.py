@@ -228,29 +228,29 @@ OF_AWS = {"client.access-key-id": "me", "client.secret-access-key": SECRET, "cli
 
 
 @pytest.mark.parametrize(
-    ("kind", "whose"),
-    [
-        ({"type": "rest", "rest.sigv4-enabled": "true"}, "the configured catalog 'keptlog'"),
-        ({"type": "glue"}, "credentials of AWS"),
-    ],
+    ("setting", "header"), [("session-token", "X-Amz-Security-Token"), ("access-key-id", "Authorization")]
 )
-def test_a_session_token_that_no_header_can_have_is_not_quoted_where_requests_are_signed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: dict[str, str], whose: str
+@pytest.mark.parametrize("kind", ["rest", "glue"])
+def test_credentials_that_no_header_can_have_are_not_quoted_where_requests_are_signed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, setting: str, header: str
 ) -> None:
-    """The client for HTTP sees it only when it was signed."""
+    """The client for HTTP sees them only when it was signed: a token as it is, and a key's name in the signature."""
     pytest.importorskip("boto3")
     with refusing_server() as uri:
-        where = {"uri": uri, "glue.endpoint": uri}
-        error, told = said(tmp_path, monkeypatch, **kind, **OF_AWS, **where, **{"client.session-token": f"{TOKEN}\n"})
+        where = {"type": kind, "uri": uri, "rest.sigv4-enabled": "true", "glue.endpoint": uri}
+        settings = OF_AWS | where | {f"client.{setting}": f"{TOKEN}\n"}
+        error, told = said(tmp_path, monkeypatch, **settings)
+    whose = "credentials of AWS" if kind == "glue" else "the configured catalog 'keptlog'"
     assert isinstance(error, InvalidConfig)
-    assert str(error).startswith(f"{whose}: what is sent as X-Amz-Security-Token is no text, begins with ")
+    assert str(error).startswith(f"{whose}: what is sent as {header} is no text, begins with ")
     assert found_in(told, SECRETS) == []
 
 
-def test_a_session_token_that_no_header_can_have_is_not_quoted_by_who_asks_a_store() -> None:
+@pytest.mark.parametrize("setting", ["session-token", "access-key-id"])
+def test_credentials_that_no_header_can_have_are_not_quoted_by_who_asks_a_store(setting: str) -> None:
     s3_client = pytest.importorskip("keptlog.table.io.s3_client").s3_client
     with refusing_server() as uri:
-        told = OF_AWS | {"client.session-token": f"{TOKEN}\n", "s3.endpoint": uri}
+        told = OF_AWS | {f"client.{setting}": f"{TOKEN}\n", "s3.endpoint": uri}
         client = s3_client(tuple(sorted(told.items())))
         with pytest.raises(InvalidConfig) as raised:
             client.list_buckets()

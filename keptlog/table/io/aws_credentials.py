@@ -20,15 +20,16 @@ _REFUSED = {"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "In
 _REFUSED |= {"InvalidClientTokenId", "UnrecognizedClientException"}
 _REFUSED_HEAD = {"400", "403"}
 _SIGNED_BY = "keptlog.signed-by"
-_TOKEN_HEADER = "X-Amz-Security-Token"  # noqa: S105  # its name
+_OF_CREDENTIALS = ("Authorization", "X-Amz-Security-Token")
+"""Headers in which credentials stand as they are: the name of a key in the first."""
 
 
 def refuse_unsendable(client: Any) -> None:
-    """Let a client of boto3 raise ``InvalidConfig`` where its session's token is none that can be sent."""
+    """Let a client of boto3 raise ``InvalidConfig`` where its credentials are none that can be sent."""
 
     def require(request: Any, **_: object) -> None:
-        if (token := request.headers.get(_TOKEN_HEADER)) is not None:
-            require_sendable({_TOKEN_HEADER: token}, "credentials of AWS")
+        sent = {name: request.headers[name] for name in _OF_CREDENTIALS if name in request.headers}
+        require_sendable(sent, "credentials of AWS")
 
     service = client.meta.service_model.service_id.hyphenize()
     client.meta.events.register(f"before-send.{service}", require)
