@@ -25,7 +25,7 @@ from keptlog.table.catalogs.catalog import make_namespace, metadata_locations, u
 from keptlog.table.catalogs.embedded import unfinished_deletion
 from keptlog.table.catalogs.emptied import emptied
 from keptlog.table.chain.receipt_chain import chain_location, chain_table
-from keptlog.table.chain.receipt_files import ChainEnd
+from keptlog.table.chain.receipt_files import HEAD_SHA256, LENGTH, ChainEnd
 from keptlog.table.chain.sealed_receipts import CHAIN
 from keptlog.table.changes.registration import StoredState, StoredStates, database_of, register
 from keptlog.table.io.files import local_path
@@ -37,7 +37,7 @@ from keptlog.table.metadata.references import (
     comparable_forms,
     references_in_reach,
 )
-from keptlog.table.metadata.state import LogState
+from keptlog.table.metadata.state import LogState, log_end_offset
 from keptlog.table.namespaces import CONFIGURED, NAMESPACE, RECEIPTS
 from keptlog.table.removal.metadata_elsewhere import METADATA_PATH, places_of_metadata
 from keptlog.table.removal.own_folder import table_in
@@ -351,7 +351,7 @@ def _folder_of(metadata: str) -> str:
 
 
 def _ends(before: Table | None, after: Table) -> dict[str, tuple[int | None, int]]:
-    return {name: (_end(before, number), _end_of(after, number)) for name, number in _logs_of(after)}
+    return {name: (_end(before, number), _end_in(after, number, after.properties)) for name, number in _logs_of(after)}
 
 
 def _logs_of(table: Table) -> list[tuple[str, int]]:
@@ -363,14 +363,21 @@ def _logs_of(table: Table) -> list[tuple[str, int]]:
 
 
 def _end(table: Table | None, number: int) -> int | None:
-    """Null where nobody can tell it: damage of what the catalog names keeps nobody from taking another state."""
+    """Null where nobody can tell it: damage of what the catalog names keeps nobody from taking another state.
+
+    Of a log nothing but the end is read: damage of the rest would hide what such a state loses.
+    """
+    if table is None:
+        return None
+    names = {LENGTH, HEAD_SHA256, log_end_offset(number)}
     with suppress(LogCorrupt):
-        return _end_of(table, number) if table else None
+        return _end_in(table, number, {name: text for name, text in table.properties.items() if name in names})
     return None
 
 
-def _end_of(table: Table, number: int) -> int:
+def _end_in(table: Table, number: int, properties: Mapping[str, str]) -> int:
+    """Where a log ends, or the chain, by these properties of its table; refuses whatever is damaged in them."""
     namespace, name = table.name()
     if namespace == RECEIPTS:
-        return ChainEnd.of(table.properties).length
-    return LogState.read(name, number, table.properties).log_end_offset
+        return ChainEnd.of(properties).length
+    return LogState.read(name, number, properties).log_end_offset

@@ -11,7 +11,7 @@ import pytest
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.table.chain.receipt_files import LENGTH
-from keptlog.table.metadata.state import log_end_offset
+from keptlog.table.metadata.state import log_end_offset, uncleanable
 from tests.cli.conftest import Run
 from tests.table.receipt_chains import chain_at, draft, ids, require_sound
 from tests.table.stores import COMPACTED
@@ -93,3 +93,16 @@ def test_a_newest_state_with_a_damaged_property_is_told_and_an_earlier_one_of_th
         assert told.code == 0
         assert told.json["topics"]["users"]["ends"] == [{"name": "users-0", "before": None, "after": 1}]
         assert len(keptlog("read", "users").json_lines) == 1
+
+
+def test_an_earlier_state_loses_what_the_newest_one_has_also_where_a_note_of_that_is_damaged(
+    users: Path, keptlog: Run
+) -> None:
+    """It keeps the log from being read, and not its end."""
+    for key in (b"ada", b"bob"):
+        open_home().append("users", [NewRecord(key, b"1", 1)])
+    with open_home().store.committer.catalog.load_table("keptlog.users").transaction() as change:
+        change.set_properties({uncleanable(0): "x"})
+    [earlier] = (users / "warehouse/keptlog/users/metadata").glob("00001-*.metadata.json")
+    told = keptlog("topic", "register", "users", "--dry-run", "--metadata", earlier.name)
+    assert "users-0: would end at offset 1, not 2: what lies between is LOST" in told.out
