@@ -351,15 +351,19 @@ def _folder_of(metadata: str) -> str:
 
 
 def _ends(before: Table | None, after: Table) -> dict[str, tuple[int | None, int]]:
-    return {name: (_end(before, number), _end_in(after, number, after.properties)) for name, number in _logs_of(after)}
+    logs = _logs_of(before, after)
+    return {name: (_end(before, number), _end_in(after, number, after.properties)) for name, number in logs}
 
 
-def _logs_of(table: Table) -> list[tuple[str, int]]:
-    """The name of each of its logs, and its number; of the receipts that of their table."""
-    namespace, name = table.name()
+def _logs_of(before: Table | None, after: Table) -> list[tuple[str, int]]:
+    """The name of each log that one of them has, and its number; of the receipts that of their table."""
+    namespace, name = after.name()
     if namespace == RECEIPTS:
         return [(name, 0)]
-    return [(f"{name}-{number}", number) for number in range(partition_count(name, table.properties))]
+    count = partition_count(name, after.properties)
+    with suppress(LogCorrupt):  # as below
+        count = max(count, partition_count(name, before.properties)) if before else count
+    return [(f"{name}-{number}", number) for number in range(count)]
 
 
 def _end(table: Table | None, number: int) -> int | None:

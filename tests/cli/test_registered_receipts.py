@@ -106,3 +106,14 @@ def test_an_earlier_state_loses_what_the_newest_one_has_also_where_a_note_of_tha
     [earlier] = (users / "warehouse/keptlog/users/metadata").glob("00001-*.metadata.json")
     told = keptlog("topic", "register", "users", "--dry-run", "--metadata", earlier.name)
     assert "users-0: would end at offset 1, not 2: what lies between is LOST" in told.out
+
+
+def test_an_earlier_state_with_fewer_partitions_loses_the_other_logs(users: Path, keptlog: Run) -> None:
+    open_home().append("users", [NewRecord(b"ada", b"1", 1)])
+    file = users.parent / "topics.yaml"
+    file.write_text("topics:\n  users:\n    partitions: 2\n")
+    assert keptlog("topic", "apply", str(file), "--yes").code == 0
+    open_home().append("users", [NewRecord(b"bob", b"1", 1, 1)])
+    [earlier] = (users / "warehouse/keptlog/users/metadata").glob("00001-*.metadata.json")
+    told = keptlog("topic", "register", "users", "--dry-run", "--metadata", earlier.name)
+    assert "users-1: would end at offset 0, not 1: what lies between is LOST" in told.out
