@@ -1,5 +1,7 @@
 """Takes out of a server's refusal the secrets that it was sent: some gateways quote what they don't take.
 
+AWS quotes all that was signed where it does not take the signature, the session's token among it.
+
 A password is sent in base64, and may be quoted in readable form. An answer is JSON, where quotes and letters beyond
 ASCII are written otherwise, and what it quotes may be JSON itself, or the form that was sent.
 
@@ -16,6 +18,9 @@ from urllib.parse import parse_qs, quote, quote_plus
 from requests import PreparedRequest, Response
 
 _SECRET_FIELDS = ("client_secret", "password", "assertion", "subject_token", "refresh_token")
+_AUTHORIZATIONS = ("Authorization", "Original-Authorization")
+"""Where a request is signed for AWS, the second has what the first had before."""
+_SESSION_TOKEN = "X-Amz-Security-Token"  # noqa: S105  # a header's name
 HIDDEN = b"[hidden]"
 
 
@@ -31,12 +36,13 @@ def without_what_was_sent(answer: Response, *_: object, **__: object) -> None:
 
 
 def _secrets_of(request: PreparedRequest) -> Iterator[str]:
-    scheme, _, authorization = str(request.headers.get("Authorization") or "").partition(" ")
-    password = _password_in(authorization) if scheme.lower() == "basic" else ""
+    found = [str(request.headers.get(_SESSION_TOKEN) or "")]
+    for name in _AUTHORIZATIONS:
+        scheme, _, authorization = str(request.headers.get(name) or "").partition(" ")
+        found += [authorization, _password_in(authorization) if scheme.lower() == "basic" else ""]
     form = parse_qs(request.body) if isinstance(request.body, str) else {}
-    for secret in (authorization, password, *(value for name in _SECRET_FIELDS for value in form.get(name, ()))):
-        if secret:
-            yield secret
+    found += [value for name in _SECRET_FIELDS for value in form.get(name, ())]
+    yield from filter(None, found)
 
 
 def _written(secret: str) -> set[str]:
