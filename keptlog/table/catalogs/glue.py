@@ -36,8 +36,7 @@ from pyiceberg.catalog.glue import GLUE_ACCESS_KEY_ID, GLUE_MAX_RETRIES, GLUE_PR
 from pyiceberg.io import AWS_ACCESS_KEY_ID, AWS_PROFILE_NAME
 from pyiceberg.utils.properties import get_first_property_value
 
-from keptlog.table.io.aws_answers import give_up_trickles
-from keptlog.table.io.aws_credentials import refuse_unsendable, take_up_renewed
+from keptlog.table.io.aws_client import make_ready
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.reach import FailureKind, ToldFailure
 from keptlog.table.waiting.side_by_side import AT_ONCE
@@ -119,11 +118,10 @@ def _client(properties: tuple[tuple[str, Any], ...]) -> Any:
         asking, changing = (GlueCatalog("", **told | each).glue for each in ({}, {GLUE_MAX_RETRIES: 0}))
     except (NoRegionError, InvalidRegionError, ProfileNotFound) as error:
         raise ValueError(f"{error} Set glue.region or client.region, or the profile") from error
+    are_given = bool(get_first_property_value(told, GLUE_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID))
+    profile = get_first_property_value(told, GLUE_PROFILE_NAME, AWS_PROFILE_NAME)
     for client in (asking, changing):
-        give_up_trickles(client)
-        refuse_unsendable(client)
-        if not get_first_property_value(told, GLUE_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID):
-            take_up_renewed(client, get_first_property_value(told, GLUE_PROFILE_NAME, AWS_PROFILE_NAME))
+        make_ready(client, are_given=are_given, profile=profile)
     return _TellingClient(asking, changing)
 
 

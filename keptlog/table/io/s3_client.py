@@ -46,8 +46,7 @@ from pyiceberg.io import (
 from pyiceberg.utils.properties import get_first_property_value, property_as_bool
 
 from keptlog.errors import InvalidConfig
-from keptlog.table.io.aws_answers import give_up_trickles
-from keptlog.table.io.aws_credentials import refuse_unsendable, take_up_renewed
+from keptlog.table.io.aws_client import make_ready
 from keptlog.table.io.files import Properties
 from keptlog.table.io.impatience import RETRIES, RETRIES_OF_SILENCE
 from keptlog.table.io.s3_answers import require_stores_own
@@ -80,10 +79,7 @@ def s3_client(properties: Properties) -> Any:
         role_session = get_first_property_value(known, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME)
         _take_role(session, role, role_session, are_given=_are_given(known))
     client = session.client("s3", endpoint_url=_endpoint(known), config=_config(known))
-    give_up_trickles(client)
-    refuse_unsendable(client)
-    if not _are_given(known):
-        take_up_renewed(client)
+    make_ready(client, are_given=_are_given(known))
     if RETRIES in known:
         client.meta.events.register_first("needs-retry.s3", _give_up_silence)
     else:  # who has no time tells it himself
@@ -154,10 +150,7 @@ def _take_role(session: boto3.Session, role: str, session_name: str | None, *, a
 
     def create_client(*args: Any, **how: Any) -> Any:
         client = inner.create_client(*args, **how)
-        give_up_trickles(client)
-        refuse_unsendable(client)
-        if not are_given:
-            take_up_renewed(client)
+        make_ready(client, are_given=are_given)
         return client
 
     fetcher = AssumeRoleCredentialFetcher(
