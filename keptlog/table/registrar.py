@@ -11,7 +11,7 @@ seen whether all that the state refers to is there: an attempt that died while i
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -252,29 +252,21 @@ class Registrar:
 
     def _topic(self, topic: str, metadata: str | None) -> _Place:
         try:
-            table = self.store.load_table(topic)
-        except LogCorrupt as error:
-            named = self.store.metadata_locations().get(topic)
-            if not named:
-                raise
-            return _Place(_folder_of(named), named, damage=error)
+            named = _named(lambda: self.store.load_table(topic), lambda: self.store.metadata_locations().get(topic))
         except UnknownTopic:
-            return _Place(self._unknown(topic, metadata))
-        return _Place(table.location(), table.metadata_location, table)
+            named = None
+        return named or _Place(self._unknown(topic, metadata))
 
     def _chain(self) -> _Place | None:
         """Where the receipts lie; null where only a server knows."""
         catalog = self.store.committer.catalog
-        try:
-            table = chain_table(catalog)
-        except LogCorrupt as error:
+
+        def path() -> str | None:
             # The chain deletes metadata files as it goes on: an older catalog names one of those.
-            named = metadata_locations(catalog, RECEIPTS).get(CHAIN) if isinstance(catalog, SqlCatalog) else None
-            if not named:
-                raise
-            return _Place(_folder_of(named), named, damage=error)
-        if table:
-            return _Place(table.location(), table.metadata_location, table)
+            return metadata_locations(catalog, RECEIPTS).get(CHAIN) if isinstance(catalog, SqlCatalog) else None
+
+        if named := _named(lambda: chain_table(catalog), path):
+            return named
         location = chain_location(catalog)
         return _Place(location) if location else None
 
@@ -316,6 +308,18 @@ class Registrar:
     def _gone(self, paths: Iterable[str], stored: Sequence[str]) -> Sequence[str]:
         there = set(comparable_forms(stored).values())
         return self.store.files.missing([path for path, form in comparable_forms(paths).items() if form not in there])
+
+
+def _named(load: Callable[[], Table | None], path: Callable[[], str | None]) -> _Place | None:
+    """What the catalog names, also where that can't be read but for its ``path``; null if it names nothing."""
+    try:
+        table = load()
+    except LogCorrupt as error:
+        metadata = path()
+        if not metadata:
+            raise
+        return _Place(_folder_of(metadata), metadata, damage=error)
+    return _Place(table.location(), table.metadata_location, table) if table else None
 
 
 def _require_in_place(what: str, state: StoredState) -> None:
