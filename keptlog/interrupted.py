@@ -81,8 +81,9 @@ def if_stopped_within(told: str) -> Iterator[None]:
 
 def told_if_stopped() -> str:
     """What is told of a command that was stopped now."""
-    if _under_way:
-        return _under_way[-1]
+    newest = _under_way[-1:]  # looked at once, for a thread may be just ending such a step
+    if newest:
+        return newest[0]
     return _told[-1].format(run_id=_sent[0]) if _sent else _told[0]
 
 
