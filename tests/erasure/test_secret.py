@@ -181,6 +181,17 @@ def test_that_a_topic_was_not_looked_at_is_told_with_the_secret_that_is_made(
     assert caplog.text.count(told) == 1
 
 
+@pytest.fixture
+def deleted(tmp_path: Path) -> World:
+    """A world with a request that is to be verified next."""
+    world = World(tmp_path)
+    world.create()
+    world.append((KEY, VALUE))
+    world.ask()
+    world.to_deleted()
+    return world
+
+
 @pytest.mark.parametrize(
     ("environment", "told"),
     [
@@ -189,57 +200,43 @@ def test_that_a_topic_was_not_looked_at_is_told_with_the_secret_that_is_made(
     ],
 )
 def test_a_list_names_the_secret_that_keeps_a_request_from_its_verification(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], told: str
+    tmp_path: Path, deleted: World, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], told: str
 ) -> None:
     """It said that the verification is next, and the verification was refused."""
-    world = World(tmp_path)
-    world.create()
-    world.append((KEY, VALUE))
-    world.ask()
-    assert world.to_deleted().blocked == ()
+    assert deleted.row().blocked == ()
     secret = tmp_path / "erasure.secret"
     kept = secret.rename(tmp_path / "backup")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    row = open_home(tmp_path).eraser.list(["users"], now_ms=world.now_ms).rows[0]
+    row = open_home(tmp_path).eraser.list(["users"], now_ms=deleted.now_ms).rows[0]
     assert len(row.blocked) == 1
     assert row.blocked[0].startswith(told)
     assert not secret.exists()
     kept.rename(secret)
     for name in environment:
         monkeypatch.delenv(name)
-    assert open_home(tmp_path).eraser.list(["users"], now_ms=world.now_ms).rows[0].blocked == ()
-    assert world.verified().is_verified_now
+    assert open_home(tmp_path).eraser.list(["users"], now_ms=deleted.now_ms).rows[0].blocked == ()
+    assert deleted.verified().is_verified_now
 
 
-def test_a_list_names_what_has_the_place_of_the_secret(tmp_path: Path) -> None:
+def test_a_list_names_what_has_the_place_of_the_secret(tmp_path: Path, deleted: World) -> None:
     """A folder there keeps everybody from the verification, and the list named that as next."""
-    world = World(tmp_path)
-    world.create()
-    world.append((KEY, VALUE))
-    world.ask()
-    world.to_deleted()
     secret = tmp_path / "erasure.secret"
     secret.unlink()
     secret.mkdir()
-    [row] = open_home(tmp_path).eraser.list(["users"], now_ms=world.now_ms).rows
+    [row] = open_home(tmp_path).eraser.list(["users"], now_ms=deleted.now_ms).rows
     assert row.blocked == (f"{secret} can't be had (Is a directory): let it be read",)
 
 
 def test_who_may_not_read_the_secret_lists_what_is_to_be_verified(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, deleted: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not for him to verify, and nothing keeps it from whoever does."""
-    world = World(tmp_path)
-    world.create()
-    world.append((KEY, VALUE))
-    world.ask()
-    world.to_deleted()
 
     def denied(path: Path) -> bytes:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     monkeypatch.setattr(erasure_secret, "read_file", denied)
-    found = open_home(tmp_path).eraser.list(["users"], now_ms=world.now_ms)
+    found = open_home(tmp_path).eraser.list(["users"], now_ms=deleted.now_ms)
     assert [(row.erasure.state, row.blocked) for row in found.rows] == [("deleted", ())]
     assert dict(found.failed) == {}

@@ -207,8 +207,18 @@ def test_logs_that_answer_one_after_the_other_are_waited_for_though_one_broker_l
     assert ends_of_epochs(settings, at(*logs), 10_000) == (dict.fromkeys(logs, 1), {})
 
 
+class Assigned:
+    """What a consumer is told, and need not answer."""
+
+    def assign(self, _: object) -> None: ...
+
+    def pause(self, _: object) -> None: ...
+
+    def close(self) -> None: ...
+
+
 @dataclass
-class Leader:
+class Leader(Assigned):
     """A consumer by a clock of its own, that hears of t-1 at ``answers_s``; a look takes all the time it is given."""
 
     answers_s: float
@@ -225,12 +235,6 @@ class Leader:
         self.looks_s.append(self.now_s)
         self.now_s += max(wait_seconds, 0) + 1  # a second passes before brokers are asked again
         return {}
-
-    def assign(self, _: object) -> None: ...
-
-    def pause(self, _: object) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def heard(leader: Leader, settings: ClientSettings, monkeypatch: pytest.MonkeyPatch) -> set[LogThere]:
@@ -255,7 +259,7 @@ def test_nobody_looks_again_once_the_time_is_up(settings: ClientSettings, monkey
     assert silent.now_s == pytest.approx(10, abs=0.1)
 
 
-class OneByOne:
+class OneByOne(Assigned):
     """A consumer that is given a record of one log at each other poll."""
 
     def __init__(self, logs: list[LogThere]) -> None:
@@ -264,12 +268,6 @@ class OneByOne:
     def consume(self, _count: int, timeout: float) -> list[Message]:
         assert timeout < 1
         return self.messages.pop(0)
-
-    def assign(self, _: object) -> None: ...
-
-    def pause(self, _: object) -> None: ...
-
-    def close(self) -> None: ...
 
     def list_topics(self, _: str, timeout: float) -> None:
         raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"{timeout}"))
