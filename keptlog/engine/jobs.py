@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from keptlog import errors
 from keptlog.engine.amount import ReadsSegments
 from keptlog.engine.bundles import bundled
-from keptlog.errors import KeptlogError, NoRightToWrite, StorageUnavailable
+from keptlog.errors import Action, KeptlogError, NoRightToWrite, StorageUnavailable
 from keptlog.progress import Progress
 from keptlog.storage.disk import FolderShut, refusal_of, refusal_text
 from keptlog.storage.refusal import store_refusal_of
@@ -192,15 +192,15 @@ def final_error_of(error: Exception) -> KeptlogError | None:
     if isinstance(error, FolderShut):
         return NoRightToWrite(f"{error.told}; nothing was committed: see to its permissions, then run it again")
     if why := refusal_of(error):
-        return StorageUnavailable(refusal_text("a task", error.filename or "the storage", why))
+        return StorageUnavailable(refusal_text("a task", error.filename or "the storage", why)).for_good()
     if refused := store_refusal_of(error):
-        return StorageUnavailable(f"a task: {refused}; nothing was committed, then run it again")
+        return StorageUnavailable(f"a task: {refused}; nothing was committed, then run it again").for_good()
     return None
 
 
 def described(error: KeptlogError) -> Result:
     """An error, fit for JSON: ``error_in`` makes it again."""
-    return {"error": type(error).__name__, "message": str(error)}
+    return {"error": kind_and_action(error), "message": str(error)}
 
 
 def error_in(result: Mapping[str, Any]) -> KeptlogError | None:
@@ -208,6 +208,17 @@ def error_in(result: Mapping[str, Any]) -> KeptlogError | None:
     return error_named(result["error"], result["message"]) if "error" in result else None
 
 
+def kind_and_action(error: KeptlogError) -> str:
+    """What kind of error it is, and what helps, which one error of a kind may say and another not."""
+    return f"{type(error).__name__}/{error.action}"
+
+
 def error_named(name: str, message: str) -> KeptlogError | None:
-    """The error of a kind; null if there is no such kind."""
-    return _ERRORS[name](message) if name in _ERRORS else None
+    """The error of a kind, as ``kind_and_action`` tells it or by its kind alone; null if there is no such kind."""
+    kind, _, action = name.partition("/")
+    if kind not in _ERRORS:
+        return None
+    error = _ERRORS[kind](message)
+    if action:
+        error.action = Action(action)
+    return error

@@ -82,7 +82,7 @@ def as_keptlog_error(error: BaseException, doing: str, folder: str | None = None
     refused = refusal_of(error)
     if refused:
         path = getattr(error, "filename", None) or folder or tempfile.gettempdir()
-        return StorageUnavailable(refusal_text(doing, path, refused))
+        return StorageUnavailable(refusal_text(doing, path, refused)).for_good()
     text = str(error)
     task_failed = _TASK_FAILED.search(text)
     set_up = None if task_failed and not _NO_MODULE.search(task_failed.group(1)) else _wrong_setup(text)

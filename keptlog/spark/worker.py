@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from keptlog.engine.jobs import final_error_of
+from keptlog.engine.jobs import final_error_of, kind_and_action
 from keptlog.errors import first_line
 from keptlog.spark.kept_memory import give_back
 
@@ -29,7 +29,8 @@ def in_a_task() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        told = final_error_of(error) or error
-        raise RuntimeError(f"{FAILED}{type(told).__name__}: {first_line(told)}") from error
+        final = final_error_of(error)
+        name = kind_and_action(final) if final else type(error).__name__
+        raise RuntimeError(f"{FAILED}{name}: {first_line(final or error)}") from error
     finally:
         give_back(pa.default_memory_pool())

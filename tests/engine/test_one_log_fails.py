@@ -13,7 +13,7 @@ import pytest
 
 from keptlog.engine.engine import Engine
 from keptlog.engine.tasks import Sizes
-from keptlog.errors import KeptlogError, LogCorrupt, StalePlan, StorageUnavailable
+from keptlog.errors import Action, KeptlogError, LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.log.offset_map import MapCapacity, MapOverflow
 from keptlog.log.record import Record
 from keptlog.log.result import RewriteResult, verify
@@ -120,6 +120,7 @@ def test_a_log_for_which_a_disk_has_no_room_leaves_nothing_and_costs_no_other(
     outcomes = in_process_engine(NoRoomFor(part=part), sizes).rewrite_each(steps, locations(tmp_path), "run")
     assert [isinstance(each, RewriteResult) for each in outcomes] == [True, True, False, True, True]
     assert isinstance(outcomes[2], StorageUnavailable)
+    assert outcomes[2].action is Action.FIX_STORAGE
     assert left_beside(tmp_path, outcomes) == []
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from keptlog.errors import LogCorrupt
+from keptlog.errors import Action, LogCorrupt
 from keptlog.ingest import kafka_logs as module
 from keptlog.table.store import LogStore
 from tests.ingest.directories import (
@@ -211,3 +213,25 @@ def test_a_record_that_no_table_can_hold_costs_only_itself(store: LogStore, ther
     assert len(rest.skipped) == 1
     assert "the record at offset 11 has" in rest.skipped[0]
     assert records_of(store, "t") == [*some_records(0, 11), *some_records(12, 11)]
+
+
+@pytest.mark.parametrize(
+    ("number", "action"),
+    [(errno.EACCES, Action.FIX_STORAGE), (errno.EMFILE, Action.FIX_STORAGE), (errno.ENOENT, Action.RETRY)],
+)
+def test_a_segment_that_a_task_may_not_read_is_told_to_programs_as_that(
+    store: LogStore, there: Path, monkeypatch: pytest.MonkeyPatch, number: int, action: Action
+) -> None:
+    """The task said so, and on its way to whoever had asked for it that became ``retry``."""
+    file = write_log(there, "t-0", [some_batch(0)])
+    really = Path.open
+
+    def refuse(path: Path, *how: Any, **more: Any) -> Any:
+        if path == file:
+            raise OSError(number, os.strerror(number))
+        return really(path, *how, **more)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    told = run_import(store, there, "1").failed["t-0"]
+    assert str(told).startswith(f"{file} can't be read: {os.strerror(number)}; ")
+    assert told.action is action

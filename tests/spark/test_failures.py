@@ -7,8 +7,11 @@ import tempfile
 
 import pytest
 
-from keptlog.errors import InvalidConfig, InvariantViolated, KeptlogError, SparkUnavailable, StorageUnavailable
+from keptlog.engine.jobs import final_error_of
+from keptlog.errors import Action, InvalidConfig, InvariantViolated, KeptlogError, SparkUnavailable, StorageUnavailable
 from keptlog.spark.failures import as_keptlog_error, in_one_line, told_in_one_line
+from keptlog.spark.worker import in_a_task
+from keptlog.storage.refusal import StoreRefused
 
 _ABORTED = (
     "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in "
@@ -75,6 +78,25 @@ def test_each_failure_has_its_kind_and_one_line(text: str, kind: type[KeptlogErr
     assert "\n" not in str(error)
 
 
+@pytest.mark.parametrize(
+    ("error", "action"),
+    [
+        (StorageUnavailable("a folder can't be read: let it"), Action.RETRY),
+        (StorageUnavailable("a folder can't be read: let it").for_good(), Action.FIX_STORAGE),
+        (StorageUnavailable("a file of the catalog (the newest) is lost").of_damage(), Action.FIX_DATA),
+        (InvariantViolated("a winner is missing"), Action.REPORT_BUG),
+        (OSError(errno.ENOSPC, "No space left on device", "/data"), Action.FIX_STORAGE),
+        (StoreRefused("s3://lake/a can't be written", "ExpiredToken"), Action.FIX_STORAGE),
+    ],
+)
+def test_what_helps_is_told_of_what_a_task_has_ended_with(error: Exception, action: Action) -> None:
+    with pytest.raises(RuntimeError) as ended, in_a_task():
+        raise error
+    told = as_keptlog_error(RuntimeError(f"{_TRACEBACK}RuntimeError: {ended.value}\n"), "rewriting 3 logs")
+    final = final_error_of(error)
+    assert (type(told), str(told), told.action) == (type(final), str(final), action)
+
+
 def test_a_java_that_is_gone_is_nobodys_fault() -> None:
     error = as_keptlog_error(ConnectionRefusedError(111, "Connection refused"), "rewriting 3 logs")
     assert type(error) is SparkUnavailable
@@ -103,7 +125,9 @@ def test_a_disk_that_refuses_what_java_is_to_read_is_told_by_its_path() -> None:
         "rewriting 3 logs: the disk of /scratch/pyspark-1 can't be written to; nothing landed"
     )
     unnamed = OSError(errno.ENOSPC, "No space left on device")
-    assert f"the disk of {tempfile.gettempdir()} is full" in str(as_keptlog_error(unnamed, "rewriting 3 logs"))
+    full = as_keptlog_error(unnamed, "rewriting 3 logs")
+    assert f"the disk of {tempfile.gettempdir()} is full" in str(full)
+    assert full.action is Action.FIX_STORAGE
 
 
 def test_what_java_said_is_told_and_not_that_it_was_called() -> None:
