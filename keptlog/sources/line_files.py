@@ -44,18 +44,33 @@ def lines_of(raw: BinaryIO, if_parquet: str = SAY_PARQUET) -> Iterator[bytes]:
         yield line if number else line.removeprefix(_BOM)
 
 
+_BEGINS_JSON = ("{", "[", '"')
+_OF_CONSOLE = ("CreateTime:", "LogAppendTime:")
+"""What console-consumer writes before a key, if it is to print timestamps."""
+
+
 def why_no_json(line: str, error: JSONDecodeError) -> str:
     """What is wrong with a line that is no JSON, and what it may be instead."""
     told = f"not JSON: {error.msg} at column {error.colno}"
     text = line.strip()
     if text.startswith(("{", "[")) and error.pos >= len(line.rstrip()):
         return f"{told}; a record is one line, and this one does not end in it: write each in one (jq -c . FILE)"
-    # Most keys are text, which is no JSON by itself, and a UUID may begin as a number.
-    is_after_text = "\t{" in text and not text.startswith(("{", "["))
-    if is_after_text or (error.msg == "Extra data" and line[: error.pos].endswith("\t")):
+    if _is_after_key(line, error):
         return f"{told}; if a key stands before its value, write both in one object (kcat -J does)"
     if error.msg == "Extra data" and text.startswith("{") and line[error.pos :].startswith("{"):
         return f"{told}; if several objects stand in one line, write each in its own (jq -c . FILE)"
-    if not text.startswith(("{", "[", '"')) and any(mark in text for mark in ",;\t"):
+    if not text.startswith(_BEGINS_JSON) and any(mark in text for mark in ",;\t"):
         return f"{told}; if these are columns, as in CSV: JSON lines or Parquet are taken, so convert it"
     return told
+
+
+def _is_after_key(line: str, error: JSONDecodeError) -> bool:
+    """Whether a key and a tab stand before a value; a table's lines have more tabs, and may have JSON in a column."""
+    if error.msg == "Extra data" and line[: error.pos].endswith("\t"):
+        value = line[error.pos :]
+        return value.startswith("{") or "\t" not in value
+    text = line.strip()
+    # Most keys are text, which is no JSON by itself, and a UUID may begin as a number.
+    value = text.partition("\t")[2]
+    is_value = value.startswith("{") or value == "null" or (text.startswith(_OF_CONSOLE) and "\t{" in text)
+    return is_value and not text.startswith(_BEGINS_JSON)

@@ -62,6 +62,11 @@ def test_gzip_and_a_byte_order_mark_are_seen_by_their_bytes(tmp_path: Path, name
         (b'"a"\tnull\n', "if a key stands before its value"),
         (b'user-7\t{"id": 1, "name": "Ada"}\n', "if a key stands before its value"),
         (b'1f3b-9c\t{"id": 1}\n', "if a key stands before its value"),
+        (b"user-7\tnull\n", "if a key stands before its value"),
+        (b'CreateTime:1600000000000\tuser-7\t{"id": 1}\n', "if a key stands before its value"),
+        (b'1f3b-9c\tAda\t{"id": 1}\n', "if these are columns, as in CSV"),
+        (b'7\tAda\t{"id": 1}\n', "if these are columns, as in CSV"),
+        (b'"Ada\t{"\n', "not JSON: Invalid control character at at column 5; nothing was appended"),
     ],
 )
 def test_what_is_no_file_of_lines_is_named(tmp_path: Path, content: bytes, message: str) -> None:
