@@ -78,3 +78,27 @@ def test_a_segment_that_this_user_may_not_read_is_not_told_as_one_that_the_broke
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(StorageUnavailable, match=r"0\.log can't be read: Permission denied; let this user read it"):
         _kafkas_segment(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("number", "todo"),
+    [
+        (errno.EACCES, "let this user read it, and try again"),
+        (errno.EMFILE, "raise that limit (ulimit -n), and try again"),
+        (errno.ESTALE, "a running broker may have"),
+    ],
+)
+@pytest.mark.parametrize("act", [_kafkas, _kafkas_segment])
+def test_a_broker_is_named_for_what_a_broker_may_have_done_and_a_right_where_one_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None], number: int, todo: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "listdir", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(StorageUnavailable) as met:
+        act(tmp_path)
+    assert f"can't be read: {os.strerror(number)}; {todo}" in str(met.value)

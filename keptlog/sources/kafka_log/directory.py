@@ -24,7 +24,7 @@ from pathlib import Path
 
 from keptlog.errors import InvalidConfig, KeptlogError, LogCorrupt, StorageUnavailable
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.storage.disk import out_of_reach
+from keptlog.sources.kafka_log.open_file import unread
 
 _CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 _LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
@@ -109,8 +109,7 @@ def _with_own_notes(log: LogDirectory) -> LogDirectory:
 
 
 def _unavailable(path: Path, error: OSError) -> StorageUnavailable:
-    what = f"{error.filename or path} can't be read: {error.strerror or error}"
-    return out_of_reach(f"{what}; let this user read it, and try again", error)
+    return unread(f"{error.filename or path} can't be read", error, "a running broker may have changed it")
 
 
 def _log_in(folder: Path) -> TopicPartition | None:
