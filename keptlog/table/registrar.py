@@ -29,7 +29,7 @@ from keptlog.table.chain.receipt_files import HEAD_SHA256, LENGTH, ChainEnd
 from keptlog.table.chain.sealed_receipts import CHAIN
 from keptlog.table.changes.registration import StoredState, StoredStates, database_of, register
 from keptlog.table.io.files import local_path
-from keptlog.table.metadata.partitions import partition_count
+from keptlog.table.metadata.partitions import partition_count, remembered_logs
 from keptlog.table.metadata.references import (
     Manifests,
     below,
@@ -360,14 +360,13 @@ def _ends(before: Table | None, after: Table) -> dict[str, tuple[int | None, int
 
 
 def _logs_of(before: Table | None, after: Table) -> list[tuple[str, int]]:
-    """The name of each log that one of them has, and its number; of the receipts that of their table."""
+    """The name of each log that the second has or the first remembers, and its number; of receipts their table's."""
     namespace, name = after.name()
     if namespace == RECEIPTS:
         return [(name, 0)]
-    count = partition_count(name, after.properties)
-    with suppress(LogCorrupt):  # as below
-        count = max(count, partition_count(name, before.properties)) if before else count
-    return [(f"{name}-{number}", number) for number in range(count)]
+    numbers = set(range(partition_count(name, after.properties)))
+    numbers |= remembered_logs(before.properties) if before else set()  # its number of partitions may be damaged
+    return [(f"{name}-{number}", number) for number in sorted(numbers)]
 
 
 def _end(table: Table | None, number: int) -> int | None:

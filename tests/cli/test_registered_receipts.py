@@ -11,6 +11,7 @@ import pytest
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
 from keptlog.table.chain.receipt_files import LENGTH
+from keptlog.table.metadata.partitions import PARTITIONS
 from keptlog.table.metadata.state import log_end_offset, uncleanable
 from tests.cli.conftest import Run
 from tests.table.receipt_chains import chain_at, draft, ids, require_sound
@@ -108,12 +109,16 @@ def test_an_earlier_state_loses_what_the_newest_one_has_also_where_a_note_of_tha
     assert "users-0: would end at offset 1, not 2: what lies between is LOST" in told.out
 
 
-def test_an_earlier_state_with_fewer_partitions_loses_the_other_logs(users: Path, keptlog: Run) -> None:
+@pytest.mark.parametrize("count", ["2", "1", "x"], ids=["right", "too low", "no number"])
+def test_an_earlier_state_with_fewer_partitions_loses_the_other_logs(users: Path, keptlog: Run, count: str) -> None:
+    """Also where the number of the newest state is damaged: each log's end stands for itself."""
     open_home().append("users", [NewRecord(b"ada", b"1", 1)])
     file = users.parent / "topics.yaml"
     file.write_text("topics:\n  users:\n    partitions: 2\n")
     assert keptlog("topic", "apply", str(file), "--yes").code == 0
     open_home().append("users", [NewRecord(b"bob", b"1", 1, 1)])
+    with open_home().store.committer.catalog.load_table("keptlog.users").transaction() as change:
+        change.set_properties({PARTITIONS: count})
     [earlier] = (users / "warehouse/keptlog/users/metadata").glob("00001-*.metadata.json")
     told = keptlog("topic", "register", "users", "--dry-run", "--metadata", earlier.name)
     assert "users-1: would end at offset 0, not 1: what lies between is LOST" in told.out

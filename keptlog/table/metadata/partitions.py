@@ -48,6 +48,11 @@ def partition_count(topic: str, properties: Mapping[str, str]) -> int:
     raise LogCorrupt(f"topic {topic}: property {wrong}; {SET_IT_BACK}").of_property()
 
 
+def remembered_logs(properties: Mapping[str, str]) -> set[int]:
+    """The numbers of the logs of which a table remembers something, whatever it says of how many there are."""
+    return {int(found[1]) for found in map(_OF_LOG.match, properties) if found}
+
+
 def is_long(text: str) -> bool:
     """Whether it is a number that Kafka and Iceberg can have as an offset or an id."""
     return text.isdecimal() and len(text) <= LONGEST_SHOWN and int(text) <= LONG_MAX
