@@ -37,7 +37,7 @@ from keptlog.table.metadata.references import (
     comparable_forms,
     references_in_reach,
 )
-from keptlog.table.metadata.state import LogState, log_end_offset
+from keptlog.table.metadata.state import LogState, damaged_notes, log_end_offset
 from keptlog.table.namespaces import CONFIGURED, NAMESPACE, RECEIPTS
 from keptlog.table.removal.metadata_elsewhere import METADATA_PATH, places_of_metadata
 from keptlog.table.removal.own_folder import table_in
@@ -242,7 +242,8 @@ class Registrar:
         if found.before and _is_whole(found.before) and state.form == comparable(found.before):
             if found.damage:
                 raise found.damage
-            _ends(None, table)  # refuses damaged properties
+            for _, number in _logs_of(None, table):
+                _end_in(table, number, table.properties)  # refuses damaged ones: whoever is told can repair it
             return None
         _require_in_place(what, state)
         self._require_whole(what, table, stored)
@@ -355,8 +356,15 @@ def _folder_of(metadata: str) -> str:
 
 
 def _ends(before: Table | None, after: Table) -> dict[str, tuple[int | None, int]]:
-    logs = _logs_of(before, after)
-    return {name: (_end(before, number), _end_in(after, number, after.properties)) for name, number in logs}
+    told = _but_damaged_notes(after)
+    return {name: (_end(before, number), _end_in(after, number, told)) for name, number in _logs_of(before, after)}
+
+
+def _but_damaged_notes(table: Table) -> Mapping[str, str]:
+    """Its properties but for those that a repair writes anew, which it can do once the catalog names this state."""
+    namespace, name = table.name()
+    damaged = {} if namespace == RECEIPTS else damaged_notes(name, table.properties)
+    return {key: text for key, text in table.properties.items() if key not in damaged}
 
 
 def _logs_of(before: Table | None, after: Table) -> list[tuple[str, int]]:

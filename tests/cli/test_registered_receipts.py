@@ -122,3 +122,18 @@ def test_an_earlier_state_with_fewer_partitions_loses_the_other_logs(users: Path
     [earlier] = (users / "warehouse/keptlog/users/metadata").glob("00001-*.metadata.json")
     told = keptlog("topic", "register", "users", "--dry-run", "--metadata", earlier.name)
     assert "users-1: would end at offset 0, not 1: what lies between is LOST" in told.out
+
+
+def test_a_newest_state_with_a_damaged_note_is_taken_in_where_the_catalog_has_none_and_then_repaired(
+    users: Path, keptlog: Run
+) -> None:
+    """It was refused with the advice to repair the topic, which only one that the catalog names can be."""
+    open_home().append("users", [NewRecord(b"ada", b"1", 1)])
+    with open_home().store.committer.catalog.load_table("keptlog.users").transaction() as change:
+        change.set_properties({uncleanable(0): "x"})
+    (users / "catalog.db").unlink()
+    told = keptlog("topic", "register", "users", "--new-catalog", "--yes", "--json")
+    assert told.code == 0
+    assert told.json["topics"]["users"]["ends"] == [{"name": "users-0", "before": None, "after": 1}]
+    assert keptlog("repair", "users").code == 0
+    assert len(keptlog("read", "users").json_lines) == 1
