@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import socket
 import traceback
 from collections.abc import Iterator
@@ -256,28 +255,6 @@ def test_credentials_that_no_header_can_have_are_not_quoted_by_who_asks_a_store(
         with pytest.raises(InvalidConfig) as raised:
             client.list_buckets()
     assert found_in("".join(traceback.format_exception(raised.value)), SECRETS) == []
-
-
-def test_what_was_signed_is_not_told_where_a_gateway_quotes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As AWS does for a signature that it does not take: the session's token is among it."""
-    pytest.importorskip("boto3")
-    monkeypatch.setattr(_Telling, "do_GET", _quote_what_was_signed)
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Telling) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        signed = {"uri": f"http://127.0.0.1:{server.server_port}", "rest.sigv4-enabled": "true"}
-        error, told = said(tmp_path, monkeypatch, **OF_AWS, **signed, **{"client.session-token": TOKEN}, token=SECRET)
-        server.shutdown()
-    assert "x-amz-security-token:[hidden]" in str(error)
-    assert found_in(told, SECRETS) == []
-
-
-def _quote_what_was_signed(handler: BaseHTTPRequestHandler) -> None:
-    quoted = " ".join(f"{name.lower()}:{text}" for name, text in handler.headers.items())
-    body = json.dumps({"message": f"The Canonical String should have been 'GET {quoted}'"}).encode()
-    handler.send_response(403)
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
 
 
 def test_a_token_of_which_nobody_says_how_long_it_is_valid_is_told_also_after_the_catalog_was_opened(

@@ -1,10 +1,15 @@
 """Lets boto3 give up what answers a byte at a time, as it does what is silent: ``whole_answers`` tells how.
 
 boto3 makes connections of its own, which know "100 Continue". So they get the same kind of answer here.
+
+And takes out of a refusal the secrets that were sent (``quoted``), before boto3 reads it: its errors have what that
+says, and all of it where it can't be read.
 """
 
 from __future__ import annotations
 
+import threading
+from http import HTTPStatus
 from typing import Any
 
 from botocore.awsrequest import (
@@ -14,6 +19,7 @@ from botocore.awsrequest import (
     AWSHTTPSConnectionPool,
 )
 
+from keptlog.table.waiting.quoted import secrets_in, without
 from keptlog.table.waiting.whole_answers import WholeAnswer
 
 
@@ -39,3 +45,19 @@ def give_up_trickles(client: Any) -> None:
     pools = {"http": _Pool, "https": _SecurePool}
     http._pool_classes_by_scheme = pools  # noqa: SLF001  # of connections through a proxy
     http._manager.pool_classes_by_scheme = pools  # noqa: SLF001
+
+
+def hide_what_was_sent(client: Any) -> None:
+    """Let no error of a client of boto3 tell what was secret of the request that was refused."""
+    sent = threading.local()  # what is read is not told of which request; it is of the last one of its thread
+
+    def remember(request: Any, **_: object) -> None:
+        sent.headers = request.headers
+
+    def hide(response_dict: dict[str, Any], **_: object) -> None:
+        if response_dict["status_code"] >= HTTPStatus.MULTIPLE_CHOICES:  # then the body is no stream
+            response_dict["body"] = without(secrets_in(sent.headers), response_dict["body"])
+
+    service = client.meta.service_model.service_id.hyphenize()
+    client.meta.events.register(f"before-send.{service}", remember)
+    client.meta.events.register(f"before-parse.{service}", hide)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keptlog.table.io.aws_answers import give_up_trickles
+from keptlog.table.io.aws_answers import give_up_trickles, hide_what_was_sent
 from keptlog.table.io.aws_credentials import refuse_unsendable, take_up_renewed
 
 
@@ -14,6 +14,7 @@ def make_ready(client: Any, *, are_given: bool, profile: str | None = None) -> N
     ``are_given`` says that its credentials were named, and no other ones are meant; ``profile`` is the one that was.
     """
     give_up_trickles(client)
+    hide_what_was_sent(client)
     refuse_unsendable(client)
     if not are_given:
         take_up_renewed(client, profile)

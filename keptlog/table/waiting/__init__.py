@@ -3,5 +3,5 @@
 how long        ``patience``, ``database_answers``, ``whole_answers``; several at once: ``side_by_side``;
                 again: ``rest``
 how it failed   ``reaching``, which asks ``reach`` once something has; a writer that has died: ``half_done``
-what is sent    ``sendable``
+what is sent    ``sendable``; and comes back: ``quoted``
 """

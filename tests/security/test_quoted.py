@@ -1,0 +1,91 @@
+"""What a server that refuses quotes of the request: no error tells what was secret of that."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from keptlog.table.io.s3_errors import reaching_store
+from tests.security.searching import found_in
+from tests.security.test_auth import OF_AWS, SECRET, SECRETS, said
+
+TOKEN = "planted/auth+token=="  # noqa: S105  # nobody's; of such letters
+SIGNED = OF_AWS | {"client.session-token": TOKEN}
+ROLE = "arn:aws:iam::123456789012:role/reader"
+SENT = SECRETS | {"the session's token": TOKEN}
+
+
+def _json(text: str) -> str:
+    return json.dumps({"__type": "InvalidSignatureException", "message": text})
+
+
+def _xml(text: str) -> str:
+    return f"<Error><Code>SignatureDoesNotMatch</Code><Message>{text}</Message></Error>"
+
+
+def _xml_of_roles(text: str) -> str:
+    return f"<ErrorResponse>{_xml(text)}</ErrorResponse>"
+
+
+@contextmanager
+def quoting_server(write: Callable[[str], str]) -> Iterator[str]:
+    """Quotes what was signed, as AWS does for a signature that it does not take."""
+
+    class Quoting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # its base class has named it
+            quoted = " ".join(f"{name.lower()}:{text}" for name, text in self.headers.items())
+            body = write(f"The Canonical String should have been 'GET {quoted}'").encode()
+            self.send_response(403)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Quoting) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_what_was_signed_for_a_rest_catalog_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("boto3")
+    with quoting_server(_json) as uri:
+        error, told = said(tmp_path, monkeypatch, **SIGNED, uri=uri, token=SECRET, **{"rest.sigv4-enabled": "true"})
+    assert "x-amz-security-token:[hidden]" in str(error)
+    assert found_in(told, SENT) == []
+
+
+@pytest.mark.parametrize("write", [_json, str])
+def test_what_was_signed_for_glue_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[str], str]
+) -> None:
+    pytest.importorskip("boto3")
+    with quoting_server(write) as uri:
+        error, told = said(tmp_path, monkeypatch, **SIGNED, type="glue", **{"glue.endpoint": uri})
+    assert "x-amz-security-token:[hidden]" in str(error)
+    assert found_in(told, SENT) == []
+
+
+@pytest.mark.parametrize("asked", ["the store", "for a role"])
+def test_what_was_signed_for_a_store_is_not_told(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    s3_client = pytest.importorskip("keptlog.table.io.s3_client").s3_client
+    write, role = (_xml, {}) if asked == "the store" else (_xml_of_roles, {"client.role-arn": ROLE})
+    with quoting_server(write) as uri:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", uri)
+        client = s3_client(tuple(sorted((SIGNED | role | {"s3.endpoint": uri}).items())))
+        with pytest.raises(OSError, match="the bucket") as raised, reaching_store("the bucket"):
+            client.list_buckets()
+    told = "".join(traceback.format_exception(raised.value))
+    assert "x-amz-security-token:[hidden]" in told
+    assert found_in(told, SENT) == []
