@@ -66,6 +66,20 @@ def test_what_was_signed_for_a_rest_catalog_is_not_told(tmp_path: Path, monkeypa
     assert found_in(told, SENT) == []
 
 
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [("X-Api-Key", TOKEN), ("X-Vault-Token", f"{TOKEN} 2"), ("Cookie", TOKEN), ("Authorization", TOKEN)],
+)
+def test_what_a_header_of_the_settings_has_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str, value: str
+) -> None:
+    """An authorization may have no scheme."""
+    with quoting_server(_json) as uri:
+        error, told = said(tmp_path, monkeypatch, uri=uri, **{f"header.{header}": value})
+    assert f"{header.lower()}:[hidden]" in str(error)
+    assert found_in(told, SENT) == []
+
+
 @pytest.mark.parametrize("write", [_json, str])
 def test_what_was_signed_for_glue_is_not_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[str], str]

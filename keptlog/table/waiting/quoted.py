@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
 HIDDEN = b"[hidden]"
-_AUTHORIZATIONS = ("Authorization", "Original-Authorization")
-"""Where a request to a REST catalog is signed for AWS, the second has what the first had before."""
-_SESSION_TOKEN = "X-Amz-Security-Token"  # noqa: S105  # a header's name
+_IS_SECRET = re.compile(r"auth|token|secret|credential|passw|cookie|signature|key$", re.IGNORECASE)
+"""Names of headers whose values nobody else may know: settings may add any, as ``header.X-Api-Key``."""
 
 
 def without(secrets: Iterable[str], content: bytes) -> bytes:
@@ -31,11 +31,15 @@ def without(secrets: Iterable[str], content: bytes) -> bytes:
 
 def secrets_in(headers: Mapping[str, object]) -> Iterator[str]:
     """The secrets that the headers of a request have; some may be empty."""
-    yield _text(headers.get(_SESSION_TOKEN))
-    for name in _AUTHORIZATIONS:
-        scheme, _, authorization = _text(headers.get(name)).partition(" ")
-        yield authorization
-        yield _password_in(authorization) if scheme.lower() == "basic" else ""
+    for name, value in headers.items():
+        if not _IS_SECRET.search(name):
+            continue
+        text = _text(value)
+        yield text
+        if name.lower().endswith("authorization"):  # Original-Authorization too, where a signature has taken its place
+            scheme, _, authorization = text.partition(" ")
+            yield authorization
+            yield _password_in(authorization) if scheme.lower() == "basic" else ""
 
 
 def _text(value: object) -> str:
