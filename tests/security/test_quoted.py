@@ -9,13 +9,17 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 from keptlog.table.io.s3_errors import reaching_store
+from keptlog.table.waiting.patience import within
+from keptlog.table.waiting.quoted import without
 from tests.security.searching import found_in
 from tests.security.test_auth import OF_AWS, SECRET, SECRETS, said
 
+GIVEN_UP_SECONDS = 60.0
 TOKEN = "planted/auth+token=="  # noqa: S105  # nobody's; of such letters
 SIGNED = OF_AWS | {"client.session-token": TOKEN}
 ROLE = "arn:aws:iam::123456789012:role/reader"
@@ -78,6 +82,34 @@ def test_what_a_header_of_the_settings_has_is_not_told(
         error, told = said(tmp_path, monkeypatch, uri=uri, **{f"header.{header}": value})
     assert f"{header.lower()}:[hidden]" in str(error)
     assert found_in(told, SENT) == []
+
+
+WRITTEN: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "JSON": lambda text: json.dumps(text)[1:-1],
+    "JSON without ASCII": lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    "JSON in JSON": lambda text: json.dumps(json.dumps(text)[1:-1])[1:-1],
+    "PHP": lambda text: json.dumps(text)[1:-1].replace("/", r"\/"),
+    "Gson": lambda text: json.dumps(text)[1:-1].replace("=", r"\u003d").replace("'", r"\u0027"),
+    ".NET": lambda text: json.dumps(text)[1:-1].replace("+", r"\u002B").replace(r"\"", r"\u0022"),
+    "Gson in JSON": lambda text: json.dumps(json.dumps(text)[1:-1].replace("=", r"\u003d"))[1:-1],
+    "an address": lambda text: quote(text, safe=""),
+    "a form": quote_plus,
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+@pytest.mark.parametrize(
+    "secret", [TOKEN, "pass word", "a'b\"c=d", "back\\sl\\\\ash", "two\nlines", "caf\u00e9", "key\U0001f511s"]
+)
+def test_a_secret_is_found_however_an_answer_writes_it(how: str, secret: str) -> None:
+    text = f'{{"message": "no {WRITTEN[how](secret)} here"}}'
+    assert without([secret, ""], text.encode()) == b'{"message": "no [hidden] here"}'
+
+
+def test_an_answer_of_backslashes_is_looked_through_in_no_time() -> None:
+    answer = b"\\" * 1_000_000
+    assert within(lambda: without([TOKEN, "a\\b\\c", "\\"], answer), GIVEN_UP_SECONDS) == answer
 
 
 @pytest.mark.parametrize("write", [_json, str])
