@@ -39,6 +39,14 @@ def test_no_command_that_looks_at_all_topics_ends_well(keptlog: Run, words: str)
 
 
 @pytest.mark.usefixtures("configured")
+def test_doctor_blames_no_other_program(keptlog: Run) -> None:
+    told = keptlog("doctor", "--no-probes").out
+    assert "cause: another catalog is configured for a home that keeps topics in its own" in told
+    assert "next:  do what it says" in told
+    assert "changed by another program" not in told
+
+
+@pytest.mark.usefixtures("configured")
 @pytest.mark.parametrize(
     "words",
     [

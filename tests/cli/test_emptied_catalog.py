@@ -51,6 +51,15 @@ def test_no_command_that_looks_at_all_topics_ends_well(keptlog: Run, shared: Pat
     assert "/lake/keptlog (users)" in text
 
 
+def test_doctor_knows_no_file_that_was_cut_off_and_is_to_be_put_back(keptlog: Run, shared: Path) -> None:
+    shared.rename(shared.with_suffix(".lost"))
+    told = keptlog("doctor", "--no-probes").out
+    assert "cause: its uri names another database than is meant, or it was emptied" in told
+    assert "next:  do what it says" in told
+    assert "cut off" not in told
+    assert "copy of the storage" not in told
+
+
 @pytest.mark.parametrize("words", ["topic describe users", "history users", "receipt list", "receipt show 1"])
 def test_no_command_says_of_a_named_topic_or_receipt_that_there_is_none(keptlog: Run, shared: Path, words: str) -> None:
     shared.rename(shared.with_suffix(".lost"))

@@ -34,6 +34,7 @@ from keptlog.log.told.examination import (
 from keptlog.log.told.problem import CheckUp, Problem
 from keptlog.log.words.counted import some_of
 from keptlog.log.words.next_command import next_command
+from keptlog.passes.doctor.catalog_cause import known_cause
 from keptlog.passes.doctor.disk_doctor import room_problems
 from keptlog.passes.doctor.home_patient import NO_FILES, NOT_OPENED, NotLookedAt, Patient
 from keptlog.passes.doctor.place_doctor import elsewhere_problem, outlived_problem, own_catalog_problem
@@ -45,7 +46,7 @@ from keptlog.table.doctor.topic_exam import PutBack, is_metadata_lost
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.metadata.format import CURRENT
 from keptlog.table.namespaces import CONFIGURED
-from keptlog.table.waiting.reaching import HALF_DONE, HELD, one_line
+from keptlog.table.waiting.reaching import one_line
 
 _UNREAD_SETTINGS = "its settings can't be read"
 _SPARK_IS_DOWN = "the Spark server or cluster is down, or was never started, or its address or token is an old one"
@@ -60,13 +61,6 @@ _PUT_RIGHT = (
     "put back the catalog that went on; if it is lost, keptlog topic register TOPIC takes in what the storage has "
     "(docs/backup.md). Move no metadata file away before: the newest ones name what the topic has now"
 )
-_AS_TOLD = {
-    HELD: ("a backup, or a program that hangs, has locked it", "do what it says"),
-    HALF_DONE: (
-        "a writer died in a commit, and this user may not take back what is half done",
-        f"{HALF_DONE}; put nothing back from a copy",
-    ),
-}
 _NAMED = 10
 
 
@@ -143,7 +137,7 @@ def _home(patient: Patient) -> Iterator[Problem]:
             raise NotLookedAt(_UNREAD_SETTINGS) from error
         cause = "the path is another one than you mean, its disk is not mounted, or somebody deleted or damaged it"
         todo = "set KEPTLOG_HOME, mount the disk, or put back what is missing"
-        if told := _as_told(error):
+        if told := known_cause(error):
             cause, todo = told
         elif str(error).startswith(CONFIGURED):
             cause, todo = _CATALOG_IS_DOWN, "start it or put it back, or correct the configuration"
@@ -185,16 +179,12 @@ def _catalog(patient: Patient) -> Iterator[Problem]:
 
 
 def _catalog_problem(error: BaseException) -> Problem:
+    if told := known_cause(error):
+        return Problem("catalog", first_line(error), *told)
     if isinstance(error, KeptlogError) and error.action in {Action.FIX_DATA, Action.FIX_CONFIG}:
         return unreadable_problem("catalog", error)
     cause = "it is down, or its address or credentials are wrong"
-    cause, todo = _as_told(error) or (cause, "see that it answers from this machine; keptlog status asks it")
-    return Problem("catalog", first_line(error), cause, todo)
-
-
-def _as_told(error: BaseException | None) -> tuple[str, str] | None:
-    """Cause and remedy of an error of a catalog that knows both, whichever catalog it is."""
-    return next((each for words, each in _AS_TOLD.items() if words in str(error)), None)
+    return Problem("catalog", first_line(error), cause, "see that it answers from this machine; keptlog status asks it")
 
 
 def _promises(patient: Patient) -> Iterator[Problem]:

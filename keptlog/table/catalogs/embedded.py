@@ -26,6 +26,8 @@ _LOOK_WAIT_SECONDS = 10
 """How long a look does: it is kept out only while one lands."""
 _CONFIGURATION = ".pyiceberg.yaml"
 _SHOWN = 3
+OWN_CATALOG = "this home's own catalog"
+"""How it is called where another one is configured."""
 _TABLES = "select table_name, metadata_location from iceberg_tables where catalog_name = ? and table_namespace = ?"
 _NO_VIEWS = " and ifnull(iceberg_type, 'TABLE') = 'TABLE'"
 """Spark keeps its views among the tables. A database from before there were views lacks the column."""
@@ -72,7 +74,7 @@ def own_topics_told(home: Path) -> str | None:
     names = sorted(str(name) for name, _ in _own_rows(home / DATABASE, _TABLES, (CATALOG_NAME, NAMESPACE)) or ())
     if not names:
         return None
-    return f"this home's own catalog {home / DATABASE} names {counted(len(names), 'topic')} ({some_of(names, _SHOWN)})"
+    return f"{OWN_CATALOG} {home / DATABASE} names {counted(len(names), 'topic')} ({some_of(names, _SHOWN)})"
 
 
 def own_location(home: Path, table: tuple[str, str]) -> str | None:

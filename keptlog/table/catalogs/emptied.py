@@ -20,12 +20,16 @@ from pyiceberg.catalog import WAREHOUSE_LOCATION, Catalog, MetastoreCatalog
 from keptlog.errors import Action, StorageUnavailable
 from keptlog.log.words.counted import some_of
 from keptlog.table.catalogs.catalog import HOME, files_of
-from keptlog.table.catalogs.embedded import own_topics_told
+from keptlog.table.catalogs.embedded import OWN_CATALOG, own_topics_told
 from keptlog.table.catalogs.embedded_catalog import EmbeddedCatalog
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.namespaces import CONFIGURED, NAMESPACE
 
 _SHOWN = 3
+_NO_TOPIC = f"{CONFIGURED} has no topic and no namespace {NAMESPACE}, but"
+FILES_ARE_THERE = f"{_NO_TOPIC} files of topics lie in"
+OWN_HAS_TOPICS = f"{_NO_TOPIC} {OWN_CATALOG}"
+"""How what is said of such a catalog begins: doctor knows the causes of each."""
 
 
 def why_emptied(catalog: Catalog) -> str | None:
@@ -71,7 +75,7 @@ def _own_instead(catalog: Catalog) -> str | None:
     own = own_topics_told(Path(home)) if home else None
     if not own or catalog.namespace_exists((NAMESPACE,)):
         return None
-    return f"{CONFIGURED} has no topic and no namespace {NAMESPACE}, but {own}"
+    return f"{_NO_TOPIC} {own}"
 
 
 def _files_there(catalog: Catalog) -> str | None:
@@ -90,7 +94,4 @@ def _files_there(catalog: Catalog) -> str | None:
     folders = {path.removeprefix(f"{parent}/").partition("/")[0] for path in islice(metadata, 50)}
     if not folders:
         return None
-    return (
-        f"{CONFIGURED} has no topic and no namespace {NAMESPACE}, but files of topics lie in {parent} "
-        f"({some_of(sorted(folders), _SHOWN)})"
-    )
+    return f"{FILES_ARE_THERE} {parent} ({some_of(sorted(folders), _SHOWN)})"
