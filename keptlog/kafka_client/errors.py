@@ -235,6 +235,9 @@ def translated(error: KafkaError, settings: ClientSettings, doing: str, trouble:
     known = [*trouble.errors.values(), error] if trouble and is_no_answer(error) else [error]
     telling = min(known, key=lambda each: _KINDS.index(_kind(each)))
     kind, text = _kind(telling), settings.hide(telling.str())
+    if kind is _SETTING and (unreadable := settings.unreadable_files):
+        # Librdkafka says that a certificate can't be loaded, and not from where.
+        text = f"{text} ({', '.join(unreadable)} can't be read: each machine that asks the broker needs it)"
     return kind.error(f"{doing}: {kind.what.format(where=settings.bootstrap, text=text)}")
 
 

@@ -11,9 +11,11 @@ stderr, is off.
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keptlog.errors import InvalidConfig
@@ -30,6 +32,23 @@ _NAME = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*")
 _SECRET = re.compile(r"password|passphrase|secret|jaas|kinit|\.pem$|oauthbearer\.config")
 _WORDS = "sasl.oauthbearer.config"
 """librdkafka's text ends with the rest of it, from the first word on that it does not know."""
+
+_FILES = frozenset(
+    {
+        "https.ca.location",
+        "sasl.kerberos.keytab",
+        "sasl.oauthbearer.assertion.file",
+        "sasl.oauthbearer.assertion.jwt.template.file",
+        "sasl.oauthbearer.assertion.private.key.file",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.crl.location",
+        "ssl.key.location",
+        "ssl.keystore.location",
+    }
+)
+_NO_FILE = frozenset({"", "probe"})
+"""Librdkafka then looks for the machine's own certificates."""
 
 _OWN_POSITION = "the position at the source is kept in the topic, where it moves with the records"
 _READS_ALL = "every record is read once, from the position in the topic up to the last stable offset"
@@ -117,12 +136,18 @@ class ClientSettings:
                 raise InvalidConfig(f"Kafka client setting {name} ({origin}) is not yours to make: {REFUSED[name]}")
             if not _NAME.fullmatch(name):
                 raise InvalidConfig(f"{name!r} ({origin}) is no setting of librdkafka: look at its CONFIGURATION.md")
-        return cls(tuple(sorted(values)), values)
+        return cls(tuple(sorted(values)), {name: _whole(name, value) for name, value in values.items()})
 
     @property
     def bootstrap(self) -> str | None:
         """The brokers to ask first, ``HOST:PORT`` with commas between; null if nobody has named one."""
         return self._values.get(BOOTSTRAP)
+
+    @property
+    def unreadable_files(self) -> list[str]:
+        """Of the settings that name files, those whose file this process can't read, with its path."""
+        named = {name: value for name, value in self._values.items() if name in _FILES and value not in _NO_FILE}
+        return [f"{name}={path}" for name, path in sorted(named.items()) if not os.access(path, os.R_OK)]
 
     @property
     def compresses(self) -> bool:
@@ -179,3 +204,8 @@ class ClientSettings:
                 f"no broker is named: give it as bootstrap (--bootstrap HOST:PORT), or {BOOTSTRAP} in kafka.properties"
             )
         return {**self._values, **({"error_cb": error_cb} if error_cb else {})}
+
+
+def _whole(name: str, value: str) -> str:
+    """The value of a setting; a file's path from the root on: tasks read it too, whose processes stand elsewhere."""
+    return str(Path(value).absolute()) if name in _FILES and value not in _NO_FILE else value

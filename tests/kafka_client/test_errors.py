@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -31,6 +32,14 @@ def test_a_broker_that_is_not_there_is_named_with_the_reason(capfd: pytest.Captu
     with pytest.raises(StorageUnavailable, match=r"no broker at 127.0.0.1:1 answers: .*Connection refused.*"):
         look(loaded({}))
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_certificate_that_is_not_there_is_named_with_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidConfig, match=rf"\(ssl.ca.location={tmp_path}/ca.pem can't be read: each machine"):
+        look(loaded({"security.protocol": "ssl", "ssl.ca.location": "ca.pem"}))
 
 
 def test_where_every_connection_is_refused_nobody_is_asked_for_long() -> None:

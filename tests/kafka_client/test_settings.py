@@ -36,6 +36,21 @@ def test_another_file_takes_the_place_of_the_homes(tmp_path: Path) -> None:
         client_settings(tmp_path, tmp_path / "missing", {})
 
 
+def test_a_file_that_is_named_from_where_one_stands_is_the_same_for_tasks_that_stand_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Spark server's workers stand where that was started: brokers were looked at, and nothing could be read."""
+    monkeypatch.chdir(tmp_path)
+    given = settings(ssl_ca_location="certs/ca.pem", ssl_key_location="/etc/key.pem", client_id="certs/ca.pem")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    values = given.at("a:1").for_admin()
+    assert values["ssl.ca.location"] == f"{tmp_path}/certs/ca.pem"
+    assert values["ssl.key.location"] == "/etc/key.pem"
+    certificates = settings(ssl_ca_location="probe", https_ca_location="", bootstrap_servers="a:1").for_admin()
+    assert (certificates["ssl.ca.location"], certificates["https.ca.location"]) == ("probe", "")
+
+
 def test_a_home_without_a_file_has_no_settings_and_no_broker(tmp_path: Path) -> None:
     nothing = client_settings(tmp_path, environment={})
     assert nothing.bootstrap is None
