@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from collections.abc import Iterator
 from json import JSONDecodeError
 from typing import BinaryIO, cast
@@ -45,8 +46,8 @@ def lines_of(raw: BinaryIO, if_parquet: str = SAY_PARQUET) -> Iterator[bytes]:
 
 
 _BEGINS_JSON = ("{", "[", '"')
-_OF_CONSOLE = ("CreateTime:", "LogAppendTime:")
-"""What console-consumer writes before a key, if it is to print timestamps."""
+_OF_CONSOLE = re.compile(r"(?:(?:CreateTime|LogAppendTime|Partition|Offset|Epoch):\d+|NO_TIMESTAMP|NO_HEADERS)\t")
+"""What console-consumer writes before a key, if it is to print more of a record."""
 
 
 def why_no_json(line: str, error: JSONDecodeError) -> str:
@@ -72,5 +73,6 @@ def _is_after_key(line: str, error: JSONDecodeError) -> bool:
     text = line.strip()
     # Most keys are text, which is no JSON by itself, and a UUID may begin as a number.
     value = text.partition("\t")[2]
-    is_value = value.startswith("{") or value == "null" or (text.startswith(_OF_CONSOLE) and "\t{" in text)
+    is_value = value.startswith("{") or value == "null"
+    is_value = is_value or (bool(_OF_CONSOLE.match(text)) and ("\t{" in text or text.endswith("\tnull")))
     return is_value and not text.startswith(_BEGINS_JSON)
