@@ -65,6 +65,15 @@ class KeptlogError(Exception):
         self.command = command
         return self
 
+    def reworded(self, text: str) -> Self:
+        """A new error that says this of the same: what one error of a kind knows, and another does not, goes with it.
+
+        Its action, say: made by its kind alone, one that stays until somebody acts would be told as one to retry.
+        """
+        told = type(self)(text)
+        vars(told).update(vars(self))
+        return told
+
 
 class InvalidConfig(KeptlogError, ValueError):
     """A setting, name or argument is outside of what is allowed; nothing was changed."""

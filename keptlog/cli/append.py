@@ -167,7 +167,7 @@ def append(  # noqa: PLR0913
         else:
             _print_appended(store.append(topic, records, run_id, reading.now_ms), files.left_out, as_json=as_json)
     except InvalidRecord as error:
-        raise InvalidRecord(f"{files.place}: {error}") from None
+        raise error.reworded(f"{files.place}: {error}") from None
 
 
 def _begun(records: Iterator[NewRecord], *, is_new: bool) -> Iterator[NewRecord]:

@@ -118,8 +118,7 @@ def _in_doubt(name: str, error: KeptlogError, topics: Collection[str]) -> Keptlo
         return error
     topic = name.rpartition("-")[0]
     way_out = f"{name} may be a log of topic {topic}, so topic {name} is named by its logs: {name}-0 and so on"
-    told = type(error)(f"{error}; {way_out}")
-    return told.mended_by(error.command) if error.command else told
+    return error.reworded(f"{error}; {way_out}")
 
 
 def _read(store: Topics, topic: str) -> Sequence[Log] | KeptlogError:

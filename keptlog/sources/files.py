@@ -175,7 +175,7 @@ class FileSet:
         try:
             yield from content
         except InvalidRecord as error:
-            raise InvalidRecord(f"{error}; nothing was appended") from None
+            raise error.reworded(f"{error}; nothing was appended") from None
         except (OSError, EOFError, zlib.error) as error:
             raise InvalidRecord(f"it can't be read further ({error}); nothing was appended") from None
         self._bytes_before, self._bytes_here = self._bytes_before + size_bytes, lambda: 0.0

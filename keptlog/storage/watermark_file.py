@@ -78,7 +78,7 @@ def _telling_the_way(topic: str) -> Iterator[None]:
     try:
         yield
     except LogCorrupt as error:
-        raise LogCorrupt(f"{error}, {give_up_watermarks(topic)}") from error
+        raise error.reworded(f"{error}, {give_up_watermarks(topic)}") from error
 
 
 def _stored(files: Files, path: str) -> pa.Table:

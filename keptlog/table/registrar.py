@@ -220,12 +220,10 @@ class Registrar:
         """Why topics are not registered, where this is what is wrong with the receipts."""
         with reaching("receipts can't be looked for in the storage"):
             folder = chain_location(self.store.committer.catalog) if isinstance(error, LogCorrupt) else None
-        waits = type(error)(
+        return error.reworded(
             "no topic is registered before the chain of receipts is, as the next purge would begin a new chain"
             + (f"; to let it do that, where there is no copy, move {folder}/metadata elsewhere" if folder else "")
         )
-        waits.action = error.action
-        return waits
 
     def _proposal(
         self, identifier: tuple[str, str], what: str, found: _Place, metadata: str | None

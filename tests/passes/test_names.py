@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from keptlog.errors import LogCorrupt, UnknownTopic
+from keptlog.errors import Action, KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic
 from keptlog.passes.names import named_logs, require_all, topic_and_partition
 from keptlog.table.store import LogStore
 
@@ -66,3 +66,30 @@ def test_beside_a_topic_that_cannot_be_read_a_word_means_no_other_log_and_the_er
     with pytest.raises(LogCorrupt):
         topic_and_partition(store, "b-0")
     assert topic_and_partition(store, "b-7-0") == ("b-7", 0)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StorageUnavailable("topic b can't be read: it may not be read").for_good(),
+        StorageUnavailable("topic b can't be read: its catalog is damaged").of_damage(),
+        LogCorrupt("topic b: a property is wrong").of_property().mended_by("keptlog repair b"),
+    ],
+)
+def test_beside_a_topic_that_cannot_be_read_what_helps_is_told_of_the_word_too(
+    store: LogStore, monkeypatch: pytest.MonkeyPatch, error: KeptlogError
+) -> None:
+    """Of a topic that this user may not read, a program was told to try again."""
+    store.create_topic("b-7", 1, {})
+    really = LogStore.logs
+
+    def refuse(self: LogStore, topic: str) -> object:
+        if topic == "b":
+            raise error
+        return really(self, topic)
+
+    monkeypatch.setattr(LogStore, "logs", refuse)
+    told = named_logs(store, ["b-7"]).unreadable["b-7"]
+    assert str(told) == f"{error}; b-7 may be a log of topic b, so topic b-7 is named by its logs: b-7-0 and so on"
+    assert (type(told), vars(told)) == (type(error), vars(error))
+    assert told.action is not Action.RETRY

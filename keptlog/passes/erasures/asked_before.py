@@ -49,8 +49,7 @@ class AskedBefore:
             return  # ``receipt verify`` and doctor say so
         except StorageUnavailable as error:
             told = f"topic {topic.name}: whether request {self.request_id} was verified there before can't be told"
-            unseen = StorageUnavailable(f"{told}, so nothing is asked: {error}")
-            raise (unseen.for_good() if error.is_refused else unseen) from error
+            raise error.reworded(f"{told}, so nothing is asked: {error}") from error
         if number is not None:
             raise InvalidConfig(
                 f"topic {topic.name}: request {self.request_id} was verified there before, and is not among its "

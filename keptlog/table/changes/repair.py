@@ -367,7 +367,7 @@ def _left_aside(table: Table) -> dict[str, str]:
 
 def _or_else(error: LogCorrupt, what: str) -> LogCorrupt:
     """Of a file that can't be read, what helps beside it; of a contradiction others tell that."""
-    return error if error.contradiction else LogCorrupt(f"{error}; {what}")
+    return error if error.contradiction else error.reworded(f"{error}; {what}")
 
 
 def _carried(table: Table, lineage: Lineage) -> _ByPartition:

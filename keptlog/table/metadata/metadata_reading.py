@@ -94,7 +94,7 @@ def unreadable(topic: str, file: str, error: Exception) -> LogCorrupt:
     """The error to raise over what a file's reader has thrown."""
     if isinstance(error, LogCorrupt):
         # Its checksum was wrong: that names the file, but not the topic.
-        return LogCorrupt(f"topic {topic}: {error}")
+        return error.reworded(f"topic {topic}: {error}")
     if isinstance(error, FileNotFoundError):
         return LogCorrupt(f"topic {topic}: {file} is gone: {MENDING_IF_GONE}")
     newer = _UNKNOWN_FORMAT.search(str(error))
