@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.storage.disk import out_of_reach, refusal_of
+from keptlog.storage.disk import out_of_reach, remedy_of
 from keptlog.whole_file import UNFINISHED, open_part, replaced_file, sync
 
 
@@ -65,8 +65,7 @@ def new_file(path: Path, run_id: str, *, overwrite: bool) -> Iterator[BinaryIO]:
 
 def _unwritten(told: str, error: OSError) -> StorageUnavailable:
     """The error, with what to do where it stays so until somebody does it."""
-    refusal = refusal_of(error)
-    remedy = refusal.remedy if refusal else "let this user write there" if isinstance(error, PermissionError) else None
+    remedy = remedy_of(error, "let this user write there")
     return out_of_reach(f"{told}: {remedy}, then run it again" if remedy else told, error)
 
 

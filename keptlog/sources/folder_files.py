@@ -17,9 +17,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from keptlog import folders
-from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.errors import InvalidConfig
 from keptlog.log.words.no_text import GZIP
 from keptlog.sources.formats import SUFFIXES, Format, format_of, unpacked_suffix
+from keptlog.storage.disk import out_of_reach, remedy_of
 
 _OTHER_COMPRESSIONS = {".bz2", ".lz4", ".snappy", ".xz", ".zip", ".zst"}
 _OTHERS = {".pq": "Parquet", ".avro": "Avro", ".csv": "CSV", ".orc": "ORC"}
@@ -69,10 +70,9 @@ def files_in(folder: Path) -> list[str]:
         listed = [(Path(parent), names) for parent, names in folders.entries_below(str(folder), _is_no_mark)]
         table = next(filter(None, (_table_at(*each) for each in [*listed, *_metadata_beside(folder)])), None)
     except OSError as error:
-        raise StorageUnavailable(
-            f"{error.filename or folder} can't be listed ({error.strerror}), and its records would be left out: let "
-            "this user list it, or name the files that are meant; nothing was appended"
-        ).for_good() from error
+        todo = remedy_of(error, "let this user list it") or "see that its disk answers"
+        what = f"{error.filename or folder} can't be listed ({error.strerror}), and its records would be left out"
+        raise out_of_reach(f"{what}: {todo}, or name the files that are meant; nothing was appended", error) from error
     if table:
         raise InvalidConfig(
             f"{table}, and its folder may keep files that do not count any more, or never did: write its rows as "

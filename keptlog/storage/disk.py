@@ -71,6 +71,12 @@ def stays_so(error: OSError) -> bool:
     return refusal_of(error) is not None or isinstance(error, PermissionError)
 
 
+def remedy_of(error: OSError, right: str) -> str | None:
+    """What helps where a disk says so until somebody mends it, ``right`` where that is missing; null if it may pass."""
+    refusal = refusal_of(error)
+    return refusal.remedy if refusal else right if isinstance(error, PermissionError) else None
+
+
 def out_of_reach(told: str, error: OSError) -> StorageUnavailable:
     """The error of a disk, which tells a program to try again only where that may help."""
     unavailable = StorageUnavailable(told)

@@ -13,10 +13,12 @@ from keptlog import whole_file
 from keptlog.errors import Action, StorageUnavailable
 from keptlog.notify.folder import NotifyFolder
 from keptlog.sinks.new_file import new_file
+from keptlog.sources.folder_files import files_in
 from keptlog.sources.kafka_log.batches import LogSegment, batches
 from keptlog.sources.kafka_log.directory import log_directories
 from keptlog.storage.disk import stays_so
 from keptlog.storage.erasure_secret import load_hasher
+from keptlog.table.catalogs.home_folder import topics_with_files
 
 
 def _secret(place: Path) -> None:
@@ -41,11 +43,19 @@ def _kafkas_segment(place: Path) -> None:
     list(batches(LogSegment(place / "0.log", 0, 1, 1, is_last=True)))
 
 
+def _folder(place: Path) -> None:
+    files_in(place)
+
+
+def _topics(place: Path) -> None:
+    topics_with_files(place)
+
+
 @pytest.mark.parametrize(
     ("number", "action"),
     [(errno.EACCES, Action.FIX_STORAGE), (errno.ENOSPC, Action.FIX_STORAGE), (errno.EIO, Action.RETRY)],
 )
-@pytest.mark.parametrize("act", [_secret, _restored, _told, _kafkas, _kafkas_segment])
+@pytest.mark.parametrize("act", [_secret, _restored, _told, _kafkas, _kafkas_segment, _folder, _topics])
 def test_who_meets_it_says_that_it_stays_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None], number: int, action: Action
 ) -> None:
@@ -102,3 +112,26 @@ def test_a_broker_is_named_for_what_a_broker_may_have_done_and_a_right_where_one
     with pytest.raises(StorageUnavailable) as met:
         act(tmp_path)
     assert f"can't be read: {os.strerror(number)}; {todo}" in str(met.value)
+
+
+@pytest.mark.parametrize(
+    ("number", "todo"),
+    [
+        (errno.EACCES, "let this user list it"),
+        (errno.EMFILE, "raise that limit (ulimit -n)"),
+        (errno.EIO, "see that its disk answers"),
+    ],
+)
+@pytest.mark.parametrize("act", [_folder, _topics])
+def test_a_folder_that_cannot_be_listed_takes_a_right_only_where_one_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None], number: int, todo: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(StorageUnavailable) as met:
+        act(tmp_path)
+    assert f"can't be listed ({os.strerror(number)}), " in str(met.value)
+    assert f": {todo}" in str(met.value)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from keptlog.errors import StorageUnavailable
-from keptlog.storage.disk import out_of_reach, refusal_of
+from keptlog.storage.disk import out_of_reach, remedy_of
 
 READ_BYTES = 4 * 2**20
 """What is read of a file at once; more only for a batch that is larger."""
@@ -59,9 +59,6 @@ def became_shorter(path: object) -> StorageUnavailable:
 
 def unread(what: str, error: OSError, otherwise: str) -> StorageUnavailable:
     """What is raised of a file or folder that a disk does not give: where it stays so, no broker took it."""
-    if isinstance(error, PermissionError):
-        todo = "let this user read it, and"
-    else:
-        refusal = refusal_of(error)
-        todo = f"{refusal.remedy}, and" if refusal else f"{otherwise},"
+    remedy = remedy_of(error, "let this user read it")
+    todo = f"{remedy}, and" if remedy else f"{otherwise},"
     return out_of_reach(f"{what}: {error.strerror or error}; {todo} try again", error)

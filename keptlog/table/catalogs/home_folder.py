@@ -25,6 +25,7 @@ from keptlog.log.words.advice import CREATE_TOPIC
 from keptlog.log.words.counted import counted, some_of
 from keptlog.regular_file import kind_instead
 from keptlog.settings import require_entry
+from keptlog.storage.disk import out_of_reach, remedy_of
 from keptlog.table.catalogs.configuration import catalog_settings
 from keptlog.table.catalogs.embedded import DATABASE, looking_into, may_be_configured
 from keptlog.table.namespaces import NAMESPACE
@@ -51,10 +52,9 @@ def _names_in(folder: Path, home: Path) -> list[str]:
     try:
         return names_in(folder)
     except OSError as error:
-        raise StorageUnavailable(
-            f"{error.filename or folder} can't be listed by this user ({error.strerror}), so that nobody knows whether "
-            f"home {home} has topics: see to its permissions"
-        ).for_good() from error
+        todo = remedy_of(error, "let this user list it") or "see that its disk answers"
+        what = f"{error.filename or folder} can't be listed ({error.strerror}), so that nobody knows whether"
+        raise out_of_reach(f"{what} home {home} has topics: {todo}", error) from error
 
 
 def require_folder(home: Path) -> None:
