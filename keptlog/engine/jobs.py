@@ -25,7 +25,7 @@ from keptlog.engine.amount import ReadsSegments
 from keptlog.engine.bundles import bundled
 from keptlog.errors import Action, KeptlogError, NoRightToWrite, StorageUnavailable
 from keptlog.progress import Progress
-from keptlog.storage.disk import FolderShut, refusal_of, refusal_text
+from keptlog.storage.disk import FolderShut, refusal_of, refusal_text, user_name
 from keptlog.storage.refusal import store_refusal_of
 
 if TYPE_CHECKING:
@@ -187,14 +187,21 @@ def final_error_of(error: Exception) -> KeptlogError | None:
     """
     if isinstance(error, KeptlogError):
         return error
-    if not isinstance(error, OSError):
-        return None
+    return _final_of_storage(error) if isinstance(error, OSError) else None
+
+
+def _final_of_storage(error: OSError) -> StorageUnavailable | None:
     if isinstance(error, FolderShut):
         return NoRightToWrite(f"{error.told}; nothing was committed: see to its permissions, then run it again")
     if why := refusal_of(error):
         return StorageUnavailable(refusal_text("a task", error.filename or "the storage", why)).for_good()
     if refused := store_refusal_of(error):
         return StorageUnavailable(f"a task: {refused}; nothing was committed, then run it again").for_good()
+    if isinstance(error, PermissionError):
+        # Arrow's errors have the path in their text, and no ``filename``.
+        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+        todo = "nothing was committed: see to its permissions, then run it again"
+        return StorageUnavailable(f"a task: user {user_name()} may not: {what}; {todo}").for_good()
     return None
 
 

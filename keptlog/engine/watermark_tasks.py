@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from keptlog.engine.attempt import Attempt
-from keptlog.engine.jobs import Jobs, Result, run_for_logs
+from keptlog.engine.jobs import Jobs, Result, final_error_of, run_for_logs
 from keptlog.engine.latest import BeatenSource, staged_below
 from keptlog.engine.segment_run import SegmentRun
 from keptlog.engine.tasks import Sizes
@@ -97,7 +97,7 @@ def stored_watermarks(
         except KeptlogError as error:
             failed[task.step_index] = error
         except OSError as error:
-            failed[task.step_index] = StorageUnavailable(
+            failed[task.step_index] = final_error_of(error) or StorageUnavailable(
                 f"storing watermarks: {first_line(error)}; {of_logs.otherwise}, try again"
             )
             failed[task.step_index].__cause__ = error

@@ -27,6 +27,7 @@ from tests.local_log import LocalFiles, live_records, write_segments
 TOPICS = "abcde"
 BY_TIME = Strategy(StrategyKind.TIMESTAMP)
 IN_A_JOB = replace(SMALL_CUTS, watermarks_without_job_bytes=0)
+WITHOUT_JOB = replace(SMALL_CUTS, watermarks_without_job_bytes=2**20)
 WAYS = {
     "whole": (Sizes(), Strategy(), MapOverflow.STOP),
     "mapped apart": (SMALL_CUTS, Strategy(), MapOverflow.STOP),
@@ -34,6 +35,7 @@ WAYS = {
     "whole, with versions": (Sizes(), BY_TIME, MapOverflow.STOP),
     "compared": (SMALL_CUTS, BY_TIME, MapOverflow.STOP),
     "watermarks in a job": (IN_A_JOB, BY_TIME, MapOverflow.STOP),
+    "watermarks without a job": (WITHOUT_JOB, BY_TIME, MapOverflow.STOP),
     "shuffled": (SMALL_CUTS, Strategy(), MapOverflow.SHUFFLE),
 }
 
@@ -111,7 +113,7 @@ class NoRoomFor(LocalFiles):
 
 
 @pytest.mark.parametrize("part", ["/c/partition=", "/c/watermarks/"])
-@pytest.mark.parametrize("way", ["whole, with versions", "compared", "watermarks in a job"])
+@pytest.mark.parametrize("way", ["whole, with versions", "compared", "watermarks in a job", "watermarks without a job"])
 def test_a_log_for_which_a_disk_has_no_room_leaves_nothing_and_costs_no_other(
     tmp_path: Path, way: str, part: str
 ) -> None:
@@ -121,6 +123,36 @@ def test_a_log_for_which_a_disk_has_no_room_leaves_nothing_and_costs_no_other(
     assert [isinstance(each, RewriteResult) for each in outcomes] == [True, True, False, True, True]
     assert isinstance(outcomes[2], StorageUnavailable)
     assert outcomes[2].action is Action.FIX_STORAGE
+    assert left_beside(tmp_path, outcomes) == []
+
+
+@dataclass(frozen=True)
+class NoRightFor(LocalFiles):
+    """A disk on which this user may not read files with this in their path."""
+
+    part: str = ""
+
+    def open_input(self, path: str, size_bytes: int | None = None) -> pa.NativeFile:
+        if self.part in path:
+            # As Arrow says it.
+            raise PermissionError(errno.EACCES, f"Failed to open local file '{path}'. Detail: Permission denied")
+        return super().open_input(path, size_bytes)
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "shuffled"])  # a job for all logs ends with it
+def test_a_log_that_this_user_may_not_read_costs_no_other_and_is_not_to_be_tried_again(
+    tmp_path: Path, way: str
+) -> None:
+    """All logs of the job failed with it, each four times, and a program was told to try again."""
+    sizes, strategy, overflow = WAYS[way]
+    steps = [a_step(tmp_path, topic, strategy, overflow) for topic in TOPICS]
+    shut = steps[2].segments[5].path
+    outcomes = in_process_engine(NoRightFor(part=shut), sizes).rewrite_each(steps, locations(tmp_path), "run")
+    assert [isinstance(each, RewriteResult) for each in outcomes] == [True, True, False, True, True]
+    told = outcomes[2]
+    assert isinstance(told, StorageUnavailable)
+    assert told.action is Action.FIX_STORAGE
+    assert f"may not: Failed to open local file '{shut}'. Detail: Permission denied; nothing was committed" in str(told)
     assert left_beside(tmp_path, outcomes) == []
 
 

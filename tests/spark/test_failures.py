@@ -87,6 +87,7 @@ def test_each_failure_has_its_kind_and_one_line(text: str, kind: type[KeptlogErr
         (InvariantViolated("a winner is missing"), Action.REPORT_BUG),
         (OSError(errno.ENOSPC, "No space left on device", "/data"), Action.FIX_STORAGE),
         (StoreRefused("s3://lake/a can't be written", "ExpiredToken"), Action.FIX_STORAGE),
+        (PermissionError(errno.EACCES, "Permission denied", "/data/a.parquet"), Action.FIX_STORAGE),
     ],
 )
 def test_what_helps_is_told_of_what_a_task_has_ended_with(error: Exception, action: Action) -> None:
