@@ -191,7 +191,9 @@ def test_a_server_is_sent_the_requirements_that_it_knows(catalog: Catalog) -> No
             name = {"namespace": ["keptlog"], "name": table.name()[-1]}
             asked = {"identifier": name, "requirements": requirements, "updates": updates}
             sent.append(CommitTableRequest.model_validate(asked).model_dump_json())
-            return CommitTableResponse.model_construct()
+            return CommitTableResponse.model_construct(
+                metadata=table.metadata, metadata_location=table.metadata_location
+            )
 
     commit_without_snapshot(Server("server"), table)
     assert json.loads(sent[0])["requirements"] == [

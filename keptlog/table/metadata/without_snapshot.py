@@ -61,7 +61,9 @@ def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdat
     pointed_to = {name: reference.snapshot_id for name, reference in table.metadata.refs.items()}
     going = [each.ref_name for each in updates if isinstance(each, RemoveSnapshotRefUpdate)]
     moved = (AssertRefSnapshotId.model_validate({"ref": each, "snapshot-id": pointed_to[each]}) for each in going)
-    catalog.commit_table(table, (*requirements, *moved), updates)
+    # PyIceberg deletes the metadata files that leave a history after the commit, and only who commits by the table.
+    sent = Table(table.name(), table.metadata, table.metadata_location, table.io, catalog)
+    sent._do_commit(updates, (*requirements, *moved))  # noqa: SLF001
 
 
 def require_same_refs(before: TableMetadata, now: TableMetadata) -> None:
