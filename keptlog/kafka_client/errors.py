@@ -131,6 +131,7 @@ _SILENCE = _Kind(
     StorageUnavailable,
     "no broker at {where} answers: {text}; try again when it does",
 )
+_SILENT_BROKER = "broker {broker} of the cluster at {where} does not answer: {text}; try again when it does"
 _KINDS = (
     _AUTHENTICATION,
     _TLS,
@@ -161,6 +162,14 @@ class Trouble:
     def forget(self) -> None:
         """It works again."""
         self.errors.clear()
+
+    def may_explain(self, broker: int | None) -> list[KafkaError]:
+        """What may be why a broker does not answer; why another one does not is no reason."""
+
+        def is_of_it(error: KafkaError) -> bool:
+            return broker is None or not is_no_answer(error) or f"/{broker}: " in error.str()
+
+        return [error for error in self.errors.values() if is_of_it(error)]
 
     @property
     def is_final(self) -> bool:
@@ -230,15 +239,25 @@ def is_broken_batch(error: KafkaError) -> bool:
     return error.code() in _BROKEN_BATCH
 
 
-def translated(error: KafkaError, settings: ClientSettings, doing: str, trouble: Trouble | None = None) -> KeptlogError:
-    """One error of a client as keptlog's. If it only says that nothing came, the reason is in ``trouble``."""
-    known = [*trouble.errors.values(), error] if trouble and is_no_answer(error) else [error]
+def translated(
+    error: KafkaError,
+    settings: ClientSettings,
+    doing: str,
+    trouble: Trouble | None = None,
+    broker: int | None = None,
+) -> KeptlogError:
+    """One error of a client as keptlog's. If it only says that nothing came, the reason is in ``trouble``.
+
+    ``broker`` is the id of the one that was asked, where it is only one: others of its cluster may well answer.
+    """
+    known = [*trouble.may_explain(broker), error] if trouble and is_no_answer(error) else [error]
     telling = min(known, key=lambda each: _KINDS.index(_kind(each)))
     kind, text = _kind(telling), settings.hide(telling.str())
     if kind is _SETTING and (unreadable := settings.unreadable_files):
         # Librdkafka says that a certificate can't be loaded, and not from where.
         text = f"{text} ({', '.join(unreadable)} can't be read: each machine that asks the broker needs it)"
-    return kind.error(f"{doing}: {kind.what.format(where=settings.bootstrap, text=text)}")
+    what = kind.what if broker is None or kind not in {_CONNECTION, _SILENCE} else _SILENT_BROKER
+    return kind.error(f"{doing}: {what.format(where=settings.bootstrap, text=text, broker=broker)}")
 
 
 def _kind(error: KafkaError) -> _Kind:

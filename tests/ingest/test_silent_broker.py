@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 
@@ -73,3 +74,17 @@ def test_a_later_look_waits_for_it_a_few_seconds_until_it_answers(cluster: Clust
     delay_answers(cluster.owner, SILENT, 0)
     assert cluster.survey()[1] == []
     assert not cluster.silent
+
+
+def test_it_is_named_and_not_those_that_answer(cluster: Cluster) -> None:
+    why = cluster.source.survey(dict.fromkeys(TOPICS)).failed["t-1"]
+    told = f"broker {SILENT} of the cluster at {cluster.source.settings.bootstrap} does not answer: .*; try again.*"
+    assert re.fullmatch(f"topic t: its offsets can't be looked at: {told}", str(why)), why
+
+
+def test_the_reason_is_its_own_and_not_that_of_another_broker(cluster: Cluster) -> None:
+    """Nobody listens at an address of the list: that is no reason why a leader is silent."""
+    closed = ClientSettings.load({"bootstrap.servers": f"127.0.0.1:1,{cluster.source.settings.bootstrap}"}, {})
+    why = KafkaBrokers(closed, TOPICS, wait_seconds=WAIT_SECONDS).survey(dict.fromkeys(TOPICS)).failed["t-1"]
+    assert f"broker {SILENT} of the cluster at " in str(why)
+    assert "127.0.0.1:1/" not in str(why)

@@ -154,21 +154,21 @@ class _Answers:
             try:
                 results[name] = told(future)
             except KafkaException as error:
-                errors[name] = self.error(error.args[0], topic_of(name), question)
+                errors[name] = self.error(error.args[0], topic_of(name), question, asked)
                 if asked is not None and is_no_answer(error.args[0]):
                     self.silence.given_up(asked)
         if asked is not None and results:
             self.silence.answers(asked)
         return results, errors
 
-    def error(self, error: KafkaError, topic: str, question: _Question) -> KeptlogError:
-        """One of a client as keptlog's; where a permission is missing, it says which."""
+    def error(self, error: KafkaError, topic: str, question: _Question, asked: int | None = None) -> KeptlogError:
+        """One of a client as keptlog's; where a permission is missing, it says which. ``asked`` as in ``of``."""
         doing = f"topic {topic}: {question.unanswered}"
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             doing += f", which takes {question.permission}"
             if question is _ITSELF:
                 self.hidden.add(topic)
-        return translated(error, self.settings, doing, self.trouble)
+        return translated(error, self.settings, doing, self.trouble, asked if asked != LEADERLESS else None)
 
 
 @contextmanager
