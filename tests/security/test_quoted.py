@@ -6,6 +6,7 @@ import json
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -93,6 +94,10 @@ WRITTEN: dict[str, Callable[[str], str]] = {
     "Gson": lambda text: json.dumps(text)[1:-1].replace("=", r"\u003d").replace("'", r"\u0027"),
     ".NET": lambda text: json.dumps(text)[1:-1].replace("+", r"\u002B").replace(r"\"", r"\u0022"),
     "Gson in JSON": lambda text: json.dumps(json.dumps(text)[1:-1].replace("=", r"\u003d"))[1:-1],
+    "XML": escape,
+    "a page of .NET": lambda text: escape(text).replace("+", "&#x2B;"),
+    "a page of OWASP": lambda text: escape(text).replace("/", "&#x2F;").replace("=", "&#61;").replace("'", "&apos;"),
+    "a page in a page": lambda text: escape(escape(text)),
     "an address": lambda text: quote(text, safe=""),
     "a form": quote_plus,
 }
@@ -100,7 +105,18 @@ WRITTEN: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("how", WRITTEN)
 @pytest.mark.parametrize(
-    "secret", [TOKEN, "pass word", "a'b\"c=d", "back\\sl\\\\ash", "two\nlines", "caf\u00e9", "key\U0001f511s"]
+    "secret",
+    [
+        TOKEN,
+        "pass word",
+        "a'b\"c=d",
+        "a%5Cb&%&",
+        '<&>"',
+        "back\\sl\\\\ash",
+        "two\nlines",
+        "caf\u00e9",
+        "key\U0001f511s",
+    ],
 )
 def test_a_secret_is_found_however_an_answer_writes_it(how: str, secret: str) -> None:
     text = f'{{"message": "no {WRITTEN[how](secret)} here"}}'

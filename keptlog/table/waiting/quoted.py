@@ -2,9 +2,9 @@
 
 AWS quotes all that was signed where it does not take the signature, the session's token among it.
 
-A password is sent in base64, and may be quoted in readable form. An answer is JSON, and what it quotes may be JSON
-itself, or the form that was sent. Who writes JSON may escape what he likes: PHP does a slash, Gson a =, .NET a +, each
-of which a token has.
+A password is sent in base64, and may be quoted in readable form. An answer is JSON, XML or a page, and what it quotes
+may be one of these itself, or the form that was sent. Each writer escapes what he likes: PHP a slash, Gson a =, .NET
+a +, each of which a token has. None escapes a letter of ASCII or a digit.
 
 What a refusal says becomes an error, which is told, logged and stored.
 """
@@ -14,11 +14,12 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from html.entities import codepoint2name
 
 HIDDEN = b"[hidden]"
-_BEGIN = 12
-"""Letters, by which it is seen whether a secret is quoted at all."""
+_PLAIN = "[A-Za-z0-9]+"
+_PARTS = re.compile(rf"({_PLAIN})|[^\\]")
+"""Of a secret: what nobody escapes, and letters that somebody may. Its backslashes are those between two parts."""
 _IS_SECRET = re.compile(r"auth|token|secret|credential|passw|cookie|signature|key$", re.IGNORECASE)
 """Names of headers whose values nobody else may know: settings may add any, as ``header.X-Api-Key``."""
 
@@ -27,9 +28,9 @@ def without(secrets: Iterable[str], content: bytes) -> bytes:
     """What a server says, without these."""
     known = {each for each in secrets if each.strip("\\")} if content else set()
     for secret in sorted(known, key=len, reverse=True):
-        # Most answers, as that an object is not there, quote nothing: a pattern of all takes longer than the request.
-        if re.search(_written(secret[:_BEGIN]).encode(), content):
-            content = re.sub(_written(secret).encode(), HIDDEN, content)
+        # Most answers, as that an object is not there, quote nothing: to make a pattern takes longer than the request.
+        if all(plain[0].encode() in content for plain in re.finditer(_PLAIN, secret)):
+            content = re.sub(_written(secret), HIDDEN, content)
     return content
 
 
@@ -50,23 +51,24 @@ def _text(value: object) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value or "")  # boto3 sends bytes
 
 
-def _written(secret: str) -> str:
-    """A pattern of the ways in which an answer may write a secret.
+def _written(secret: str) -> bytes:
+    """A pattern of the ways in which an answer may write a secret, with any number of backslashes before each part.
 
-    Any number of backslashes may stand before a letter, so the secret's own need no letter. They are never given back,
-    or an answer of nothing else would be looked through for ever.
+    A match begins with the first of those, or an answer of nothing else would be looked through for ever.
     """
-    return r"(?<!\\)\\*+" + r"(?:\\|%5[Cc])*+".join(f"(?:{_letter(each)})" for each in secret.replace("\\", ""))
+    parts = (part[1] or _letter(part[0]) for part in _PARTS.finditer(secret))
+    return (r"(?<!\\)\\*+" + r"(?:\\|%5[Cc])*".join(parts)).encode()
 
 
-@lru_cache(maxsize=1024)
 def _letter(letter: str) -> str:
-    """A letter as it is, in JSON, and in an address or a form; its backslash may be gone."""
-    units = letter.encode("utf-16-be").hex()
+    """One in JSON, in XML or a page, in an address or a form, and as it is; its backslash has gone before."""
+    code, units = ord(letter), letter.encode("utf-16-be").hex()
     in_json = r"\\*+".join(f"u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    name = codepoint2name.get(code, "apos")  # which HTML 4 does not have
+    in_xml = rf"&(?:amp;)*(?:#{code}|#x0*{code:x}|{name});"
     in_address = "".join(f"%{each:02x}" for each in letter.encode())
     short = {" ": r"\+", "\n": "n", "\r": "r", "\t": "t"}.get(letter)
-    return "|".join([re.escape(letter), f"(?i:{in_json}|{in_address})", *([short] if short else [])])
+    return f"(?i:{'|'.join([in_json, in_xml, in_address, *([short] if short else []), re.escape(letter)])})"
 
 
 def _password_in(authorization: str) -> str:
