@@ -16,7 +16,7 @@ import pytest
 
 from keptlog.table.io.s3_errors import reaching_store
 from keptlog.table.waiting.patience import within
-from keptlog.table.waiting.quoted import without
+from keptlog.table.waiting.quoted import secrets_in, without
 from tests.security.searching import found_in
 from tests.security.test_auth import OF_AWS, SECRET, SECRETS, said
 
@@ -121,6 +121,13 @@ WRITTEN: dict[str, Callable[[str], str]] = {
 def test_a_secret_is_found_however_an_answer_writes_it(how: str, secret: str) -> None:
     text = f'{{"message": "no {WRITTEN[how](secret)} here"}}'
     assert without([secret, ""], text.encode()) == b'{"message": "no [hidden] here"}'
+
+
+@pytest.mark.parametrize("value", ["2", "", "\\\\\\\\", "42\\"])
+def test_what_is_too_short_for_a_secret_leaves_an_answer_as_it_is(value: str) -> None:
+    """As that of header.X-Auth-Version: the answer's status would be no number any more."""
+    answer = b'{"error": {"message": "no version 2 of \\\\\\\\ here", "code": 422}}'
+    assert without(secrets_in({"X-Auth-Version": value}), answer) == answer
 
 
 def test_an_answer_of_backslashes_is_looked_through_in_no_time() -> None:

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from html.entities import codepoint2name
 
 HIDDEN = b"[hidden]"
+_LEAST = 4
+"""Letters of a secret. What is shorter, as a header.X-Auth-Version of 2, is none, and part of any answer's codes."""
 _PLAIN = "[A-Za-z0-9]+"
 _PARTS = re.compile(rf"({_PLAIN})|[^\\]")
 """Of a secret: what nobody escapes, and letters that somebody may. Its backslashes are those between two parts."""
@@ -26,7 +28,7 @@ _IS_SECRET = re.compile(r"auth|token|secret|credential|passw|cookie|signature|ke
 
 def without(secrets: Iterable[str], content: bytes) -> bytes:
     """What a server says, without these."""
-    known = {each for each in secrets if each.strip("\\")} if content else set()
+    known = {each for each in secrets if len(each.replace("\\", "")) >= _LEAST} if content else set()
     for secret in sorted(known, key=len, reverse=True):
         # Most answers, as that an object is not there, quote nothing: to make a pattern takes longer than the request.
         if all(plain[0].encode() in content for plain in re.finditer(_PLAIN, secret)):
