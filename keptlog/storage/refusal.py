@@ -89,7 +89,14 @@ def is_refusal(code: str) -> bool:
 def is_never_told(error: BaseException) -> bool:
     """Whether an error comes from such an answer."""
     response = getattr(error.__cause__, "response", None)
-    return isinstance(response, dict) and response.get("Error", {}).get("Code") in NOT_SAID
+    if not isinstance(response, dict) or is_of_role(error.__cause__):
+        return False
+    return response.get("Error", {}).get("Code") in NOT_SAID
+
+
+def is_of_role(error: BaseException | None) -> bool:
+    """Whether boto3 has it of who was asked for a role first: nothing of it is about the store."""
+    return str(getattr(error, "operation_name", "")).startswith("AssumeRole")
 
 
 def refused_upload(error: OSError, path: str) -> StoreRefused | None:

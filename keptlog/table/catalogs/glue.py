@@ -31,12 +31,14 @@ from botocore.exceptions import (
     ProfileNotFound,
     ProxyConnectionError,
 )
+from botocore.parsers import ResponseParserError
 from pyiceberg.catalog import BOTOCORE_SESSION, ICEBERG, METADATA_LOCATION, TABLE_TYPE
 from pyiceberg.catalog.glue import GLUE_ACCESS_KEY_ID, GLUE_MAX_RETRIES, GLUE_PROFILE_NAME, GlueCatalog
 from pyiceberg.io import AWS_ACCESS_KEY_ID, AWS_PROFILE_NAME
 from pyiceberg.utils.properties import get_first_property_value
 
 from keptlog.table.io.aws_client import make_ready
+from keptlog.table.io.s3_errors import NOT_OF_AWS, said
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.reach import FailureKind, ToldFailure
 from keptlog.table.waiting.side_by_side import AT_ONCE
@@ -136,6 +138,9 @@ def _telling(call: Callable[..., Any], *, is_question: bool) -> Callable[..., An
             if is_question and kind is FailureKind.UNKNOWN:
                 kind = FailureKind.NOT_SENT
             raise GlueFailure(_said(error), kind, is_answer=isinstance(error, ClientError)) from error
+        except ResponseParserError:
+            kind = FailureKind.NOT_SENT if is_question else FailureKind.UNKNOWN
+            raise GlueFailure(NOT_OF_AWS, kind, is_answer=True) from None
 
     return told
 
@@ -166,7 +171,4 @@ def _code(error: ClientError | BotoCoreError) -> str:
 
 def _said(error: ClientError | BotoCoreError) -> str:
     """What is wrong, in one line."""
-    if not isinstance(error, ClientError):
-        return " ".join(f"{type(error).__name__}: {error}".split())
-    message = error.response["Error"].get("Message") or "no reason given"
-    return " ".join(f"{_code(error)}: {message}".split())
+    return said(error) if isinstance(error, ClientError) else " ".join(f"{type(error).__name__}: {error}".split())

@@ -30,7 +30,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 from typing_extensions import override
 
 from keptlog.storage.object_version import (
@@ -43,11 +43,11 @@ from keptlog.storage.object_version import (
     on_hold,
     refused,
 )
-from keptlog.storage.refusal import NOT_SAID
+from keptlog.storage.refusal import is_never_told
 from keptlog.table.io.files import Properties
 from keptlog.table.io.remote_files import client_properties
 from keptlog.table.io.s3_client import s3_client
-from keptlog.table.io.s3_errors import GONE, code_of, os_error, reaching_store, said
+from keptlog.table.io.s3_errors import GONE, code_of, reaching_store, said
 from keptlog.table.waiting.side_by_side import AT_ONCE
 
 _Item = TypeVar("_Item")
@@ -67,15 +67,14 @@ class Bucket:
     def versioning(self) -> tuple[Versioning, str]:
         """Whether it keeps versions, asked once; why nobody knows, if it does not say."""
         try:
-            status = self._client.get_bucket_versioning(Bucket=self._name).get("Status")
-        except ClientError as error:
-            if code_of(error) not in NOT_SAID:
-                raise os_error(f"bucket {self._name} can't be asked whether it keeps versions", error) from error
-            why = f"bucket {self._name} does not say whether it keeps versions ({said(error.response['Error'])})"
+            with reaching_store(f"bucket {self._name} can't be asked whether it keeps versions"):
+                status = self._client.get_bucket_versioning(Bucket=self._name).get("Status")
+        except OSError as error:
+            if not isinstance(error.__cause__, ClientError) or not is_never_told(error):
+                raise
+            why = f"bucket {self._name} does not say whether it keeps versions ({said(error.__cause__)})"
             unseen = "its versions and open uploads are not looked at: allow s3:GetBucketVersioning"
             return Versioning.NOT_LOOKED_AT, f"{why}, so {unseen}"
-        except BotoCoreError as error:
-            raise os_error(f"bucket {self._name} can't be asked whether it keeps versions", error) from error
         return (Versioning(status.lower()) if status else Versioning.NONE), ""
 
     def ask_again(self) -> None:

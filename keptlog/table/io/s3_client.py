@@ -22,7 +22,8 @@ import boto3
 from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
-from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
+from botocore.parsers import ResponseParserError
 from pyiceberg.io import (
     AWS_ACCESS_KEY_ID,
     AWS_REGION,
@@ -44,8 +45,9 @@ from pyiceberg.io import (
     S3_SESSION_TOKEN,
 )
 from pyiceberg.utils.properties import get_first_property_value, property_as_bool
+from typing_extensions import override
 
-from keptlog.errors import InvalidConfig
+from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.table.io.aws_client import make_ready
 from keptlog.table.io.files import Properties
 from keptlog.table.io.impatience import RETRIES, RETRIES_OF_SILENCE
@@ -153,7 +155,30 @@ def _take_role(session: boto3.Session, role: str, session_name: str | None, *, a
         make_ready(client, are_given=are_given)
         return client
 
-    fetcher = AssumeRoleCredentialFetcher(
+    fetcher = _Role(
         create_client, session.get_credentials(), role, {"RoleSessionName": session_name} if session_name else {}
     )
     inner._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")  # noqa: SLF001
+
+
+class RoleNotGiven(BotoCoreError):  # type: ignore[misc]  # boto3 has no types
+    """What came has no credentials of a role."""
+
+    fmt = "nobody gave the role {role} as AWS does: see to AWS_ENDPOINT_URL_STS, and what stands before it"
+
+
+class _Role(AssumeRoleCredentialFetcher):  # type: ignore[misc]
+    """Expects no more of an answer than of a store's: botocore takes for granted that credentials are in each.
+
+    Nothing is quoted of what can't be read, which may be half of them; nor is it kept, as botocore does.
+    """
+
+    @override
+    def fetch_credentials(self) -> Any:
+        try:
+            return super().fetch_credentials()
+        except (ClientError, BotoCoreError, KeptlogError):
+            raise
+        except (ResponseParserError, LookupError, AttributeError, TypeError, ValueError):
+            self._cache.clear()
+            raise RoleNotGiven(role=self._role_arn) from None

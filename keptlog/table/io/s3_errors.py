@@ -5,7 +5,8 @@
     refused otherwise                                   ``PermissionError``
     anything else, after boto3 has tried it again       ``OSError``
 
-A bucket that is gone is no file that is gone: whoever looks for a segment would think that a purge has deleted it.
+A bucket that is gone is no file that is gone: whoever looks for a segment would think that a purge has deleted it. No
+more is it one where nobody gives the role in which the store is to be asked.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+from botocore.parsers import ResponseParserError
 
-from keptlog.storage.refusal import StoreRefused, is_refusal
+from keptlog.storage.refusal import StoreRefused, is_of_role, is_refusal
 
 GONE = {"404", "NoSuchKey", "NoSuchVersion", "NoSuchUpload", "MethodNotAllowed", "405"}
 """Answers about a version or an upload that is not there; a delete marker is no version that can be read."""
+NOT_OF_AWS = "what answered is nothing of AWS's: see to the endpoint, and what stands before it"
+"""Of what boto3 can't read, and quotes: half an answer may be the credentials of a role."""
 
 
 @contextmanager
@@ -34,6 +38,8 @@ def reaching_store(what: str) -> Iterator[None]:
         yield
     except (ClientError, BotoCoreError) as error:
         raise os_error(what, error) from error
+    except ResponseParserError:
+        raise OSError(f"{what}: {NOT_OF_AWS}") from None
 
 
 def os_error(what: str, error: ClientError | BotoCoreError) -> OSError:
@@ -42,20 +48,31 @@ def os_error(what: str, error: ClientError | BotoCoreError) -> OSError:
         return StoreRefused(what, "NoCredentials")
     if not isinstance(error, ClientError):
         return OSError(f"{what}: {type(error).__name__}: {error}")
-    if is_refusal(code_of(error)):
-        return StoreRefused(what, code_of(error))
-    text = f"{what}: {said(error.response['Error'])}"
-    if code_of(error) in GONE:
+    code, is_role = code_of(error), is_of_role(error)
+    what = f"{what}: its role can't be taken" if is_role else what
+    if is_refusal(code):
+        return StoreRefused(what, code)
+    text = f"{what}: {said(error)}"
+    if code in GONE and not is_role:
         return FileNotFoundError(text)
-    is_denied = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 403
-    return PermissionError(errno.EACCES, text) if is_denied else OSError(text)
+    return PermissionError(errno.EACCES, text) if _status(error) == 403 else OSError(text)
 
 
 def code_of(error: ClientError) -> str:
-    """S3's code for what is wrong."""
-    return str(error.response.get("Error", {}).get("Code", ""))
+    """The code for what is wrong; empty where there is none."""
+    return str(_told(error).get("Code") or "")
 
 
-def said(error: Mapping[str, Any]) -> str:
+def said(error: ClientError) -> str:
     """What the store says, in one line."""
-    return f"{error.get('Code', 'refused')}: {error.get('Message') or 'no reason given'}"
+    code = code_of(error) or f"HTTP status {_status(error)}"
+    return " ".join(f"{code}: {_told(error).get('Message') or 'no reason given'}".split())
+
+
+def _told(error: ClientError) -> Mapping[str, Any]:
+    told: Mapping[str, Any] = error.response.get("Error", error.response)  # who gives roles may answer as a store does
+    return told
+
+
+def _status(error: ClientError) -> int:
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
