@@ -1,4 +1,4 @@
-"""A portal or a proxy in the place of a store: it answers each request with the same page, and status 200."""
+"""A portal or a proxy in the place of a store: it answers each request with the same page, mostly with status 200."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIGN_IN = b"<html><body>Sign in</body></html>"
 
 
 @contextmanager
-def portal(page: bytes = SIGN_IN) -> Iterator[TableFiles]:
+def portal(page: bytes = SIGN_IN, status: int = 200) -> Iterator[TableFiles]:
     """Files in a store in whose place the portal answers."""
 
     class Portal(BaseHTTPRequestHandler):
@@ -24,7 +24,7 @@ def portal(page: bytes = SIGN_IN) -> Iterator[TableFiles]:
 
     def answer(self: Portal) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Length", str(len(page)))
         self.end_headers()
         if self.command != "HEAD":

@@ -36,6 +36,27 @@ def test_what_no_store_says_is_an_outage(ask: Callable[[TableFiles], Any]) -> No
         ask(files)
 
 
+@pytest.mark.parametrize("page", [b"default backend - 404", b""])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda files: files.exists(FILE),
+        lambda files: files.read_bytes(FILE),
+        lambda files: list(files.list(FOLDER)),
+        lambda files: bucket_of(files.properties, FOLDER).of(FILE),
+        lambda files: bucket_of(files.properties, FOLDER).abort(FILE, "an-id"),
+    ],
+    ids=["whether it is there", "a file", "a list", "versions", "an upload's end"],
+)
+def test_what_is_not_there_is_said_by_the_store_and_not_by_a_proxy_before_it(
+    ask: Callable[[TableFiles], Any], page: bytes
+) -> None:
+    """As that of a cluster, whose store is being moved: each file would be gone, for whoever cleans up too."""
+    with portal(page, 404) as files, pytest.raises(OSError, match="404") as raised:
+        ask(files)
+    assert not isinstance(raised.value, FileNotFoundError)
+
+
 def test_versions_that_nobody_told_of_are_unread() -> None:
     with portal() as files:
         found = hidden_below(files, FOLDER)

@@ -21,8 +21,10 @@ from botocore.parsers import ResponseParserError
 
 from keptlog.storage.refusal import StoreRefused, is_of_role, is_refusal
 
-GONE = {"404", "NoSuchKey", "NoSuchVersion", "NoSuchUpload", "MethodNotAllowed", "405"}
+GONE = {"NoSuchKey", "NoSuchVersion", "NoSuchUpload", "MethodNotAllowed"}
 """Answers about a version or an upload that is not there; a delete marker is no version that can be read."""
+_GONE_OF_HEAD = {"404", "405"}
+"""The same without a body, as a HEAD's has none. Else it is a page of what stands before a store that is away."""
 NOT_OF_AWS = "what answered is nothing of AWS's: see to the endpoint, and what stands before it"
 """Of what boto3 can't read, and quotes: half an answer may be the credentials of a role."""
 
@@ -53,7 +55,8 @@ def os_error(what: str, error: ClientError | BotoCoreError) -> OSError:
     if is_refusal(code):
         return StoreRefused(what, code)
     text = f"{what}: {said(error)}"
-    if code in GONE and not is_role:
+    is_head = error.operation_name.startswith("Head")
+    if code in (GONE | _GONE_OF_HEAD if is_head else GONE) and not is_role:
         return FileNotFoundError(text)
     return PermissionError(errno.EACCES, text) if _status(error) == 403 else OSError(text)
 
