@@ -26,6 +26,7 @@ FILE = "s3://lake/keptlog/users/data/a.parquet"
 ROLE = "arn:aws:iam::123456789012:role/reader"
 PAGE = b"<html><head><meta charset=x></head>bad gateway</html>"
 WELL_FORMED = b"<html><head/><body>Sign in</body></html>"
+SIGNED = {"rest.sigv4-enabled": "true", "rest.signing-region": "us-east-1"}
 GIVEN = "planted-secret-key"
 CUT_OFF = f"<AssumeRoleResponse><AssumeRoleResult><Credentials><SecretAccessKey>{GIVEN}</SecretAcc".encode()
 SOME_DAY = (
@@ -133,7 +134,7 @@ def test_an_answer_without_credentials_is_not_kept(answer: Callable[[int, bytes]
 def test_a_role_of_a_profile(
     answer: Callable[[int, bytes], TableFiles], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes
 ) -> None:
-    """Which botocore asks for with a client of its own; of Glue too."""
+    """Which botocore asks for with a client of its own; of a catalog too."""
     files = answer(200, body)
     config = tmp_path / "config"
     keys = "aws_access_key_id = me\naws_secret_access_key = mine\nregion = us-east-1\n"
@@ -145,7 +146,22 @@ def test_a_role_of_a_profile(
     with pytest.raises(OSError, match="what answered is nothing of AWS's") as raised:
         ASKED["whether versions are kept"](of_profile)
     assert GIVEN not in "".join(traceback.format_exception(raised.value))
-    of_glue, told = said(tmp_path, monkeypatch, type="glue", **{"glue.region": "us-east-1", "glue.endpoint": endpoint})
-    assert "what answered is nothing of AWS's" in str(of_glue)
-    assert isinstance(of_glue, StorageUnavailable)
-    assert GIVEN not in told
+    of_glue = {"type": "glue", "glue.region": "us-east-1", "glue.endpoint": endpoint}
+    for settings in (of_glue, {"uri": endpoint, **SIGNED}):
+        error, told = said(tmp_path, monkeypatch, **settings)
+        assert "what answered is nothing of AWS's" in str(error)
+        assert isinstance(error, StorageUnavailable)
+        assert GIVEN not in told
+
+
+def test_a_catalog_whose_requests_are_to_be_signed_and_that_nobody_has_credentials_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    error, _ = said(tmp_path, monkeypatch, uri="http://127.0.0.1:1", **SIGNED)
+    assert "there are no credentials of AWS to sign its requests with" in str(error)
+    assert isinstance(error, StorageUnavailable)

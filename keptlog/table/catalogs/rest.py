@@ -94,10 +94,29 @@ def _limit(adapter: BaseAdapter) -> None:
         adapter.send = lambda request, **how: _in_time(send, request, how)  # type: ignore[method-assign]
 
         def add_sendable_headers(request: PreparedRequest, **how: Any) -> None:
-            add_headers(request, **how)
+            _signed(add_headers, request, how)
             require_sendable(request.headers, CONFIGURED)  # a session's token is among what was signed
 
         adapter.add_headers = add_sendable_headers  # type: ignore[method-assign]
+
+
+def _signed(add_headers: Callable[..., None], request: PreparedRequest, how: dict[str, Any]) -> None:
+    """Sign a request for AWS.
+
+    Raises:
+        ToldFailure: there are no credentials to do it with, or who gives a role for it does not; nothing was sent.
+    """
+    from keptlog.table.io.s3_errors import reaching_store  # noqa: PLC0415  # boto3 is an extra, and here there is one
+
+    try:
+        with reaching_store("its requests can't be signed for AWS"):
+            add_headers(request, **how)
+    except OSError as error:
+        kind = FailureKind.REFUSED if isinstance(error, PermissionError) else FailureKind.NOT_SENT
+        raise ToldFailure(error.strerror or str(error), kind) from error
+    except AttributeError as error:  # PyIceberg takes for granted that there are some
+        text = "there are no credentials of AWS to sign its requests with: set client.access-key-id and "
+        raise ToldFailure(f"{text}client.secret-access-key, or AWS_PROFILE", FailureKind.REFUSED) from error
 
 
 def _make_patient(session: Session) -> None:
