@@ -237,7 +237,7 @@ def _told(error: OSError) -> str:
 
 
 def _action_of(error: OSError) -> Action:
-    from keptlog.storage.disk import stays_so  # noqa: PLC0415  # most commands never get here
+    from keptlog.disk import stays_so  # noqa: PLC0415  # most commands never get here
 
     is_storage = stays_so(error) or error.errno == errno.EIO
     return Action.FIX_STORAGE if is_storage else Action.FIX_CONFIG

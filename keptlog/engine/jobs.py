@@ -21,11 +21,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from keptlog import errors
+from keptlog.disk import FolderShut, refusal_of, refusal_text, user_name
 from keptlog.engine.amount import ReadsSegments
 from keptlog.engine.bundles import bundled
 from keptlog.errors import Action, KeptlogError, NoRightToWrite, StorageUnavailable
 from keptlog.progress import Progress
-from keptlog.storage.disk import FolderShut, refusal_of, refusal_text, user_name
 from keptlog.storage.refusal import store_refusal_of
 
 if TYPE_CHECKING:

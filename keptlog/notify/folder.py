@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from keptlog.disk import out_of_reach
 from keptlog.settings import require_entry
-from keptlog.storage.disk import out_of_reach
 from keptlog.whole_file import make_home_folder
 
 FOLDER = "notify"

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from keptlog.disk import out_of_reach, remedy_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
-from keptlog.storage.disk import out_of_reach, remedy_of
 from keptlog.whole_file import UNFINISHED, open_part, replaced_file, sync
 
 

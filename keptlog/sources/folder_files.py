@@ -17,10 +17,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from keptlog import folders
+from keptlog.disk import out_of_reach, remedy_of
 from keptlog.errors import InvalidConfig
 from keptlog.log.words.no_text import GZIP
 from keptlog.sources.formats import SUFFIXES, Format, format_of, unpacked_suffix
-from keptlog.storage.disk import out_of_reach, remedy_of
 
 _OTHER_COMPRESSIONS = {".bz2", ".lz4", ".snappy", ".xz", ".zip", ".zst"}
 _OTHERS = {".pq": "Parquet", ".avro": "Avro", ".csv": "CSV", ".orc": "ORC"}

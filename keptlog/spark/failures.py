@@ -18,10 +18,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from keptlog.disk import refusal_of, refusal_text
 from keptlog.engine.jobs import error_named
 from keptlog.errors import InvalidConfig, KeptlogError, SparkUnavailable, StorageUnavailable, first_line
 from keptlog.spark.worker import FAILED
-from keptlog.storage.disk import refusal_of, refusal_text
 
 _TASK_FAILED = re.compile(f"{FAILED}(.*)")
 _PYTHON_ERROR = re.compile(r"^((?:\w+\.)*\w+(?:Error|Exception): .*)", re.MULTILINE)

@@ -17,7 +17,6 @@
     leftover.py         files that nobody will refer to, deleted
     object_version.py   what a versioned bucket keeps beside its objects
     damage.py           a file that is damaged, told from storage that does not answer
-    disk.py             what a disk refuses for good
     refusal.py          what an object store refuses for good
 
 Appends, ingests and cleans all write the same files, so the format stands below table, engine and sources, and knows

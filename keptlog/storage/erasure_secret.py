@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from keptlog.disk import out_of_reach, refusal_of, refusal_text
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.regular_file import read_file, read_named
-from keptlog.storage.disk import out_of_reach, refusal_of, refusal_text
 from keptlog.storage.key_hash import KeyHasher, ToldHash
 from keptlog.whole_file import create_file, make_folder, warn_of_readers, why_unread
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.disk import user_name
 from keptlog.receipts.key_files import signing_key
-from keptlog.storage.disk import user_name
 from tests.cli.conftest import Run, checks_of, configure
 
 

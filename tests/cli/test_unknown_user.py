@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.storage.disk import user_name
+from keptlog.disk import user_name
 from tests.cli.conftest import Run
 
 

@@ -20,9 +20,9 @@ from examples.ports import free_port
 from keptlog.dagster.assets.outage import OUTAGE_TAG, outage_among
 from keptlog.dagster.orchestration.retention_sensor import retention_interval_seconds
 from keptlog.dagster.resources.spark import spark_resource
+from keptlog.disk import FolderShut
 from keptlog.errors import Action, CommitStateUnknown, KeptlogError, NoRightToWrite, StorageUnavailable
 from keptlog.log.uncleanable import Uncleanable
-from keptlog.storage.disk import FolderShut
 from keptlog.table.io import files
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, World, logs_of

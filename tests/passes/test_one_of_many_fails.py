@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from keptlog.disk import user_name
 from keptlog.engine.jobs import Result, Task
 from keptlog.engine.tasks import Sizes
 from keptlog.errors import Action, KeptlogError, NoRightToWrite, StorageUnavailable
@@ -21,7 +22,6 @@ from keptlog.log.result import RewriteResult
 from keptlog.log.steps import CleanStep
 from keptlog.passes.apart import Apart
 from keptlog.passes.clean import Cleaner, Pass
-from keptlog.storage.disk import user_name
 from keptlog.table.io import local_files
 from keptlog.table.io.files import TableFiles
 from keptlog.table.store import LogStore

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from keptlog.disk import out_of_reach, remedy_of
 from keptlog.errors import StorageUnavailable
-from keptlog.storage.disk import out_of_reach, remedy_of
 
 READ_BYTES = 4 * 2**20
 """What is read of a file at once; more only for a batch that is larger."""

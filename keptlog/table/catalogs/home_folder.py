@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from operator import methodcaller
 from pathlib import Path
 
+from keptlog.disk import out_of_reach, remedy_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.log.words.advice import CREATE_TOPIC
 from keptlog.log.words.counted import counted, some_of
 from keptlog.regular_file import kind_instead
 from keptlog.settings import require_entry
-from keptlog.storage.disk import out_of_reach, remedy_of
 from keptlog.table.catalogs.configuration import catalog_settings
 from keptlog.table.catalogs.embedded import DATABASE, looking_into, may_be_configured
 from keptlog.table.namespaces import NAMESPACE

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from keptlog.disk import refusal_of, refusal_text
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
 from keptlog.log.segment_path import partition_folder
-from keptlog.storage.disk import refusal_of, refusal_text
 from keptlog.storage.files import Files
 from keptlog.storage.leftover import discard
 from keptlog.storage.refusal import store_refusal_of

@@ -42,6 +42,7 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, Valida
 from pyiceberg.table import Table
 from sqlalchemy.exc import SQLAlchemyError
 
+from keptlog.disk import is_of_reading_too, refusal_of, refusal_text
 from keptlog.errors import (
     CommitStateUnknown,
     KeptlogError,
@@ -52,7 +53,6 @@ from keptlog.errors import (
     UnsupportedFormat,
     first_line,
 )
-from keptlog.storage.disk import is_of_reading_too, refusal_of, refusal_text
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.commits.elsewhere import may_be_elsewhere
 from keptlog.table.commits.loading import load_topic_table

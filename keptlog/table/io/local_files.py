@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keptlog.disk import FolderShut
 from keptlog.folders import entries_below, is_not_there
 from keptlog.regular_file import require_file
-from keptlog.storage.disk import FolderShut
 from keptlog.storage.files import StoredFile
 from keptlog.whole_file import make_folder
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from keptlog.disk import NO_FILE
 from keptlog.errors import Action, LogCorrupt
 from keptlog.log.told.stored_files import MENDING, MENDING_IF_GONE, damaged_text
-from keptlog.storage.disk import NO_FILE
 from keptlog.table.waiting.reaching import is_out_of_reach, one_line
 
 if TYPE_CHECKING:

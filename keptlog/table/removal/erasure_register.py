@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from keptlog.disk import NO_FILE
 from keptlog.errors import LogCorrupt
 from keptlog.log.erasures.erasure import Erasure
-from keptlog.storage.disk import NO_FILE
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.state import ERASURES, OPEN_ERASURES, lacks_register

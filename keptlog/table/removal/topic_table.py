@@ -19,9 +19,9 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.table import Table
 
+from keptlog.disk import NO_FILE
 from keptlog.errors import Action, InvalidConfig, LogCorrupt
 from keptlog.folders import NOT_THERE
-from keptlog.storage.disk import NO_FILE
 from keptlog.table.catalogs.catalog import metadata_locations
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.loaded import entry_without_metadata, loaded_now

@@ -36,9 +36,9 @@ from sqlalchemy import Engine, event
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
 
+from keptlog.disk import FULL, IN_THE_WAY, TOO_LARGE, DiskRefusal, is_of_reading_too, refusal_of
 from keptlog.errors import StorageUnavailable
 from keptlog.foreign_json import json_value
-from keptlog.storage.disk import FULL, IN_THE_WAY, TOO_LARGE, DiskRefusal, is_of_reading_too, refusal_of
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.waiting.database_answers import NO_ANSWER
 from keptlog.table.waiting.half_done import HalfDone, half_done

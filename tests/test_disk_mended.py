@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from keptlog import whole_file
+from keptlog.disk import stays_so
 from keptlog.errors import Action, StorageUnavailable
 from keptlog.notify.folder import NotifyFolder
 from keptlog.sinks.new_file import new_file
 from keptlog.sources.folder_files import files_in
 from keptlog.sources.kafka_log.batches import LogSegment, batches
 from keptlog.sources.kafka_log.directory import log_directories
-from keptlog.storage.disk import stays_so
 from keptlog.storage.erasure_secret import load_hasher
 from keptlog.table.catalogs.home_folder import topics_with_files
 
