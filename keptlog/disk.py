@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import pwd
+from pathlib import Path
 from typing import NamedTuple
 
 from keptlog.errors import StorageUnavailable
@@ -81,6 +82,13 @@ def out_of_reach(told: str, error: OSError) -> StorageUnavailable:
     """The error of a disk, which tells a program to try again only where that may help."""
     unavailable = StorageUnavailable(told)
     return unavailable.for_good() if stays_so(error) else unavailable
+
+
+def not_listed(folder: Path, error: OSError, follows: str, instead: str = "") -> StorageUnavailable:
+    """The error of a folder that can't be listed; ``follows`` is what that means, ``instead`` what else may be done."""
+    todo = remedy_of(error, "let this user list it") or "see that its disk answers"
+    what = f"{error.filename or folder} can't be listed ({error.strerror}), {follows}"
+    return out_of_reach(f"{what}: {todo}{instead}", error)
 
 
 def is_of_reading_too(error: BaseException) -> bool:

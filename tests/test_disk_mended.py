@@ -13,6 +13,8 @@ from keptlog import whole_file
 from keptlog.disk import stays_so
 from keptlog.errors import Action, StorageUnavailable
 from keptlog.notify.folder import NotifyFolder
+from keptlog.receipts.folder import taken_for_receipts
+from keptlog.receipts.key_files import signing_key, trusted_keys
 from keptlog.sinks.new_file import new_file
 from keptlog.sources.folder_files import files_in
 from keptlog.sources.kafka_log.batches import LogSegment, batches
@@ -51,11 +53,26 @@ def _topics(place: Path) -> None:
     topics_with_files(place)
 
 
+def _signing_key(place: Path) -> None:
+    signing_key(place, {})
+
+
+def _trusted_keys(place: Path) -> None:
+    trusted_keys(place)
+
+
+def _receipts(place: Path) -> None:
+    taken_for_receipts(place)
+
+
 @pytest.mark.parametrize(
     ("number", "action"),
     [(errno.EACCES, Action.FIX_STORAGE), (errno.ENOSPC, Action.FIX_STORAGE), (errno.EIO, Action.RETRY)],
 )
-@pytest.mark.parametrize("act", [_secret, _restored, _told, _kafkas, _kafkas_segment, _folder, _topics])
+@pytest.mark.parametrize(
+    "act",
+    [_secret, _restored, _told, _kafkas, _kafkas_segment, _folder, _topics, _signing_key, _trusted_keys, _receipts],
+)
 def test_who_meets_it_says_that_it_stays_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None], number: int, action: Action
 ) -> None:
@@ -122,7 +139,7 @@ def test_a_broker_is_named_for_what_a_broker_may_have_done_and_a_right_where_one
         (errno.EIO, "see that its disk answers"),
     ],
 )
-@pytest.mark.parametrize("act", [_folder, _topics])
+@pytest.mark.parametrize("act", [_folder, _topics, _trusted_keys, _receipts])
 def test_a_folder_that_cannot_be_listed_takes_a_right_only_where_one_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None], number: int, todo: str
 ) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.disk import not_listed
+from keptlog.errors import InvalidConfig
 from keptlog.folders import files_below
 from keptlog.receipts.chain import HEAD_FILE, is_of_a_chain
 
@@ -18,10 +19,7 @@ def taken_for_receipts(folder: Path) -> list[Path]:
     try:
         return [each for each in files_below(folder) if each.suffix == ".json"]
     except OSError as error:
-        raise StorageUnavailable(
-            f"{error.filename or folder} can't be listed ({error.strerror}), and receipts may lie there: let this user "
-            "list it"
-        ).for_good() from error
+        raise not_listed(folder, error, "and receipts may lie there") from error
 
 
 def require_receipts_alone(folder: Path) -> None:

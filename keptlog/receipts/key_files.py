@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from keptlog.disk import not_listed, out_of_reach, remedy_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.receipts.signing import PublicKey, SigningKey
@@ -72,8 +73,9 @@ def signing_key(home: Path, environment: Mapping[str, str]) -> SigningKey:
         if made := _leave_public_key(home, key.public):
             _log.warning(*_why_beside(home, made))
     except OSError as error:
-        where = error.filename or path
-        raise StorageUnavailable(f"signing key {path}: {where}: {error.strerror}; mend that and try again") from error
+        todo = remedy_of(error, "let this user write there") or "mend that"
+        what = f"signing key {path}: {error.filename or path}: {error.strerror}"
+        raise out_of_reach(f"{what}; {todo}, and try again", error) from error
     return key
 
 
@@ -137,10 +139,8 @@ def trusted_keys(home: Path) -> list[PublicKey]:
     try:
         names = names_in(home)
     except OSError as error:
-        raise StorageUnavailable(
-            f"home {home} can't be listed by this user ({error.strerror}), and public keys may lie there: see to its "
-            "permissions, or name the keys with --public-key"
-        ).for_good() from error
+        instead = ", or name the keys with --public-key"
+        raise not_listed(home, error, "and public keys may lie there", instead) from error
     remedies = {name: _OWN_REMEDY if name == PUBLIC_FILE else _FURTHER_REMEDY for name in _public_keys_among(names)}
     return [_read(home / name, PublicKey.of_pem, "public key", each, read_file) for name, each in remedies.items()]
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from keptlog import folders
-from keptlog.disk import out_of_reach, remedy_of
+from keptlog.disk import not_listed
 from keptlog.errors import InvalidConfig
 from keptlog.log.words.no_text import GZIP
 from keptlog.sources.formats import SUFFIXES, Format, format_of, unpacked_suffix
@@ -70,9 +70,8 @@ def files_in(folder: Path) -> list[str]:
         listed = [(Path(parent), names) for parent, names in folders.entries_below(str(folder), _is_no_mark)]
         table = next(filter(None, (_table_at(*each) for each in [*listed, *_metadata_beside(folder)])), None)
     except OSError as error:
-        todo = remedy_of(error, "let this user list it") or "see that its disk answers"
-        what = f"{error.filename or folder} can't be listed ({error.strerror}), and its records would be left out"
-        raise out_of_reach(f"{what}: {todo}, or name the files that are meant; nothing was appended", error) from error
+        instead = ", or name the files that are meant; nothing was appended"
+        raise not_listed(folder, error, "and its records would be left out", instead) from error
     if table:
         raise InvalidConfig(
             f"{table}, and its folder may keep files that do not count any more, or never did: write its rows as "

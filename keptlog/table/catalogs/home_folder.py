@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from operator import methodcaller
 from pathlib import Path
 
-from keptlog.disk import out_of_reach, remedy_of
+from keptlog.disk import not_listed
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.log.words.advice import CREATE_TOPIC
@@ -52,9 +52,7 @@ def _names_in(folder: Path, home: Path) -> list[str]:
     try:
         return names_in(folder)
     except OSError as error:
-        todo = remedy_of(error, "let this user list it") or "see that its disk answers"
-        what = f"{error.filename or folder} can't be listed ({error.strerror}), so that nobody knows whether"
-        raise out_of_reach(f"{what} home {home} has topics: {todo}", error) from error
+        raise not_listed(folder, error, f"so that nobody knows whether home {home} has topics") from error
 
 
 def require_folder(home: Path) -> None:
