@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from keptlog.dagster.assets.long_tags import as_tags
+from keptlog.dagster.assets.markdown import as_list
 from keptlog.dagster.assets.mount import Run
 from keptlog.dagster.assets.names import AssetKeys
 from keptlog.dagster.assets.numbers import Metadata
@@ -33,11 +34,11 @@ from keptlog.dagster.assets.report import run_id_of
 from keptlog.errors import KeptlogError, UnknownTopic, first_line
 from keptlog.ingest.lag_news import ShownLag
 from keptlog.log.topic_partition import TopicPartition
-from keptlog.log.words.counted import counted, some_of
+from keptlog.log.words.counted import counted, first_lines, some_of
 
 if TYPE_CHECKING:
     from keptlog.ingest.ingest_pass import Ingest
-    from keptlog.ingest.lag import LogLag
+    from keptlog.ingest.lag import LogLag, TopicLag
     from keptlog.ingest.plans import IngestPlans
     from keptlog.ingest.result import IngestResult, Intake
 
@@ -46,6 +47,7 @@ FAILED_AT_TAG = "keptlog/ingest_failed_at"
 for what was never read. Beside it the id of each topic that did not come in as a whole.
 """
 _NAMES_IN_LINE = 3
+_REASONS = 5
 _ITSELF = "\0"
 """Stands for a log in what is said of it."""
 
@@ -123,10 +125,29 @@ def ingest_materialization(keys: AssetKeys, intake: Intake, consumer_lag: int | 
     )
 
 
-def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag) -> dg.AssetObservation:
-    """A topic-partition at its source, and how far behind the one here is."""
+def source_outlook(topic: TopicLag) -> Metadata:
+    """What every observation of a source tells of its whole topic: a page shows the last one, of whichever log it is.
+
+    Where a lag is not known there is no sum: it would be of the others alone.
+    """
+    told: Metadata = {}
+    if topic.stopped:
+        lines = by_reason({str(name): why for name, why in topic.stopped.items()})
+        told["topic_stopped"] = dg.MetadataValue.md(as_list(first_lines(lines, _REASONS)))
+    lags = [_consumer_lag(topic.lag_of(name)) for name in topic.names]
+    known = [lag for lag in lags if lag is not None]
+    if not topic.failed and len(known) == len(lags):
+        told["topic_consumer_lag"] = sum(known)
+    if waiting := sum(each.waiting for each in topic.logs.values()):
+        told["topic_behind_open_transaction"] = waiting
+    return told
+
+
+def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag, outlook: Metadata) -> dg.AssetObservation:
+    """A topic-partition at its source, and how far behind the one here is; ``outlook`` is that of its topic."""
     stopped, position, log = lag
-    numbers: Metadata = {}
+    # Nothing else on the page of what nobody materializes says whose numbers these are.
+    numbers: Metadata = {**outlook, "log": str(name)}
     if position is not None:
         numbers["position"] = position
     if log:
@@ -135,7 +156,8 @@ def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag) -> dg
         if log.high_watermark is not None:
             numbers["high_watermark"] = log.high_watermark
             numbers["behind_open_transaction"] = log.waiting
-        numbers["consumer_lag"] = max(log.end_offset - max(position or 0, log.log_start_offset), 0)
+    if (behind := _consumer_lag(lag)) is not None:
+        numbers["consumer_lag"] = behind
     if stopped:
         numbers["stopped"] = stopped
     return dg.AssetObservation(
@@ -163,6 +185,12 @@ def by_reason(reasons: Mapping[str, str]) -> list[str]:
     for name, reason in reasons.items():
         names[reason.replace(name, _ITSELF)].append(name)
     return [f"{some_of(each, _NAMES_IN_LINE)}: {reason.replace(_ITSELF, each[0])}" for reason, each in names.items()]
+
+
+def _consumer_lag(lag: LogLag) -> int | None:
+    """How many offsets are yet to be read; null if it is not known up to where there are some."""
+    _, position, log = lag
+    return None if log is None else max(log.end_offset - max(position or 0, log.log_start_offset), 0)
 
 
 def _lag_afterwards(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from keptlog.dagster.assets.ingest_report import by_reason, source_observation
+from keptlog.dagster.assets.ingest_report import by_reason, source_observation, source_outlook
 from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
@@ -40,7 +40,7 @@ from keptlog.log.words.named import unnamed
 from keptlog.passes.clean import backoff_of
 
 if TYPE_CHECKING:
-    from keptlog.ingest.lag import LagScan, LagThreshold, TopicLag
+    from keptlog.ingest.lag import LagScan, LagThreshold, LogLag, TopicLag
 
 INGEST_LAG_SENSOR = "ingest_lag_sensor"
 TRIGGER = "consumer_lag"
@@ -112,9 +112,17 @@ def _tick(tick: Tick) -> dg.SensorResult:
     return dg.SensorResult(
         run_requests=request,
         skip_reason=None if request else "; ".join([*([spark_is_down] if spark_is_down else []), *decision.reasons]),
-        asset_events=[source_observation(tick.keys, name, lag) for name, lag in news],
+        asset_events=_observations(tick, scan, news),
         cursor=cursor,
     )
+
+
+def _observations(
+    tick: Tick, scan: LagScan, news: Sequence[tuple[TopicPartition, LogLag]]
+) -> list[dg.AssetObservation]:
+    topics = {name.topic for name, _ in news}
+    outlooks = {topic.topic: source_outlook(topic) for topic in scan.topics if topic.topic in topics}
+    return [source_observation(tick.keys, name, lag, outlooks[name.topic]) for name, lag in news]
 
 
 def _topic_ids(tick: Tick) -> dict[str, str | None]:

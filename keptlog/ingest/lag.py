@@ -97,8 +97,8 @@ class TopicLag:
         """What there is something to be read of."""
         return [TopicPartition(self.topic, each.partition) for each in self.plan.ranges]
 
-    @property
-    def stopped(self) -> dict[TopicPartition, str]:
+    @cached_property
+    def stopped(self) -> Mapping[TopicPartition, str]:
         """What must not be gone on with, and why."""
         reasons = {**self.noted, **self.plan.stopped}
         return {TopicPartition(self.topic, number): reason for number, reason in reasons.items()}

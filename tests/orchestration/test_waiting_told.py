@@ -25,8 +25,9 @@ WAITS = LogLag(None, 5, SourceLog(0, 0, 5, high_watermark=1006))
 
 
 def test_an_observation_says_what_waits_beside_a_lag_of_none() -> None:
-    numbers = {name: each.value for name, each in source_observation(KEYS, NAME, WAITS).metadata.items()}
+    numbers = {name: each.value for name, each in source_observation(KEYS, NAME, WAITS, {}).metadata.items()}
     assert numbers == {
+        "log": "users-0",
         "position": 5,
         "log_start_offset": 0,
         "last_stable_offset": 5,
@@ -37,7 +38,7 @@ def test_an_observation_says_what_waits_beside_a_lag_of_none() -> None:
 
 
 def test_a_new_process_takes_it_from_the_observation_that_was_told() -> None:
-    assert lag_told(source_observation(KEYS, NAME, WAITS)) == ShownLag.of(WAITS)
+    assert lag_told(source_observation(KEYS, NAME, WAITS, {})) == ShownLag.of(WAITS)
     assert ShownLag.of(WAITS) != ShownLag.of(WAITS._replace(log=SourceLog(0, 0, 5)))
 
 
