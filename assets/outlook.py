@@ -42,7 +42,7 @@ def log_outlook(assessment: Assessment, broker: BrokerConfig) -> Metadata:
     off, mark = due_if_off(assessment, broker), assessment.log.uncleanable
     told: Metadata = {
         "why": without_paths(verdict_under(assessment, broker)),
-        "due_at": off or _due_at(assessment.due_ms, is_due=assessment.trigger is not None),
+        "due_at": off or _due_at(assessment.due_ms, [assessment]),
         "deadline": _time_or_none(assessment.deadline_ms),
     }
     return told | {UNCLEANABLE: without_paths(mark.told(assessment.now_ms, off))} if mark else told
@@ -67,7 +67,7 @@ def _topic_outlook(assessments: Sequence[Assessment], broker: BrokerConfig, now_
     off = next(filter(None, (due_if_off(each, broker) for each in assessments)), None)
     return {
         "topic_why": dg.MetadataValue.md(as_list(_reasons(assessments, broker))),
-        "topic_due_at": off or _due_at(totals.earliest_due_ms, is_due=totals.due > 0),
+        "topic_due_at": off or _due_at(totals.earliest_due_ms, assessments),
         "topic_deadline": _time_or_none(totals.earliest_deadline_ms),
         "topic_logs": totals.logs,
         "topic_logs_late": totals.late,
@@ -131,10 +131,13 @@ def _reasons(assessments: Sequence[Assessment], broker: BrokerConfig) -> list[st
     return first_lines(lines, _REASONS)
 
 
-def _due_at(due_ms: int | None, *, is_due: bool) -> str:
-    if is_due:
+def _due_at(due_ms: int | None, assessments: Sequence[Assessment]) -> str:
+    if any(each.trigger for each in assessments):
         return "now"
-    return "with new records" if due_ms is None else f"{iso_time(due_ms)}, or with new records"
+    if due_ms is None:
+        return "with new records"
+    is_retry = all(each.is_due_by_retry_alone for each in assessments)
+    return f"{iso_time(due_ms)}, {'when it is tried again' if is_retry else 'or with new records'}"
 
 
 def _time_or_none(time_ms: int | None) -> str:

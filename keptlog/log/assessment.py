@@ -86,6 +86,12 @@ class Assessment:
         return self.now_ms - self.max_compaction_delay_ms if self.max_compaction_delay_ms else None
 
     @property
+    def is_due_by_retry_alone(self) -> bool:
+        """Whether new records make it due no sooner: its clean failed, and it is left alone until it is tried again."""
+        mark = self.log.uncleanable
+        return mark is not None and mark.is_waiting(self.now_ms) and self.due_ms == mark.retry_at_ms
+
+    @property
     def good_until_ms(self) -> int | None:
         """When the clock first changes anything that is said here but how late the log is; null if it never does.
 

@@ -139,7 +139,9 @@ def test_a_log_whose_clean_failed_says_so_and_when_it_is_tried_again() -> None:
     found = explain(assess(replace(dirty, uncleanable=mark), NOW_MS))
     assert found.verdict.startswith("left alone: uncleanable")
     assert found.verdict.endswith("3 cleans failed, the last with: no space")
-    assert found.due == "by 2023-11-14T22:13:25.000Z (in 5 s) at the earliest, or when new records make it so"
+    assert found.due == (
+        "at 2023-11-14T22:13:25.000Z (in 5 s), when it is tried again; new records change nothing of that"
+    )
     assert found.rules[-1] == (
         "uncleanable since 2023-11-14T22:13:19.000Z, next try at 2023-11-14T22:13:25.000Z: "
         "3 cleans failed, the last with: no space"

@@ -119,6 +119,25 @@ def test_neither_a_path_nor_a_long_name_makes_the_reason_wider_than_the_window(w
     assert all("location" not in each for each in told), "Dagster shows it as the asset's storage already"
 
 
+def test_a_log_that_failed_is_due_when_it_is_tried_again_and_not_with_new_records(world: World) -> None:
+    world.topic("users", 2)
+    world.append("users", ("a", "1"), ("a", "2"))
+    death = Death(("users-0",), "no space", world.now_ms)
+    world.log_store.cleaner().mark_still_due(death, set(), now_ms=world.now_ms)
+
+    told = [
+        {name: each.value for name, each in event.metadata.items()}
+        for event in world.tick(dirty_ratio_sensor).asset_events
+    ]
+
+    retry = "2027-01-15T08:00:15.000Z"
+    assert [page["due_at"] for page in told if "due_at" in page] == [
+        f"{retry}, when it is tried again",
+        "with new records",
+    ]
+    assert {page["topic_due_at"] for page in told if "topic_due_at" in page} == {f"{retry}, or with new records"}
+
+
 def test_with_the_cleaner_off_no_page_promises_a_clean(world: World) -> None:
     world.topic("users", 3, min_cleanable_dirty_ratio="0.6", max_compaction_lag_ms=str(7 * DAY_MS))
     world.append("users", ("a", "1"), ("b", "1"))

@@ -180,6 +180,8 @@ def _due(assessment: Assessment, off: str | None) -> str:
         return "now"
     if assessment.due_ms is None:
         return "when new records make it so"
+    if assessment.is_due_by_retry_alone:
+        return f"at {moment(assessment.due_ms, now_ms)}, when it is tried again; new records change nothing of that"
     return f"by {moment(assessment.due_ms, now_ms)} at the earliest, or when new records make it so"
 
 
