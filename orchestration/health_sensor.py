@@ -31,6 +31,7 @@ from keptlog.dagster.orchestration.retention_sensor import RETENTION_SENSOR
 from keptlog.dagster.orchestration.sensor_states import SensorState, sensor_states
 from keptlog.dagster.resources.lag import lag_scanner_of
 from keptlog.errors import KeptlogError, first_line
+from keptlog.ingest.lag import RECENT_MS
 from keptlog.log.assessment import in_order_of_urgency
 from keptlog.log.given.past import was_within
 from keptlog.log.words.counted import counted
@@ -86,7 +87,7 @@ def _health(tick: Tick, states: Sequence[SensorState]) -> Health:
     last_tick_age_ms = max(*ages, 0) if ages else None
     try:
         seen = _seen(tick, now_ms)
-        lag, lag_unseen = _consumer_lag(tick, seen, now_ms)
+        lag, lag_unseen = _consumer_lag(tick, seen, states, now_ms)
     except (KeptlogError, OSError) as error:
         unseen = [f"the home: {first_line(error)}"]
         return Health(now_ms, None, unseen=unseen, last_tick_age_ms=last_tick_age_ms, sensors=shown)
@@ -134,14 +135,16 @@ def _checks_unseen(home: Path) -> list[str]:
     return []
 
 
-def _consumer_lag(tick: Tick, seen: Overview, now_ms: int) -> tuple[int | None, list[str]]:
+def _consumer_lag(
+    tick: Tick, seen: Overview, states: Sequence[SensorState], now_ms: int
+) -> tuple[int | None, list[str]]:
     """How many offsets are to be ingested, and what is not known of that."""
     if not seen.sources:
         return None, []
     last = lag_scanner_of(tick.log_store).recent(now_ms)
     if last is None:
         ingested = counted(len(seen.sources), "ingested topic")
-        return None, [f"the consumer lag of {ingested}: {INGEST_LAG_SENSOR} has not asked lately"]
+        return None, [f"the consumer lag of {ingested}: {_why_not_asked(tick, states)}"]
     stopped = [f"{name}: stopped: {why}" for name, why in last.stopped.items()]
     unread = [
         f"the consumer lag of {topic}: {unnamed(topic, why)}"
@@ -153,6 +156,15 @@ def _consumer_lag(tick: Tick, seen: Overview, now_ms: int) -> tuple[int | None, 
     own = OwnRuns.of_tick(tick)
     slow = slow_ingests(own, own.records(*UNDER_WAY), behind) if behind else ()
     return lag, [*last.unanswered, *unread, *slow, *stopped]
+
+
+def _why_not_asked(tick: Tick, states: Sequence[SensorState]) -> str:
+    """Why this process knows of no lag: after a reload the sensor may have ticked half a minute ago, in another one."""
+    name = tick.mount.name(INGEST_LAG_SENSOR)
+    if any(each.name == INGEST_LAG_SENSOR and not each.is_on for each in states):
+        return f"{name} is off"
+    wait = duration(RECENT_MS)
+    return f"{name} has asked no broker in this process of Dagster within {wait}; its next tick does, or says why not"
 
 
 def _hindered(tick: Tick, seen: Overview, states: Sequence[SensorState]) -> tuple[dict[str, str], dict[str, int]]:

@@ -16,6 +16,7 @@ from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.health_sensor import health_sensor
 from keptlog.dagster.orchestration.jobs import HomeJobs
 from keptlog.dagster.resources.spark import spark_resource
+from keptlog.log.source import SourceIdentity
 from tests.orchestration.conftest import World
 
 PLACE = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("here"), "__repository__")
@@ -88,3 +89,15 @@ def test_a_due_log_whose_sensor_is_off_says_so(world: World, status: InstigatorS
     if status:
         stored(world, status)
     assert "dirty_ratio_sensor is off" in str(told(world, ["health_sensor"])["worst"]).replace("\\", "")
+
+
+def test_a_lag_that_nobody_has_asked_for_says_whether_the_sensor_that_asks_is_off(world: World) -> None:
+    """It said that the sensor has not asked lately, and in the list below it when it had ticked: in another process."""
+    world.topic("users")
+    world.store.ingest("users", [], SourceIdentity("users", None, "127.0.0.1:9"), 1, "knows")
+
+    off, on = told(world, ["health_sensor"]), told(world, None)
+
+    assert off["not_looked_at"] == "* the consumer lag of 1 ingested topic: ingest_lag_sensor is off"
+    why = "ingest_lag_sensor has asked no broker in this process of Dagster within 5 min; its next tick does, or says"
+    assert why in str(on["not_looked_at"])
