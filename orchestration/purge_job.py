@@ -15,7 +15,7 @@ from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME
 from keptlog.errors import StorageUnavailable, first_line
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from keptlog.log.holder import ORPHAN_GRACE_MS
-from keptlog.log.words.counted import counted
+from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.units import size
 from keptlog.passes.observer import observe
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from keptlog.passes.purge import PurgeResult
     from keptlog.table.purging.purge_receipt import PurgeReceipt
     from keptlog.table.removal.drafts import Sealing
+
+_NAMES_IN_LINE = 3
 
 
 class PurgeConfig(dg.Config):
@@ -76,6 +78,8 @@ def _purge(run: Run, config: PurgeConfig) -> None:
         count = counted(len(result.idle), "topic")
         context.log.info("%s left alone: nothing was committed, or is due, since the last purge", count)
     purged = result.receipts.keys() - set(result.idle)
+    if quiet := purged - changed - result.failed.keys():
+        context.log.info("%s: nothing was deleted", some_of(sorted(quiet), _NAMES_IN_LINE))
     _erasures_after_purge(run, purged, changed, now_ms)
     is_any_done = bool({*purged, *result.deletions} - result.failed.keys())
     if outage := outage_among(result.failed, is_any_done=is_any_done):

@@ -3,6 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
+from keptlog.dagster.assets.ingest_report import by_reason
 from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.numbers import retention_observation
@@ -11,8 +12,11 @@ from keptlog.dagster.assets.report import fail_if_any, run_id_of
 from keptlog.dagster.orchestration.in_flight import UNDER_WAY, begun_and_queued
 from keptlog.dagster.orchestration.own_runs import RETENTION_JOB_NAME, OwnRuns
 from keptlog.log.plan import describe_step
+from keptlog.log.words.counted import first_lines
 from keptlog.passes.names import named_logs
-from keptlog.passes.retain import BEING_CLEANED
+
+_LEFT_ALONE = 50
+"""Lines: most logs share a reason, but one whose timestamps are in doubt has its own."""
 
 
 class RetentionConfig(dg.Config):
@@ -56,9 +60,9 @@ def _retain(run: Run, config: RetentionConfig) -> None:
     for step in result.committed:
         context.log.info(describe_step(step))
         context.log_event(retention_observation(run.keys, step))
-    for name, reason in result.plan.left_alone.items():
-        if reason == BEING_CLEANED:
-            context.log.info("%s left alone: %s", name, reason)
+    left_alone = [f"left alone: {line}" for line in by_reason(result.plan.left_alone)]
+    for line in first_lines(left_alone, _LEFT_ALONE):
+        context.log.info("%s", line)
     if outage := outage_among(result.failed, is_any_done=bool(result.committed)):
         tag_outage(context, outage, now_ms)
     if result.failed:
