@@ -17,12 +17,16 @@ from keptlog.engine.jobs import Result, Task
 from keptlog.errors import StorageUnavailable
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.kafka_logs import KafkaLogs
+from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.uncleanable import Backoff
 from keptlog.passes.readers import Readers
 from keptlog.progress import Progress, silent
 from keptlog.sources.kafka_log.directory import log_directories
 from keptlog.storage.files import StoredFile
 from keptlog.storage.refusal import StoreRefused
 from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.catalogs.rest import PatientRestCatalog
+from keptlog.table.changes.mark import Failure
 from keptlog.table.io.files import Properties, TableFiles
 from keptlog.table.io.remote_files import list_remote
 from keptlog.table.io.vending import VENDED, Vended, for_path, remember, with_credentials
@@ -33,7 +37,7 @@ from tests.in_process import InProcessJobs
 from tests.ingest.directories import some_batch, write_log
 from tests.table.buckets import new_bucket, s3_server
 from tests.table.rest_server import RestServer, rest_server
-from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, clean, new_id, step_for, values
+from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, clean, new_id, step_for, store_over, values
 
 IO = {"py-io-impl": "keptlog.table.io.file_io.DurableFileIO"}
 
@@ -102,6 +106,16 @@ class TakenAlong(InProcessJobs):
         own: TableFiles = pickle.loads(pickle.dumps(self.files))  # noqa: S301  # its own
         self.taken.append(set(dict(own.properties)[VENDED]))
         return InProcessJobs(own, self.run_id, self.progress, self.application).run(tasks, doing)
+
+
+def test_a_commit_goes_with_the_token_that_came_with_the_table(store: LogStore, server: RestServer) -> None:
+    """A catalog that is asked without one may give each table its own, and refuse a commit without it."""
+    store.create_topic(TOPIC, 1, COMPACTED)
+    server.config |= {"token": "of-this-table"}
+    catalog = PatientRestCatalog("rest", uri=server.uri, auth={"type": "noop"}, **IO)  # type: ignore[arg-type]  # as a configuration's
+    failed = Failure(TopicPartition(TOPIC, 0), "a segment is broken", None)
+    store_over(catalog).mark_uncleanable(TOPIC, [failed], NOW_MS, Backoff(1000, 3000))
+    assert server.headers["commit"][-1]["Authorization"] == "Bearer of-this-table"
 
 
 def test_of_more_than_can_be_kept_those_go_that_were_given_the_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:

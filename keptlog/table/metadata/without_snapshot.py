@@ -6,6 +6,7 @@ It lands only on the snapshot, the branches and the tags that were loaded, as a 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
 from pyiceberg.catalog import Catalog
@@ -62,7 +63,8 @@ def commit_without_snapshot(catalog: Catalog, table: Table, *updates: TableUpdat
     going = [each.ref_name for each in updates if isinstance(each, RemoveSnapshotRefUpdate)]
     moved = (AssertRefSnapshotId.model_validate({"ref": each, "snapshot-id": pointed_to[each]}) for each in going)
     # PyIceberg deletes the metadata files that leave a history after the commit, and only who commits by the table.
-    sent = Table(table.name(), table.metadata, table.metadata_location, table.io, catalog)
+    sent = copy(table)  # with all that came with it: a server may have given a token for this table alone
+    sent.catalog = catalog
     sent._do_commit(updates, (*requirements, *moved))  # noqa: SLF001
 
 
