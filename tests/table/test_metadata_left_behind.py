@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from keptlog.log.holder import HolderKind
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.table.changes.mark import Failure
+from keptlog.table.io.file_io import DurableFileIO
 from keptlog.table.store import LogStore
-from tests.table.purges import clock_ms, unreferenced
+from tests.table.purges import DAY_MS, clock_ms, unreferenced
 from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create
 
 MORE_THAN_A_TABLE_REMEMBERS = 25
@@ -38,3 +40,40 @@ def test_a_purge_is_not_told_as_a_run_that_died(store: LogStore, tmp_path: Path)
     assert receipt.expired_snapshots
     assert not [file for file in receipt.held if file.holder.startswith(HolderKind.STAGED)]
     assert not unreferenced(tmp_path)
+
+
+def test_what_a_purges_own_commit_has_deleted_is_no_orphan(store: LogStore, tmp_path: Path) -> None:
+    """It stood in the list of before: a journal was written for it, and a receipt told it as swept."""
+    clean(store)
+    receipt = store.purge(TOPIC, clock_ms() + 2 * DAY_MS)
+    assert receipt.expired_snapshots
+    assert receipt.deleted_orphans == ()
+    assert not unreferenced(tmp_path)
+
+
+def test_nor_is_it_told_as_held_where_nothing_else_was_deleted(store: LogStore) -> None:
+    store.load_table(TOPIC).manage_snapshots().create_tag(oldest(store), "audit", max_ref_age_ms=1).commit()
+    store.alter_topic(TOPIC, {"file.delete.delay.ms": str(DAY_MS)})
+    receipt = store.purge(TOPIC, clock_ms() + 1000)
+    assert [each.name for each in receipt.dropped_refs] == ["audit"]
+    assert receipt.held == ()
+
+
+def test_metadata_that_may_not_be_deleted_keeps_no_commit_from_landing_and_is_told(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clean(store)
+
+    def refuse(_: DurableFileIO, path: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(DurableFileIO, "delete", refuse)
+    receipt = store.purge(TOPIC, clock_ms() + 1)
+    assert receipt.expired_snapshots
+    left = unreferenced(tmp_path)
+    assert len(left) == 1
+    assert {file.path for file in receipt.held if file.holder.startswith(HolderKind.STAGED)} == left
+
+
+def oldest(store: LogStore) -> int:
+    return min(store.load_table(TOPIC).metadata.snapshots, key=lambda each: each.sequence_number or 0).snapshot_id

@@ -90,7 +90,7 @@ from keptlog.table.removal.ref_retention import EndedRef, ended_refs
 from keptlog.table.removal.refusal import require_live_files
 from keptlog.table.removal.removal import Removal
 from keptlog.table.removal.spared import Spared, spared_references, told_by_keeper
-from keptlog.table.removal.topic_storage import Storage, drafts_among
+from keptlog.table.removal.topic_storage import Storage, drafts_among, without_let_go
 
 _logger = logging.getLogger(__name__)
 
@@ -158,6 +158,7 @@ class Purge:
         while self._expire_some():
             pass
         table = self._table()
+        self._stored = without_let_go(self._stored, self.files, self.first_look.metadata, table.metadata)
         self._delete(expired.outdated(self.files, table, self.times))
         discard(self.files, left_registers(table, self._stored, self._spared.keys()))
         needed = self._needed(table, left_behind)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from keptlog.storage.files import StoredFile
-from keptlog.table.io.files import local_path
+from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.io.local_files import lost_links
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.references import by_comparable_form, comparable_forms
 from keptlog.table.removal.hidden import HiddenFiles
 from keptlog.table.removal.journal import erasures_folder, journal_folder, receipt_folder
 from keptlog.whole_file import is_unfinished
+
+if TYPE_CHECKING:
+    from pyiceberg.table.metadata import TableMetadata
 
 _CHECKSUM = ".crc"
 
@@ -47,6 +51,19 @@ class Storage:
         paths = [file.path for file in self.files.values()]
         has_journals = any(path.startswith(journal_folder(self.location)) for path in paths)
         return has_journals or bool(drafts_among(self.location, paths))
+
+
+def without_let_go(
+    stored: Mapping[str, StoredFile], files: TableFiles, before: TableMetadata, now: TableMetadata
+) -> dict[str, StoredFile]:
+    """What was listed, by comparable path, but for the metadata that commits since then have deleted.
+
+    Each commit deletes what leaves a table's history, once that is full. What it was not allowed to is still there.
+    """
+    named = {each.metadata_file for each in now.metadata_log}
+    left = comparable_forms(each.metadata_file for each in before.metadata_log if each.metadata_file not in named)
+    gone = {form for path, form in left.items() if form in stored and not files.exists(path)}
+    return {form: file for form, file in stored.items() if form not in gone}
 
 
 def drafts_among(location: str, paths: Iterable[str]) -> list[str]:
