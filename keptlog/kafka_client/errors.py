@@ -14,6 +14,7 @@ gathered, and the one that says most is told:
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,6 +52,9 @@ _TURN_SECONDS = 1.0
 _REFUSED_TURNS = 2
 """So many follow once it is known that nobody listens: a broker may just be starting again."""
 _REFUSED = "Connection refused"
+_BROKER = re.compile(r"\S+/(\w+): ")
+"""How the text of a broker's error begins: ``ssl://kafka:9093/2: …``, or ``…/bootstrap: …`` before its id is known."""
+_NO_ID_YET = "bootstrap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,6 @@ _SILENCE = _Kind(
     StorageUnavailable,
     "no broker at {where} answers: {text}; try again when it does",
 )
-_SILENT_BROKER = "broker {broker} of the cluster at {where} does not answer: {text}; try again when it does"
 _KINDS = (
     _AUTHENTICATION,
     _TLS,
@@ -146,30 +149,42 @@ _KINDS = (
 )
 """Those that say most first."""
 
+_PASSING = (_NAME_LOOKUP, _CONNECTION, _SILENCE)
+"""What one broker has, and others may not; it may work a moment later."""
+_OF_ONE = "broker {broker} of the cluster at {where}"
+_SILENT_BROKER = f"{_OF_ONE} does not answer: {{text}}; try again when it does"
+_NAMELESS_BROKER = f"{_OF_ONE} is not found: {{text}}; is the name right that it gives (advertised.listeners)?"
+
 _FINAL = (_AUTHENTICATION, _TLS, _SETTING, _AUTHORIZATION, _REFUSAL)
 """No waiting will mend these."""
 
 
 @dataclass
 class Trouble:
-    """What a client's ``error_cb`` was told; only the first of each kind, for librdkafka repeats itself."""
+    """What a client's ``error_cb`` was told; of each broker the first of each kind, for librdkafka repeats itself."""
 
-    errors: dict[int, KafkaError] = field(default_factory=dict)
+    errors: dict[tuple[int, str | None], KafkaError] = field(default_factory=dict)
+    """By code, and by the broker that it is of."""
 
     def __call__(self, error: KafkaError) -> None:
-        self.errors.setdefault(error.code(), error)
+        self.errors.setdefault((error.code(), _whose(error)), error)
 
     def forget(self) -> None:
         """It works again."""
         self.errors.clear()
 
     def may_explain(self, broker: int | None) -> list[KafkaError]:
-        """What may be why a broker does not answer; why another one does not is no reason."""
+        """What may be why a broker does not answer; what another one has, or another address, is no reason.
 
-        def is_of_it(error: KafkaError) -> bool:
-            return broker is None or not is_no_answer(error) or f"/{broker}: " in error.str()
+        But a password or a certificate is one for all: of an address nobody knows yet whose it is.
+        """
 
-        return [error for error in self.errors.values() if is_of_it(error)]
+        def is_of_it(whose: str | None, error: KafkaError) -> bool:
+            if broker is None or whose == str(broker):
+                return True
+            return whose in {None, _NO_ID_YET} and _kind(error) not in _PASSING
+
+        return [error for (_, whose), error in self.errors.items() if is_of_it(whose, error)]
 
     @property
     def is_final(self) -> bool:
@@ -179,8 +194,9 @@ class Trouble:
     @property
     def is_refused(self) -> bool:
         """Whether no broker is left, and the connection was refused: nobody listens there."""
-        transport = self.errors.get(KafkaError._TRANSPORT)
-        return KafkaError._ALL_BROKERS_DOWN in self.errors and transport is not None and _REFUSED in transport.str()
+        first = {error.code(): error for error in reversed(self.errors.values())}
+        transport = first.get(KafkaError._TRANSPORT)
+        return KafkaError._ALL_BROKERS_DOWN in first and transport is not None and _REFUSED in transport.str()
 
 
 @contextmanager
@@ -223,7 +239,7 @@ def ask(
             return question(min(wait_seconds, _TURN_SECONDS))
         except KafkaException as error:
             admin.poll(0)  # lets it tell ``trouble``
-            may_pass = _kind(error.args[0]) in {_NAME_LOOKUP, _CONNECTION, _SILENCE}
+            may_pass = _kind(error.args[0]) in _PASSING
             if not turns or not may_pass or trouble.is_final:
                 raise
             _logger.debug("no broker answers yet (%s), %d more turns follow if need be", error.args[0].name(), turns)
@@ -256,8 +272,16 @@ def translated(
     if kind is _SETTING and (unreadable := settings.unreadable_files):
         # Librdkafka says that a certificate can't be loaded, and not from where.
         text = f"{text} ({', '.join(unreadable)} can't be read: each machine that asks the broker needs it)"
-    what = kind.what if broker is None or kind not in {_CONNECTION, _SILENCE} else _SILENT_BROKER
+    what = kind.what
+    if broker is not None and kind in _PASSING:
+        what = _NAMELESS_BROKER if kind is _NAME_LOOKUP else _SILENT_BROKER
     return kind.error(f"{doing}: {what.format(where=settings.bootstrap, text=text, broker=broker)}")
+
+
+def _whose(error: KafkaError) -> str | None:
+    """The id of the broker that an error is of, or that it is of an address of the list; null if of no one's."""
+    found = _BROKER.match(error.str())
+    return found[1] if found else None
 
 
 def _kind(error: KafkaError) -> _Kind:

@@ -142,6 +142,23 @@ def test_of_a_timeout_and_what_was_told_before_the_latter_is_shown() -> None:
     assert "no such topic" in str(translated(KafkaError(KafkaError._UNKNOWN_TOPIC), settings, "it failed", trouble))
 
 
+def test_why_one_address_is_out_of_reach_is_no_reason_why_a_broker_is_silent() -> None:
+    trouble = Trouble()
+    trouble(KafkaError(KafkaError._RESOLVE, "y.invalid:9092/bootstrap: Failed to resolve"))
+    trouble(KafkaError(KafkaError._TRANSPORT, "127.0.0.1:2/bootstrap: Connect failed"))
+    trouble(KafkaError(KafkaError._SSL, "ssl://127.0.0.1:4/3: handshake failed"))
+    silence = KafkaError(KafkaError._TIMED_OUT)
+    told = translated(silence, loaded({}), "it failed", trouble, 2)
+    assert str(told) == (
+        "it failed: broker 2 of the cluster at 127.0.0.1:1 does not answer: Local: Timed out; try again when it does"
+    )
+    trouble(KafkaError(KafkaError._TRANSPORT, "ssl://127.0.0.1:3/2: Disconnected"))
+    assert "answer: ssl://127.0.0.1:3/2: Disconnected;" in str(translated(silence, loaded({}), "", trouble, 2))
+    assert "127.0.0.1:3/2" not in str(translated(silence, loaded({}), "", trouble, 22))
+    trouble(KafkaError(KafkaError._AUTHENTICATION, "127.0.0.1:3/bootstrap: wrong password"))
+    assert "wrong password" in str(translated(silence, loaded({}), "", trouble, 2))
+
+
 def test_the_error_of_librdkafka_does_not_travel_along() -> None:
     with pytest.raises(InvalidConfig) as refused, broker_errors(loaded({}), "it failed"):
         raise KafkaException(KafkaError(KafkaError._INVALID_ARG, PASSWORD))

@@ -168,6 +168,8 @@ class _Answers:
             doing += f", which takes {question.permission}"
             if question is _ITSELF:
                 self.hidden.add(topic)
+        if asked is not None:
+            self.admin.poll(0)  # lets it tell ``trouble`` why that one does not answer
         return translated(error, self.settings, doing, self.trouble, asked if asked != LEADERLESS else None)
 
 
@@ -287,10 +289,7 @@ def _all_settings(
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
         futures = answers.admin.describe_configs(resources, request_timeout=wait_seconds)
         found, errors = answers.of(futures, lambda resource: str(resource.name), _ITS_SETTINGS)
-    return (
-        {str(resource.name): entries for resource, entries in found.items()},
-        {str(resource.name): error for resource, error in errors.items()},
-    )
+    return {str(each.name): told for each, told in found.items()}, {str(each.name): why for each, why in errors.items()}
 
 
 def _had(entries: Iterable[Any]) -> TopicSettings:
