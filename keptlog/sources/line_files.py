@@ -46,7 +46,7 @@ def lines_of(raw: BinaryIO, if_parquet: str = SAY_PARQUET) -> Iterator[bytes]:
 
 
 _BEGINS_JSON = ("{", "[", '"')
-_OF_CONSOLE = re.compile(r"(?:(?:CreateTime|LogAppendTime|Partition|Offset|Epoch):\d+|NO_TIMESTAMP|NO_HEADERS)\t")
+_OF_CONSOLE = re.compile(r"(?:(?:CreateTime|LogAppendTime|Partition|Offset|Epoch):-?\d+|NO_TIMESTAMP|NO_HEADERS)\t")
 """What console-consumer writes before a key, if it is to print more of a record."""
 
 

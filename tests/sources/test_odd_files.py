@@ -65,6 +65,7 @@ def test_gzip_and_a_byte_order_mark_are_seen_by_their_bytes(tmp_path: Path, name
         (b"user-7\tnull\n", "if a key stands before its value"),
         (b'CreateTime:1600000000000\tuser-7\t{"id": 1}\n', "if a key stands before its value"),
         (b"CreateTime:1600000000000\tuser-7\tnull\n", "if a key stands before its value"),
+        (b'CreateTime:-1\tuser-7\t{"id": 1}\n', "if a key stands before its value"),
         (b'Partition:0\tOffset:5\tuser-7\t{"id": 1}\n', "if a key stands before its value"),
         (b'NO_TIMESTAMP\tuser-7\t{"id": 1}\n', "if a key stands before its value"),
         (b'Partition:a\tAda\t{"id": 1}\n', "if these are columns, as in CSV"),
