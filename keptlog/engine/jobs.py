@@ -26,7 +26,7 @@ from keptlog.engine.amount import ReadsSegments
 from keptlog.engine.bundles import bundled
 from keptlog.errors import Action, KeptlogError, NoRightToWrite, StorageUnavailable
 from keptlog.progress import Progress
-from keptlog.storage.refusal import store_refusal_of
+from keptlog.storage.refusal import is_of_store, store_refusal_of
 
 if TYPE_CHECKING:
     from keptlog.engine.attempt import Attempt
@@ -201,7 +201,8 @@ def _final_of_storage(error: OSError) -> StorageUnavailable | None:
         # Arrow's errors have the path in their text, and no ``filename``.
         what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
         todo = "nothing was committed: see to its permissions, then run it again"
-        return StorageUnavailable(f"a task: user {user_name()} may not: {what}; {todo}").for_good()
+        whose = "" if is_of_store(error) else f"user {user_name()} may not: "  # a store knows credentials alone
+        return StorageUnavailable(f"a task: {whose}{what}; {todo}").for_good()
     return None
 
 

@@ -86,6 +86,11 @@ def is_refusal(code: str) -> bool:
     return code in _REFUSALS
 
 
+def is_of_store(error: BaseException) -> bool:
+    """Whether an error comes from a store's answer, and not from a disk."""
+    return isinstance(getattr(error.__cause__, "response", None), dict)
+
+
 def is_never_told(error: BaseException) -> bool:
     """Whether an error comes from such an answer."""
     response = getattr(error.__cause__, "response", None)

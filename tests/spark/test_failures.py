@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import tempfile
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from keptlog.engine.jobs import final_error_of
 from keptlog.errors import Action, InvalidConfig, InvariantViolated, KeptlogError, SparkUnavailable, StorageUnavailable
 from keptlog.spark.failures import as_keptlog_error, in_one_line, told_in_one_line
 from keptlog.spark.worker import in_a_task
 from keptlog.storage.refusal import StoreRefused
+from keptlog.table.io.s3_errors import reaching_store
 
 _ABORTED = (
     "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in "
@@ -96,6 +99,16 @@ def test_what_helps_is_told_of_what_a_task_has_ended_with(error: Exception, acti
     told = as_keptlog_error(RuntimeError(f"{_TRACEBACK}RuntimeError: {ended.value}\n"), "rewriting 3 logs")
     final = final_error_of(error)
     assert (type(told), str(told), told.action) == (type(final), str(final), action)
+
+
+def test_what_a_store_denies_is_no_right_of_a_user_of_this_machine() -> None:
+    answer: Any = {"Error": {"Code": "Forbidden", "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
+    with pytest.raises(PermissionError) as denied, reaching_store("s3://lake/a can't be read"):
+        raise ClientError(answer, "GetObject")
+    assert str(final_error_of(denied.value)) == (
+        "a task: s3://lake/a can't be read: Forbidden: no; nothing was committed: see to its permissions, then run it "
+        "again"
+    )
 
 
 def test_a_java_that_is_gone_is_nobodys_fault() -> None:
