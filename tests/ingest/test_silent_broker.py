@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Thread
 
@@ -99,13 +99,15 @@ def test_the_reason_is_its_own_and_not_that_of_another_address(
     cluster: Cluster, advertised: tuple[str, int], told: str, others: str
 ) -> None:
     """Of a leader that nobody can reach at what it calls itself, no more was said than that time was up."""
-    there = ClientSettings.load({"bootstrap.servers": others + seen_elsewhere(cluster, advertised)}, {})
-    why = KafkaBrokers(there, TOPICS, wait_seconds=WAIT_SECONDS).survey(dict.fromkeys(TOPICS)).failed["t-1"]
+    with seen_elsewhere(cluster, advertised) as address:
+        there = ClientSettings.load({"bootstrap.servers": others + address}, {})
+        why = KafkaBrokers(there, TOPICS, wait_seconds=WAIT_SECONDS).survey(dict.fromkeys(TOPICS)).failed["t-1"]
     said = f"topic t: its offsets can't be looked at: broker {SILENT} of the cluster at [^ ]* {told}"
     assert re.fullmatch(said, str(why)), why
 
 
-def seen_elsewhere(cluster: Cluster, advertised: tuple[str, int]) -> str:
+@contextmanager
+def seen_elsewhere(cluster: Cluster, advertised: tuple[str, int]) -> Iterator[str]:
     """Where the cluster is asked through somebody who says that its silent broker is at another address."""
     asked = socket.create_server(("127.0.0.1", 0))
     own = asked.getsockname()
@@ -120,14 +122,21 @@ def seen_elsewhere(cluster: Cluster, advertised: tuple[str, int]) -> str:
                 target.sendall(data)
 
     def serve() -> None:
-        while True:
-            client, _ = asked.accept()
-            broker = socket.create_connection(("127.0.0.1", cluster.ports[HEALTHY]))
-            Thread(target=pass_on, args=(client, broker, {}), daemon=True).start()
-            Thread(target=pass_on, args=(broker, client, said), daemon=True).start()
+        with suppress(OSError):  # as above
+            while True:
+                client, _ = asked.accept()
+                broker = socket.create_connection(("127.0.0.1", cluster.ports[HEALTHY]))
+                Thread(target=pass_on, args=(client, broker, {}), daemon=True).start()
+                Thread(target=pass_on, args=(broker, client, said), daemon=True).start()
 
-    Thread(target=serve, daemon=True).start()
-    return f"127.0.0.1:{own[1]}"
+    serving = Thread(target=serve)
+    serving.start()
+    try:
+        yield f"127.0.0.1:{own[1]}"
+    finally:
+        asked.shutdown(socket.SHUT_RDWR)  # or who waits for the next client goes on
+        asked.close()
+        serving.join()
 
 
 def _address(of: tuple[str, int]) -> bytes:
