@@ -85,6 +85,7 @@ def test_what_a_header_of_the_settings_has_is_not_told(
     assert found_in(told, SENT) == []
 
 
+HTML_5 = ("sol", "plus", "equals", "percnt", "apos", "bsol", "NewLine")
 WRITTEN: dict[str, Callable[[str], str]] = {
     "as it is": str,
     "JSON": lambda text: json.dumps(text)[1:-1],
@@ -98,6 +99,11 @@ WRITTEN: dict[str, Callable[[str], str]] = {
     "a page of .NET": lambda text: escape(text).replace("+", "&#x2B;"),
     "a page of OWASP": lambda text: escape(text).replace("/", "&#x2F;").replace("=", "&#61;").replace("'", "&apos;"),
     "a page in a page": lambda text: escape(escape(text)),
+    "a page of PHP": lambda text: escape(text).replace("&#x27;", "&#039;"),
+    "a page of PHP for HTML 5": lambda text: escape(text).translate(
+        {ord(each): f"&{name};" for each, name in zip("/+=%'\\\n", HTML_5, strict=True)}
+    ),
+    "a page in JSON of Go": lambda text: json.dumps(escape(text).replace("+", "&#43;"))[1:-1].replace("&", r"\u0026"),
     "an address": lambda text: quote(text, safe=""),
     "a form": quote_plus,
 }

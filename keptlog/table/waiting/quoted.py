@@ -4,7 +4,7 @@ AWS quotes all that was signed where it does not take the signature, the session
 
 A password is sent in base64, and may be quoted in readable form. An answer is JSON, XML or a page, and what it quotes
 may be one of these itself, or the form that was sent. Each writer escapes what he likes: PHP a slash, Gson a =, .NET
-a +, each of which a token has. None escapes a letter of ASCII or a digit.
+a +, each of which a token has, and HTML has names for all of them. None escapes a letter of ASCII or a digit.
 
 What a refusal says becomes an error, which is told, logged and stored.
 """
@@ -14,7 +14,8 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from html.entities import codepoint2name
+from functools import lru_cache
+from html.entities import html5
 
 HIDDEN = b"[hidden]"
 _LEAST = 4
@@ -22,6 +23,9 @@ _LEAST = 4
 _PLAIN = "[A-Za-z0-9]+"
 _PARTS = re.compile(rf"({_PLAIN})|[^\\]")
 """Of a secret: what nobody escapes, and letters that somebody may. Its backslashes are those between two parts."""
+_AND = "(?:&|u0026)(?:amp;)*"
+"""What a letter of a page begins with, also of one in a page, or in JSON, where Go escapes that too."""
+_BACKSLASH = rf"\\|%5[Cc]|u005[Cc]|{_AND}(?:#0*92|#[Xx]0*5[Cc]|bsol);"
 _IS_SECRET = re.compile(r"auth|token|secret|credential|passw|cookie|signature|key$", re.IGNORECASE)
 """Names of headers whose values nobody else may know: settings may add any, as ``header.X-Api-Key``."""
 
@@ -59,18 +63,30 @@ def _written(secret: str) -> bytes:
     A match begins with the first of those, or an answer of nothing else would be looked through for ever.
     """
     parts = (part[1] or _letter(part[0]) for part in _PARTS.finditer(secret))
-    return (r"(?<!\\)\\*+" + r"(?:\\|%5[Cc])*".join(parts)).encode()
+    return (r"(?<!\\)\\*+" + f"(?:{_BACKSLASH})*".join(parts)).encode()
 
 
 def _letter(letter: str) -> str:
-    """One in JSON, in XML or a page, in an address or a form, and as it is; its backslash has gone before."""
+    """One in XML or a page, in JSON, in an address or a form, and as it is; its backslash has gone before.
+
+    What is longer goes first, or the end of an &amp; would be left.
+    """
     code, units = ord(letter), letter.encode("utf-16-be").hex()
     in_json = r"\\*+".join(f"u{units[at : at + 4]}" for at in range(0, len(units), 4))
-    name = codepoint2name.get(code, "apos")  # which HTML 4 does not have
-    in_xml = rf"&(?:amp;)*(?:#{code}|#x0*{code:x}|{name});"
+    in_xml = rf"{_AND}(?:#0*{code}|#x0*{code:x}{''.join(f'|{name}' for name in _names().get(letter, ()))});"
     in_address = "".join(f"%{each:02x}" for each in letter.encode())
     short = {" ": r"\+", "\n": "n", "\r": "r", "\t": "t"}.get(letter)
-    return f"(?i:{'|'.join([in_json, in_xml, in_address, *([short] if short else []), re.escape(letter)])})"
+    return f"(?i:{'|'.join([in_xml, in_json, in_address, *([short] if short else []), re.escape(letter)])})"
+
+
+@lru_cache(maxsize=1)
+def _names() -> dict[str, list[str]]:
+    """Letters to what HTML calls them."""
+    names: dict[str, list[str]] = {}
+    for name, letter in html5.items():
+        if name.endswith(";"):
+            names.setdefault(letter, []).append(name[:-1])
+    return names
 
 
 def _password_in(authorization: str) -> str:
