@@ -210,8 +210,17 @@ class Bucket:
         if version_id is not None:
             where, told = {**where, "VersionId": version_id}, f"{path} (version {version_id})"
         with reaching_store(f"{told} can't be read"):
-            size_bytes = self._client.head_object(**where)["ContentLength"]
+            size_bytes = self._size_bytes(where)
         return pa.PythonFile(_Object(self._client, where, size_bytes, told), mode="r")
+
+    def _size_bytes(self, where: Mapping[str, str]) -> int:
+        try:
+            return int(self._client.head_object(**where)["ContentLength"])
+        except ClientError:
+            # A HEAD's refusal has no body: nobody sees why, nor whether the store has said so, or a proxy before it.
+            answer = self._client.get_object(**where)
+            answer["Body"].close()
+            return int(answer["ContentLength"])
 
     def _by_path(self, prefix: str) -> Iterator[list[ObjectVersion]]:
         """All versions below a prefix, path by path, the latest first."""

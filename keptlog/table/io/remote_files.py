@@ -65,10 +65,12 @@ def open_remote(properties: Properties, path: str, size_bytes: int | None = None
     filesystem, inner = _filesystem_of(properties, path)
     try:
         return filesystem.open_input_file(inner)
-    except OSError:
+    except OSError as error:
         if reads:
-            # A HEAD gives no reason, so that a bucket that is gone looks like a file that is gone.
+            # A HEAD gives no reason, so that a bucket, or a store, that is gone looks like a file that is gone.
             reads.end_of_object(properties, path, 1)
+        if reads and isinstance(error, FileNotFoundError):
+            raise OSError(f"{path} is there, and was not where the store was asked for its size") from error
         raise
 
 

@@ -24,7 +24,8 @@ from keptlog.storage.refusal import StoreRefused, is_of_role, is_refusal
 GONE = {"NoSuchKey", "NoSuchVersion", "NoSuchUpload", "MethodNotAllowed"}
 """Answers about a version or an upload that is not there; a delete marker is no version that can be read."""
 _GONE_OF_HEAD = {"404", "405"}
-"""The same without a body, as a HEAD's has none. Else it is a page of what stands before a store that is away."""
+"""The same of a HEAD, whose answer has no body. Else it is of what stands before a store that is away: a page, or
+nothing, as Envoy answers where no store is. Of a HEAD it may be that too, so no file is gone by it alone."""
 NOT_OF_AWS = "what answered is nothing of AWS's: see to the endpoint, and what stands before it"
 """Of what boto3 can't read, and quotes: half an answer may be the credentials of a role."""
 
