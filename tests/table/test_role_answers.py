@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 
 from examples.lake.s3_server import KEYS
-from keptlog.errors import StorageUnavailable
+from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.storage.refusal import StoreRefused
+from keptlog.table.catalogs.glue import _client
 from keptlog.table.io.files import TableFiles
-from keptlog.table.io.object_versions import bucket_of
+from keptlog.table.io.object_versions import _bucket, bucket_of
+from keptlog.table.io.s3_client import s3_client
 from tests.security.test_auth import said
 
 pytest.importorskip("boto3")
@@ -33,6 +35,24 @@ SOME_DAY = (
     b"<AssumeRoleResponse><AssumeRoleResult><Credentials><Expiration>some day</Expiration></Credentials>"
     b"</AssumeRoleResult></AssumeRoleResponse>"
 )
+OVER = SOME_DAY.replace(
+    b"<Expiration>some day",
+    b"<AccessKeyId>it</AccessKeyId><SecretAccessKey>its</SecretAccessKey><SessionToken>a</SessionToken>"
+    b"<Expiration>2020-01-01T00:00:00Z",
+)
+UNREAD = [
+    (200, PAGE),
+    (200, WELL_FORMED),
+    (200, b""),
+    (200, CUT_OFF),
+    (200, b"<AssumeRoleResponse><AssumeRoleResult/></AssumeRoleResponse>"),
+    (200, SOME_DAY),
+    (200, OVER),
+    (403, PAGE),
+    (502, b"502 bad gateway"),
+    (404, b"default backend - 404"),
+    (403, b"<ErrorResponse><Error>no</Error></ErrorResponse>"),
+]
 ASKED: dict[str, Callable[[TableFiles], Any]] = {
     "whether it is there": lambda files: files.exists(FILE),
     "whether versions are kept": lambda files: bucket_of(files.properties, FILE).versioning,
@@ -72,21 +92,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, bytes], T
 
 
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [
-        (200, PAGE),
-        (200, WELL_FORMED),
-        (200, b""),
-        (200, CUT_OFF),
-        (200, b"<AssumeRoleResponse><AssumeRoleResult/></AssumeRoleResponse>"),
-        (200, SOME_DAY),
-        (403, PAGE),
-        (502, b"502 bad gateway"),
-        (404, b"default backend - 404"),
-        (403, b"<ErrorResponse><Error>no</Error></ErrorResponse>"),
-    ],
-)
+@pytest.mark.parametrize(("status", "body"), UNREAD)
 def test_what_can_not_be_read_is_an_outage(
     ask: Callable[[TableFiles], Any], answer: Callable[[int, bytes], TableFiles], status: int, body: bytes
 ) -> None:
@@ -130,38 +136,114 @@ def test_an_answer_without_credentials_is_not_kept(answer: Callable[[int, bytes]
         files.exists(FILE)
 
 
-@pytest.mark.parametrize("body", [CUT_OFF, b"502 bad gateway"])
-def test_a_role_of_a_profile(
-    answer: Callable[[int, bytes], TableFiles], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes
+@pytest.mark.parametrize(("status", "body"), UNREAD)
+def test_a_role_of_a_profile(  # noqa: PLR0917  # one answer
+    answer: Callable[[int, bytes], TableFiles],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    status: int,
+    body: bytes,
 ) -> None:
     """Which botocore asks for with a client of its own; of a catalog too."""
-    files = answer(200, body)
-    config = tmp_path / "config"
+    files = answer(status, body)
     keys = "aws_access_key_id = me\naws_secret_access_key = mine\nregion = us-east-1\n"
-    config.write_text(f"[default]\n{keys}[profile acting]\n{keys}role_arn = {ROLE}\nsource_profile = default\n")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
-    monkeypatch.setenv("AWS_PROFILE", "acting")
+    profile = f"[default]\n{keys}[profile acting]\n{keys}role_arn = {ROLE}\nsource_profile = default\n"
+    configure_aws(tmp_path, monkeypatch, profile, AWS_PROFILE="acting")
     endpoint = dict(files.properties)["s3.endpoint"]
-    of_profile = TableFiles((("s3.endpoint", endpoint), ("s3.region", "us-east-1")))
-    with pytest.raises(OSError, match="what answered is nothing of AWS's") as raised:
-        ASKED["whether versions are kept"](of_profile)
+    with pytest.raises(OSError, match=f"nobody gave the role {ROLE} as AWS does") as raised:
+        ASKED["whether versions are kept"](of_environment(endpoint))
     assert GIVEN not in "".join(traceback.format_exception(raised.value))
     of_glue = {"type": "glue", "glue.region": "us-east-1", "glue.endpoint": endpoint}
     for settings in (of_glue, {"uri": endpoint, **SIGNED}):
         error, told = said(tmp_path, monkeypatch, **settings)
-        assert "what answered is nothing of AWS's" in str(error)
+        assert f"nobody gave the role {ROLE} as AWS does" in str(error)
         assert isinstance(error, StorageUnavailable)
         assert GIVEN not in told
+    assert GIVEN not in caplog.text
+
+
+def configure_aws(folder: Path, monkeypatch: pytest.MonkeyPatch, profiles: str = "", **variables: str) -> None:
+    """Let AWS's clients find nothing but this."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    (folder / "config").write_text(profiles)
+    files = {"AWS_CONFIG_FILE": str(folder / "config"), "AWS_SHARED_CREDENTIALS_FILE": str(folder / "none")}
+    for name, value in (files | {"AWS_EC2_METADATA_DISABLED": "true"} | variables).items():
+        monkeypatch.setenv(name, value)
+    s3_client.cache_clear()
+    _bucket.cache_clear()
+    _client.cache_clear()
+
+
+def of_environment(endpoint: str) -> TableFiles:
+    return TableFiles((("s3.endpoint", endpoint), ("s3.region", "us-east-1")))
+
+
+IDENTITY = {"AWS_ROLE_ARN": ROLE, "AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere/token"}
+CONTAINER = {
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:1/",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": "/nowhere/token",
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize(
+    ("profile", "variables", "told"),
+    [
+        ("", IDENTITY, "/nowhere/token: No such file or directory"),
+        ("", CONTAINER, "/nowhere/token: No such file or directory"),
+        ("credential_process = /nowhere/tool", {}, "/nowhere/tool: No such file or directory"),
+        ("credential_process = /bin/echo none", {}, "it gave no JSON: see to credential_process"),
+        ("aws_access_key_id = me", {}, "there are no credentials"),
+        (f"role_arn = {ROLE}", {}, "there are no credentials"),
+    ],
+)
+def test_what_should_give_credentials_and_is_not_there_is_no_file_of_the_store_that_is_gone(  # noqa: PLR0917
+    ask: Callable[[TableFiles], Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    profile: str,
+    variables: dict[str, str],
+    told: str,
+) -> None:
+    """As the token of a cluster's service account, which is mounted: each file would be gone."""
+    in_profile = {} if variables else {"AWS_PROFILE": "here"}
+    configure_aws(tmp_path, monkeypatch, f"[profile here]\n{profile}\n", **variables, **in_profile)
+    with pytest.raises(OSError, match=told) as raised:
+        ask(of_environment("http://127.0.0.1:1"))
+    assert not isinstance(raised.value, FileNotFoundError)
+    of_glue = {"type": "glue", "glue.region": "us-east-1", "glue.endpoint": "http://127.0.0.1:1"}
+    for settings in (of_glue, {"uri": "http://127.0.0.1:1", **SIGNED}):
+        assert isinstance(said(tmp_path, monkeypatch, **settings)[0], StorageUnavailable)
+
+
+@pytest.mark.parametrize(("profiles", "variables"), [("", {"AWS_PROFILE": "another"}), ("[half", {})])
+def test_a_configuration_of_aws_that_can_not_be_used_is_to_be_corrected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profiles: str, variables: dict[str, str]
+) -> None:
+    configure_aws(tmp_path, monkeypatch, profiles, **variables)
+    with pytest.raises(InvalidConfig, match="correct AWS_PROFILE, or AWS's configuration file"):
+        of_environment("http://127.0.0.1:1").exists(FILE)
+    of_glue = {"type": "glue", "glue.region": "us-east-1", "glue.endpoint": "http://127.0.0.1:1"}
+    for settings in (of_glue, {"uri": "http://127.0.0.1:1", **SIGNED}):
+        assert isinstance(said(tmp_path, monkeypatch, **settings)[0], InvalidConfig)
+
+
+def test_a_catalog_whose_requests_are_to_be_signed_for_no_region(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure_aws(tmp_path, monkeypatch, AWS_ACCESS_KEY_ID="me", AWS_SECRET_ACCESS_KEY="mine")  # noqa: S106
+    error, _ = said(tmp_path, monkeypatch, uri="http://127.0.0.1:1", **{"rest.sigv4-enabled": "true"})
+    assert "there is no region to sign requests for: set rest.signing-region or client.region" in str(error)
+    assert isinstance(error, InvalidConfig)
 
 
 def test_a_catalog_whose_requests_are_to_be_signed_and_that_nobody_has_credentials_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    configure_aws(tmp_path, monkeypatch)
     error, _ = said(tmp_path, monkeypatch, uri="http://127.0.0.1:1", **SIGNED)
     assert "there are no credentials of AWS to sign its requests with" in str(error)
     assert isinstance(error, StorageUnavailable)

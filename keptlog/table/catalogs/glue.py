@@ -21,6 +21,7 @@ from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    ConfigParseError,
     ConnectTimeoutError,
     EndpointConnectionError,
     InvalidRegionError,
@@ -38,6 +39,7 @@ from pyiceberg.io import AWS_ACCESS_KEY_ID, AWS_PROFILE_NAME
 from pyiceberg.utils.properties import get_first_property_value
 
 from keptlog.table.io.aws_client import make_ready
+from keptlog.table.io.aws_sources import looking_up
 from keptlog.table.io.s3_errors import NOT_OF_AWS, said
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.reach import FailureKind, ToldFailure
@@ -63,6 +65,7 @@ class PatientGlueCatalog(GlueCatalog):
 
     Raises:
         ValueError: there is no region, the profile is not there, or the retries are no number.
+        GlueFailure: there are no credentials where AWS's configuration says that they are.
     """
 
     def __init__(self, name: str, **properties: Any) -> None:
@@ -107,7 +110,7 @@ def _client(properties: tuple[tuple[str, Any], ...]) -> Any:
     """The client that these properties describe; to make one takes longer than to ask it, and any thread may.
 
     Raises:
-        ValueError: as ``PatientGlueCatalog`` does.
+        ValueError, GlueFailure: as ``PatientGlueCatalog`` does.
     """
     session = botocore.session.get_session()
     session.set_default_client_config(
@@ -117,9 +120,13 @@ def _client(properties: tuple[tuple[str, Any], ...]) -> Any:
     if GLUE_MAX_RETRIES in told:
         told[GLUE_MAX_RETRIES] = _whole_number(told[GLUE_MAX_RETRIES])
     try:
-        asking, changing = (GlueCatalog("", **told | each).glue for each in ({}, {GLUE_MAX_RETRIES: 0}))
-    except (NoRegionError, InvalidRegionError, ProfileNotFound) as error:
-        raise ValueError(f"{error} Set glue.region or client.region, or the profile") from error
+        with looking_up():
+            asking, changing = (GlueCatalog("", **told | each).glue for each in ({}, {GLUE_MAX_RETRIES: 0}))
+    except (NoRegionError, InvalidRegionError, ProfileNotFound, ConfigParseError) as error:
+        raise ValueError(f"{error}: set glue.region or client.region, or the profile") from error
+    except BotoCoreError as error:
+        kind = _kind_of(error)
+        raise GlueFailure(_said(error), FailureKind.NOT_SENT if kind is FailureKind.UNKNOWN else kind) from error
     are_given = bool(get_first_property_value(told, GLUE_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID))
     profile = get_first_property_value(told, GLUE_PROFILE_NAME, AWS_PROFILE_NAME)
     for client in (asking, changing):

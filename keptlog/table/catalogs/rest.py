@@ -16,9 +16,10 @@ from time import monotonic as _now_s  # noqa: TID251  # the clock that PyIceberg
 from typing import Any, TypeGuard
 
 from pydantic import ValidationError
-from pyiceberg.catalog.rest import RestCatalog, TableResponse
+from pyiceberg.catalog.rest import SIGV4_REGION, RestCatalog, TableResponse
 from pyiceberg.catalog.rest.auth import OAuth2AuthManager, OAuth2TokenProvider
 from pyiceberg.exceptions import NoSuchNamespaceError, RESTError
+from pyiceberg.io import AWS_REGION
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import Identifier, Properties
@@ -31,6 +32,7 @@ from urllib3.exceptions import ReadTimeoutError
 
 from keptlog.errors import InvalidConfig
 from keptlog.foreign_json import json_value
+from keptlog.storage.refusal import is_of_role
 from keptlog.table.catalogs.echo import without_what_was_sent
 from keptlog.table.catalogs.foreign_answers import ForeignAnswer, parsing, require_catalogs_own
 from keptlog.table.io.vending import Vended, credentials_in, remember
@@ -94,29 +96,37 @@ def _limit(adapter: BaseAdapter) -> None:
         adapter.send = lambda request, **how: _in_time(send, request, how)  # type: ignore[method-assign]
 
         def add_sendable_headers(request: PreparedRequest, **how: Any) -> None:
-            _signed(add_headers, request, how)
+            _signed(adapter, add_headers, request, how)
             require_sendable(request.headers, CONFIGURED)  # a session's token is among what was signed
 
         adapter.add_headers = add_sendable_headers  # type: ignore[method-assign]
 
 
-def _signed(add_headers: Callable[..., None], request: PreparedRequest, how: dict[str, Any]) -> None:
+def _signed(adapter: Any, add_headers: Callable[..., None], request: PreparedRequest, how: dict[str, Any]) -> None:
     """Sign a request for AWS.
 
     Raises:
         ToldFailure: there are no credentials to do it with, or who gives a role for it does not; nothing was sent.
     """
-    from keptlog.table.io.s3_errors import reaching_store  # noqa: PLC0415  # boto3 is an extra, and here there is one
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # boto3 is an extra, and here there is one
+
+    from keptlog.table.io.aws_sources import expect_none, looking_up  # noqa: PLC0415
+    from keptlog.table.io.s3_errors import os_error, said  # noqa: PLC0415
 
     try:
-        with reaching_store("its requests can't be signed for AWS"):
-            add_headers(request, **how)
-    except OSError as error:
-        kind = FailureKind.REFUSED if isinstance(error, PermissionError) else FailureKind.NOT_SENT
-        raise ToldFailure(error.strerror or str(error), kind) from error
-    except AttributeError as error:  # PyIceberg takes for granted that there are some
-        text = "there are no credentials of AWS to sign its requests with: set client.access-key-id and "
-        raise ToldFailure(f"{text}client.secret-access-key, or AWS_PROFILE", FailureKind.REFUSED) from error
+        with looking_up():
+            credentials = adapter._boto_session.get_credentials()  # noqa: SLF001  # PyIceberg has no public name
+        if credentials is None:  # which PyIceberg does not think of
+            text = "there are no credentials of AWS to sign its requests with: set client.access-key-id and "
+            raise ToldFailure(f"{text}client.secret-access-key, or AWS_PROFILE", FailureKind.REFUSED)
+        expect_none(credentials)
+        add_headers(request, **how)
+    except (ClientError, BotoCoreError) as error:
+        is_refused = isinstance(os_error("", error), PermissionError)
+        text = said(error) if isinstance(error, ClientError) else f"{error}"
+        text = f"its role can't be taken: {text}" if is_of_role(error) else text
+        kind = FailureKind.REFUSED if is_refused else FailureKind.NOT_SENT
+        raise ToldFailure(f"its requests can't be signed for AWS: {text}", kind) from error
 
 
 def _make_patient(session: Session) -> None:
@@ -193,6 +203,18 @@ class PatientRestCatalog(RestCatalog):
                 theirs.expires_in,
             )
         return session
+
+    def _init_sigv4(self, session: Session) -> None:
+        """Let a session sign for AWS; ValueError where AWS's configuration has not what that takes."""
+        from botocore.exceptions import ConfigParseError, ProfileNotFound  # noqa: PLC0415  # boto3 is an extra
+
+        try:
+            super()._init_sigv4(session)
+        except (ProfileNotFound, ConfigParseError) as error:
+            raise ValueError(f"{error}: correct client.profile-name, AWS_PROFILE or that file") from error
+        adapter: Any = session.get_adapter(self.uri)
+        if not self.properties.get(SIGV4_REGION, adapter._boto_session.region_name):  # noqa: SLF001  # as above
+            raise ValueError(f"there is no region to sign requests for: set {SIGV4_REGION} or {AWS_REGION}")
 
     def _refresh_token(self) -> None:
         """Ask for another token; PyIceberg does where any request is refused for want of a valid one."""

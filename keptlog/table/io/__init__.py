@@ -5,7 +5,8 @@ where files lie        ``local_files``, ``remote_files``, ``addresses``, ``durab
 PyIceberg's door       ``file_io``; its files: ``avro``, ``metadata_checksums``
 S3                     ``s3_client``, ``s3_answers``, ``s3_errors``, ``s3_filesystem``; objects: ``object_reads``,
                        ``object_versions``
-boto3                  ``aws_client``, which asks ``aws_answers`` and ``aws_credentials``
-whose credentials      ``vending``; renewed by somebody: ``aws_credentials``; of a profile: ``aws_profile``
+boto3                  ``aws_client``, which asks ``aws_answers``, ``aws_credentials`` and ``aws_sources``
+whose credentials      ``vending``; renewed by somebody: ``aws_credentials``; of a profile: ``aws_profile``; given by a
+                       role, a process or a file with a token: ``aws_sources``
 in little time         ``impatience``
 """

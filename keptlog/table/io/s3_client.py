@@ -22,8 +22,7 @@ import boto3
 from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
-from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
-from botocore.parsers import ResponseParserError
+from botocore.exceptions import ConfigParseError, ConnectTimeoutError, ProfileNotFound, ReadTimeoutError
 from pyiceberg.io import (
     AWS_ACCESS_KEY_ID,
     AWS_REGION,
@@ -45,13 +44,14 @@ from pyiceberg.io import (
     S3_SESSION_TOKEN,
 )
 from pyiceberg.utils.properties import get_first_property_value, property_as_bool
-from typing_extensions import override
 
-from keptlog.errors import InvalidConfig, KeptlogError
+from keptlog.errors import InvalidConfig
 from keptlog.table.io.aws_client import make_ready
+from keptlog.table.io.aws_sources import looking_up
 from keptlog.table.io.files import Properties
 from keptlog.table.io.impatience import RETRIES, RETRIES_OF_SILENCE
 from keptlog.table.io.s3_answers import require_stores_own
+from keptlog.table.io.s3_errors import reaching_store
 from keptlog.table.waiting.side_by_side import AT_ONCE
 
 _logger = logging.getLogger(__name__)
@@ -67,20 +67,12 @@ def s3_client(properties: Properties) -> Any:
     """The client that ``remote_files.client_properties`` describe; usable from any thread.
 
     Raises:
-        InvalidConfig: a setting is no number.
+        InvalidConfig: a setting is no number, or AWS's configuration has not the profile, or can't be read.
+        OSError: there are no credentials where that says that they are.
     """
     known = dict(properties)
-    session = boto3.Session(
-        aws_access_key_id=get_first_property_value(known, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID),
-        aws_secret_access_key=get_first_property_value(known, S3_SECRET_ACCESS_KEY, AWS_SECRET_ACCESS_KEY),
-        aws_session_token=get_first_property_value(known, S3_SESSION_TOKEN, AWS_SESSION_TOKEN),
-        region_name=get_first_property_value(known, S3_REGION, AWS_REGION),
-    )
-    role = get_first_property_value(known, S3_ROLE_ARN, AWS_ROLE_ARN)
-    if role:
-        role_session = get_first_property_value(known, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME)
-        _take_role(session, role, role_session, are_given=_are_given(known))
-    client = session.client("s3", endpoint_url=_endpoint(known), config=_config(known))
+    with reaching_store("the store can't be asked"):
+        client = _signing_client(known)
     make_ready(client, are_given=_are_given(known))
     if RETRIES in known:
         client.meta.events.register_first("needs-retry.s3", _give_up_silence)
@@ -88,6 +80,25 @@ def s3_client(properties: Properties) -> Any:
         client.meta.events.register("needs-retry.s3", _tell_silence)
     client.meta.events.register("after-call.s3", require_stores_own)
     return client
+
+
+def _signing_client(known: dict[str, Any]) -> Any:
+    """A client with its credentials, or with whoever gives them."""
+    role = get_first_property_value(known, S3_ROLE_ARN, AWS_ROLE_ARN)
+    try:
+        with looking_up():
+            session = boto3.Session(
+                aws_access_key_id=get_first_property_value(known, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID),
+                aws_secret_access_key=get_first_property_value(known, S3_SECRET_ACCESS_KEY, AWS_SECRET_ACCESS_KEY),
+                aws_session_token=get_first_property_value(known, S3_SESSION_TOKEN, AWS_SESSION_TOKEN),
+                region_name=get_first_property_value(known, S3_REGION, AWS_REGION),
+            )
+            if role:
+                role_session = get_first_property_value(known, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME)
+                _take_role(session, role, role_session, are_given=_are_given(known))
+            return session.client("s3", endpoint_url=_endpoint(known), config=_config(known))
+    except (ProfileNotFound, ConfigParseError) as error:
+        raise InvalidConfig(f"{error}: correct AWS_PROFILE, or AWS's configuration file") from error
 
 
 def _tell_silence(caught_exception: Exception | None, attempts: int, request_dict: dict[str, Any], **_: object) -> None:
@@ -155,30 +166,7 @@ def _take_role(session: boto3.Session, role: str, session_name: str | None, *, a
         make_ready(client, are_given=are_given)
         return client
 
-    fetcher = _Role(
+    fetcher = AssumeRoleCredentialFetcher(
         create_client, session.get_credentials(), role, {"RoleSessionName": session_name} if session_name else {}
     )
     inner._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")  # noqa: SLF001
-
-
-class RoleNotGiven(BotoCoreError):  # type: ignore[misc]  # boto3 has no types
-    """What came has no credentials of a role."""
-
-    fmt = "nobody gave the role {role} as AWS does: see to AWS_ENDPOINT_URL_STS, and what stands before it"
-
-
-class _Role(AssumeRoleCredentialFetcher):  # type: ignore[misc]
-    """Expects no more of an answer than of a store's: botocore takes for granted that credentials are in each.
-
-    Nothing is quoted of what can't be read, which may be half of them; nor is it kept, as botocore does.
-    """
-
-    @override
-    def fetch_credentials(self) -> Any:
-        try:
-            return super().fetch_credentials()
-        except (ClientError, BotoCoreError, KeptlogError):
-            raise
-        except (ResponseParserError, LookupError, AttributeError, TypeError, ValueError):
-            self._cache.clear()
-            raise RoleNotGiven(role=self._role_arn) from None
