@@ -19,6 +19,7 @@ from keptlog.table.waiting.patience import within
 from keptlog.table.waiting.quoted import secrets_in, without
 from tests.security.searching import found_in
 from tests.security.test_auth import OF_AWS, SECRET, SECRETS, said
+from tests.table.test_role_answers import configure_aws, of_environment
 
 GIVEN_UP_SECONDS = 60.0
 TOKEN = "planted/auth+token=="  # noqa: S105  # nobody's; of such letters
@@ -164,3 +165,19 @@ def test_what_was_signed_for_a_store_is_not_told(monkeypatch: pytest.MonkeyPatch
     told = "".join(traceback.format_exception(raised.value))
     assert "x-amz-security-token:[hidden]" in told
     assert found_in(told, SENT) == []
+
+
+def test_what_was_signed_for_a_role_of_a_profile_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which botocore asks for with a client of its own."""
+    pytest.importorskip("boto3")
+    keys = f"aws_access_key_id = me\naws_secret_access_key = {SECRET}\naws_session_token = {TOKEN}\n"
+    profile = f"[default]\n{keys}[profile acting]\nregion = us-east-1\nrole_arn = {ROLE}\nsource_profile = default\n"
+    with quoting_server(_xml_of_roles) as uri:
+        configure_aws(tmp_path, monkeypatch, profile, AWS_PROFILE="acting", AWS_ENDPOINT_URL_STS=uri)
+        with pytest.raises(OSError, match="its role can't be taken") as raised:
+            of_environment(uri).exists(f"s3://lake/{ROLE}")
+        _, of_glue = said(tmp_path, monkeypatch, type="glue", **{"glue.endpoint": uri})
+        _, of_rest = said(tmp_path, monkeypatch, uri=uri, **{"rest.sigv4-enabled": "true"})
+    for each in ("".join(traceback.format_exception(raised.value)), of_glue, of_rest):
+        assert "x-amz-security-token:[hidden]" in each
+        assert found_in(each, SENT) == []

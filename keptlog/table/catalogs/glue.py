@@ -38,7 +38,7 @@ from pyiceberg.catalog.glue import GLUE_ACCESS_KEY_ID, GLUE_MAX_RETRIES, GLUE_PR
 from pyiceberg.io import AWS_ACCESS_KEY_ID, AWS_PROFILE_NAME
 from pyiceberg.utils.properties import get_first_property_value
 
-from keptlog.table.io.aws_client import make_ready
+from keptlog.table.io.aws_client import make_ready, make_session_ready
 from keptlog.table.io.aws_sources import looking_up
 from keptlog.table.io.s3_errors import NOT_OF_AWS, said
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
@@ -113,6 +113,7 @@ def _client(properties: tuple[tuple[str, Any], ...]) -> Any:
         ValueError, GlueFailure: as ``PatientGlueCatalog`` does.
     """
     session = botocore.session.get_session()
+    make_session_ready(session)
     session.set_default_client_config(
         Config(connect_timeout=CONNECT_SECONDS, read_timeout=ANSWER_SECONDS, max_pool_connections=AT_ONCE)
     )

@@ -208,11 +208,14 @@ class PatientRestCatalog(RestCatalog):
         """Let a session sign for AWS; ValueError where AWS's configuration has not what that takes."""
         from botocore.exceptions import ConfigParseError, ProfileNotFound  # noqa: PLC0415  # boto3 is an extra
 
+        from keptlog.table.io.aws_client import make_session_ready  # noqa: PLC0415
+
         try:
             super()._init_sigv4(session)
         except (ProfileNotFound, ConfigParseError) as error:
             raise ValueError(f"{error}: correct client.profile-name, AWS_PROFILE or that file") from error
         adapter: Any = session.get_adapter(self.uri)
+        make_session_ready(adapter._boto_session._session)  # noqa: SLF001  # as above
         if not self.properties.get(SIGV4_REGION, adapter._boto_session.region_name):  # noqa: SLF001  # as above
             raise ValueError(f"there is no region to sign requests for: set {SIGV4_REGION} or {AWS_REGION}")
 

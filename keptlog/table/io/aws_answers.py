@@ -47,8 +47,11 @@ def give_up_trickles(client: Any) -> None:
     http._manager.pool_classes_by_scheme = pools  # noqa: SLF001
 
 
-def hide_what_was_sent(client: Any) -> None:
-    """Let no error of a client of boto3 tell what was secret of the request that was refused."""
+def hide_what_was_sent(events: Any, service: str) -> None:
+    """Let no error of a client of boto3 tell what was secret of the request that was refused.
+
+    ``events`` are its, or those of a session, of which each client gets a copy that botocore makes by itself then.
+    """
     sent = threading.local()  # what is read is not told of which request; it is of the last one of its thread
 
     def remember(request: Any, **_: object) -> None:
@@ -58,6 +61,5 @@ def hide_what_was_sent(client: Any) -> None:
         if response_dict["status_code"] >= HTTPStatus.MULTIPLE_CHOICES:  # then the body is no stream
             response_dict["body"] = without(secrets_in(sent.headers), response_dict["body"])
 
-    service = client.meta.service_model.service_id.hyphenize()
-    client.meta.events.register(f"before-send.{service}", remember)
-    client.meta.events.register(f"before-parse.{service}", hide)
+    events.register(f"before-send.{service}", remember)
+    events.register(f"before-parse.{service}", hide)

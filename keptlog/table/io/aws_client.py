@@ -1,4 +1,4 @@
-"""What every client of boto3 is given before it asks anything, whichever service that is."""
+"""What every client of boto3, and each session, is given before it asks anything, whichever service that is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from keptlog.table.io.aws_answers import give_up_trickles, hide_what_was_sent
 from keptlog.table.io.aws_credentials import refuse_unsendable, take_up_renewed
 from keptlog.table.io.aws_sources import expect_none
 
+_GIVING = ("sts", "sso")
+"""Services that give credentials."""
+
 
 def make_ready(client: Any, *, are_given: bool, profile: str | None = None) -> None:
     """Let a client do what the other three modules tell.
@@ -15,8 +18,21 @@ def make_ready(client: Any, *, are_given: bool, profile: str | None = None) -> N
     ``are_given`` says that its credentials were named, and no other ones are meant; ``profile`` is the one that was.
     """
     give_up_trickles(client)
-    hide_what_was_sent(client)
-    refuse_unsendable(client)
+    _keep_secrets(client.meta.events, client.meta.service_model.service_id.hyphenize())
     expect_none(client._request_signer._credentials)  # noqa: SLF001  # botocore has no public name
     if not are_given:
         take_up_renewed(client, profile)
+
+
+def make_session_ready(session: Any) -> None:
+    """Let a session of botocore keep secrets where it asks by itself for credentials, as for a profile's role.
+
+    It is to be told before it makes a client.
+    """
+    for service in _GIVING:
+        _keep_secrets(session.get_component("event_emitter"), service)
+
+
+def _keep_secrets(events: Any, service: str) -> None:
+    hide_what_was_sent(events, service)
+    refuse_unsendable(events, service)

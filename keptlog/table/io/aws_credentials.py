@@ -24,15 +24,14 @@ _OF_CREDENTIALS = ("Authorization", "X-Amz-Security-Token")
 """Headers in which credentials stand as they are: the name of a key in the first."""
 
 
-def refuse_unsendable(client: Any) -> None:
+def refuse_unsendable(events: Any, service: str) -> None:
     """Let a client of boto3 raise ``InvalidConfig`` where its credentials are none that can be sent."""
 
     def require(request: Any, **_: object) -> None:
         sent = {name: request.headers[name] for name in _OF_CREDENTIALS if name in request.headers}
         require_sendable(sent, "credentials of AWS")
 
-    service = client.meta.service_model.service_id.hyphenize()
-    client.meta.events.register(f"before-send.{service}", require)
+    events.register(f"before-send.{service}", require)
 
 
 def take_up_renewed(client: Any, profile: str | None = None) -> None:

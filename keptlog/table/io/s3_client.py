@@ -46,7 +46,7 @@ from pyiceberg.io import (
 from pyiceberg.utils.properties import get_first_property_value, property_as_bool
 
 from keptlog.errors import InvalidConfig
-from keptlog.table.io.aws_client import make_ready
+from keptlog.table.io.aws_client import make_ready, make_session_ready
 from keptlog.table.io.aws_sources import looking_up
 from keptlog.table.io.files import Properties
 from keptlog.table.io.impatience import RETRIES, RETRIES_OF_SILENCE
@@ -93,6 +93,7 @@ def _signing_client(known: dict[str, Any]) -> Any:
                 aws_session_token=get_first_property_value(known, S3_SESSION_TOKEN, AWS_SESSION_TOKEN),
                 region_name=get_first_property_value(known, S3_REGION, AWS_REGION),
             )
+            make_session_ready(session._session)  # noqa: SLF001  # boto3 has no public name
             if role:
                 role_session = get_first_property_value(known, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME)
                 _take_role(session, role, role_session, are_given=_are_given(known))
