@@ -13,6 +13,7 @@ from keptlog import whole_file
 from keptlog.disk import stays_so
 from keptlog.errors import Action, StorageUnavailable
 from keptlog.notify.folder import NotifyFolder
+from keptlog.receipts import key_files
 from keptlog.receipts.folder import taken_for_receipts
 from keptlog.receipts.key_files import signing_key, trusted_keys
 from keptlog.sinks.new_file import new_file
@@ -152,3 +153,28 @@ def test_a_folder_that_cannot_be_listed_takes_a_right_only_where_one_is_missing(
         act(tmp_path)
     assert f"can't be listed ({os.strerror(number)}), " in str(met.value)
     assert f": {todo}" in str(met.value)
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.EIO, (Action.RETRY, "see that its disk answers")),
+        (errno.ESTALE, (Action.RETRY, "see that its disk answers")),
+        (errno.EMFILE, (Action.FIX_STORAGE, "raise that limit")),
+    ],
+)
+@pytest.mark.parametrize("read", [_signing_key, _trusted_keys])
+def test_a_key_that_a_disk_does_not_give_is_not_to_be_moved_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], None], number: int, told: tuple[Action, str]
+) -> None:
+    """Nothing is wrong with it: another one would sign from then on."""
+    signing_key(tmp_path, {})
+
+    def fail(path: Path) -> bytes:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(key_files, "read_file", fail)
+    with pytest.raises(StorageUnavailable, match=told[1]) as raised:
+        read(tmp_path)
+    assert raised.value.action is told[0]
+    assert "move it away" not in str(raised.value)

@@ -16,6 +16,7 @@ Several processes at once make one key (``keptlog.whole_file``), and nobody ever
 from __future__ import annotations
 
 import contextlib
+import errno
 import fnmatch
 import logging
 import os
@@ -24,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from keptlog.disk import not_listed, out_of_reach, remedy_of
+from keptlog.disk import NO_FILE, not_listed, out_of_reach, remedy_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.receipts.signing import PublicKey, SigningKey
@@ -37,6 +38,8 @@ _FURTHER = "receipts-*.pub"
 _Key = TypeVar("_Key")
 _log = logging.getLogger(__name__)
 _OF_OTHERS = 0o077
+_NO_PATH = {errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO}
+"""No file can lie there, or a socket does. What else a disk says is no word on the key: nobody is to move that away."""
 _PRIVATE_MODE, _PUBLIC_MODE = 0o600, 0o644
 
 
@@ -134,7 +137,8 @@ def trusted_keys(home: Path) -> list[PublicKey]:
 
     Raises:
         InvalidConfig: a file is damaged.
-        StorageUnavailable: this user may not read one, or list the home, so that a key may be missing.
+        StorageUnavailable: this user may not read one, or list the home, so that a key may be missing; or its
+            disk does not give it.
     """
     try:
         names = names_in(home)
@@ -164,7 +168,7 @@ def public_keys(paths: Iterable[Path]) -> list[PublicKey]:
 
     Raises:
         InvalidConfig: one is damaged or not there; says which.
-        StorageUnavailable: this user may not read one.
+        StorageUnavailable: this user may not read one, or its disk does not give it.
     """
     return [_read(path, PublicKey.of_pem, "public key", _FURTHER_REMEDY) for path in paths]
 
@@ -218,7 +222,10 @@ def _read(
     except PermissionError as error:
         raise _unread(what, path, error, remedy.instead) from error
     except OSError as error:
-        raise InvalidConfig(f"{what} {path} can't be read ({error.strerror}): {remedy.damaged}") from None
+        told = f"{what} {path} can't be read ({error.strerror})"
+        if isinstance(error, NO_FILE) or error.errno in _NO_PATH:
+            raise InvalidConfig(f"{told}: {remedy.damaged}") from None
+        raise out_of_reach(f"{told}: {remedy_of(error, '') or 'see that its disk answers'}", error) from error
     except ValueError as error:
         raise InvalidConfig(f"{what} {path} is not usable, {error}: {remedy.damaged}") from None
 
