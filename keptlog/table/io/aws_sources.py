@@ -44,7 +44,7 @@ def looking_up() -> Iterator[None]:
 
 
 def expect_none(credentials: Any) -> None:
-    """Let credentials that are renewed say so where that fails; others, and those of before, stay as they are."""
+    """Let credentials that are renewed say so where that fails; others stay as they are, and those that do so."""
     if isinstance(credentials, RefreshableCredentials) and not isinstance(credentials._refresh_using, _Renewal):  # noqa: SLF001
         credentials._refresh_using = _Renewal(credentials)  # noqa: SLF001  # botocore has no public name
 
