@@ -128,16 +128,15 @@ def ingest_materialization(keys: AssetKeys, intake: Intake, consumer_lag: int | 
 def source_outlook(topic: TopicLag) -> Metadata:
     """What every observation of a source tells of its whole topic: a page shows the last one, of whichever log it is.
 
-    Where a lag is not known there is no sum: it would be of the others alone.
+    The lag is of what may be read, as ``keptlog/health`` counts it: where a log is stopped for good, the distance to an
+    end that may be another topic's is no lag. Where a log can't be looked at it is not told: it would be of the others.
     """
     told: Metadata = {}
     if topic.stopped:
         lines = by_reason({str(name): why for name, why in topic.stopped.items()})
         told["topic_stopped"] = dg.MetadataValue.md(as_list(first_lines(lines, _REASONS)))
-    lags = [_consumer_lag(topic.lag_of(name)) for name in topic.names]
-    known = [lag for lag in lags if lag is not None]
-    if not topic.failed and len(known) == len(lags):
-        told["topic_consumer_lag"] = sum(known)
+    if not topic.failed:
+        told["topic_consumer_lag"] = topic.lag
     if waiting := sum(each.waiting for each in topic.logs.values()):
         told["topic_behind_open_transaction"] = waiting
     return told
@@ -156,8 +155,7 @@ def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag, outlo
         if log.high_watermark is not None:
             numbers["high_watermark"] = log.high_watermark
             numbers["behind_open_transaction"] = log.waiting
-    if (behind := _consumer_lag(lag)) is not None:
-        numbers["consumer_lag"] = behind
+        numbers["consumer_lag"] = max(log.end_offset - max(position or 0, log.log_start_offset), 0)
     if stopped:
         numbers["stopped"] = stopped
     return dg.AssetObservation(
@@ -185,12 +183,6 @@ def by_reason(reasons: Mapping[str, str]) -> list[str]:
     for name, reason in reasons.items():
         names[reason.replace(name, _ITSELF)].append(name)
     return [f"{some_of(each, _NAMES_IN_LINE)}: {reason.replace(_ITSELF, each[0])}" for reason, each in names.items()]
-
-
-def _consumer_lag(lag: LogLag) -> int | None:
-    """How many offsets are yet to be read; null if it is not known up to where there are some."""
-    _, position, log = lag
-    return None if log is None else max(log.end_offset - max(position or 0, log.log_start_offset), 0)
 
 
 def _lag_afterwards(

@@ -9,7 +9,7 @@ import pytest
 
 from keptlog.dagster.assets.ingest_report import source_outlook
 from keptlog.ingest.lag import TopicLag
-from keptlog.log.source import IngestPlan, SourceIdentity, SourceLog
+from keptlog.log.source import IngestPlan, SourceIdentity, SourceLog, SourceTopic, plan_ingest
 from tests.orchestration.ingesting import IngestWorld, ingest_world
 from tests.orchestration.test_ingest_sensor import observed
 
@@ -75,3 +75,14 @@ def test_what_waits_for_open_transactions_is_told_beside_a_lag_of_none() -> None
     topic = TopicLag("users", "", (5, 7, 0), plan, logs, 0)
 
     assert source_outlook(topic) == {"topic_consumer_lag": 0, "topic_behind_open_transaction": 1003}
+
+
+def test_the_lag_of_a_topic_is_of_what_may_be_read_as_in_the_health_report() -> None:
+    """A topic that was created again was said to be behind by the distance to the end of the other one."""
+    here, there = (SourceIdentity("users", each, "broker:9092") for each in ("old", "new"))
+    logs = {0: SourceLog(0, 0, 1000)}
+    plan = plan_ingest("users", here, (7,), SourceTopic(there, tuple(logs.values())))
+    told = source_outlook(topic := TopicLag("users", "", (7,), plan, logs, 0))
+
+    assert "topic_stopped" in told
+    assert told["topic_consumer_lag"] == topic.lag == 0
