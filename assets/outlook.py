@@ -27,7 +27,7 @@ from keptlog.log.segment import Log
 from keptlog.log.told.explain import due_if_off, verdict_under
 from keptlog.log.told.health import totals_of
 from keptlog.log.words.counted import first_lines, some_of
-from keptlog.log.words.iso_time import iso_time
+from keptlog.log.words.iso_time import has_date, iso_time
 from keptlog.passes.judging import judged_apart
 from keptlog.table.waiting.reaching import apart
 
@@ -134,10 +134,14 @@ def _reasons(assessments: Sequence[Assessment], broker: BrokerConfig) -> list[st
 def _due_at(due_ms: int | None, assessments: Sequence[Assessment]) -> str:
     if any(each.trigger for each in assessments):
         return "now"
-    if due_ms is None:
-        return "with new records"
-    is_retry = all(each.is_due_by_retry_alone for each in assessments)
-    return f"{iso_time(due_ms)}, {'when it is tried again' if is_retry else 'or with new records'}"
+    waits = [each.left_alone_until_ms for each in assessments]
+    until_ms = min((ms for ms in waits if ms is not None), default=None) if None not in waits else None
+    if due_ms is not None and due_ms == until_ms:
+        return f"{iso_time(due_ms)}, when it is tried again"
+    if until_ms is not None and not has_date(until_ms):
+        return "never by itself: a clean failed"
+    by_records = "with new records" if until_ms is None else f"with new records from {iso_time(until_ms)} on"
+    return by_records if due_ms is None else f"{iso_time(due_ms)}, or {by_records}"
 
 
 def _time_or_none(time_ms: int | None) -> str:

@@ -86,10 +86,10 @@ class Assessment:
         return self.now_ms - self.max_compaction_delay_ms if self.max_compaction_delay_ms else None
 
     @property
-    def is_due_by_retry_alone(self) -> bool:
-        """Whether new records make it due no sooner: its clean failed, and it is left alone until it is tried again."""
+    def left_alone_until_ms(self) -> int | None:
+        """Before when not even new records make it due: its clean failed. Null if they may at once."""
         mark = self.log.uncleanable
-        return mark is not None and mark.is_waiting(self.now_ms) and self.due_ms == mark.retry_at_ms
+        return mark.retry_at_ms if mark and mark.is_waiting(self.now_ms) else None
 
     @property
     def good_until_ms(self) -> int | None:

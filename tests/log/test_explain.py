@@ -86,7 +86,7 @@ def test_a_moment_that_never_comes_is_told_as_never() -> None:
     )
     given_up = replace(log([segment(0, 9)]), uncleanable=Uncleanable("no space", NOW_MS, 1, 2**63 - 1))
     assert "next try never" in told(given_up)[0]
-    assert told(given_up)[1] == "when new records make it so"
+    assert told(given_up)[1] == "never by itself: a clean of it failed"
 
 
 def test_a_time_beyond_the_calendar_is_told_as_a_number() -> None:
@@ -145,4 +145,16 @@ def test_a_log_whose_clean_failed_says_so_and_when_it_is_tried_again() -> None:
     assert found.rules[-1] == (
         "uncleanable since 2023-11-14T22:13:19.000Z, next try at 2023-11-14T22:13:25.000Z: "
         "3 cleans failed, the last with: no space"
+    )
+
+
+def test_a_log_that_failed_and_is_not_due_says_from_when_new_records_make_it_so() -> None:
+    """As after a clean by name, or after a longer lag was set: it said that new records do, which is left alone too."""
+    mark = Uncleanable("no space", since_ms=NOW_MS, attempts=9, retry_at_ms=NOW_MS + HOUR_MS, wait_ms=HOUR_MS)
+    not_before = "when new records make it so, not before 2023-11-14T23:13:20.000Z (in 1 h): a clean of it failed"
+
+    assert explain(assess(replace(log([]), uncleanable=mark), NOW_MS)).due == not_before
+    young = log([segment(0, 9, time_ms=NOW_MS)], config(max_compaction_lag_ms=2 * HOUR_MS, min_cleanable_dirty_ratio=1))
+    assert explain(assess(replace(young, uncleanable=mark), NOW_MS)).due.endswith(
+        f"(in 2 h) at the earliest, or {not_before}"
     )

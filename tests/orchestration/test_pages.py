@@ -138,6 +138,19 @@ def test_a_log_that_failed_is_due_when_it_is_tried_again_and_not_with_new_record
     assert {page["topic_due_at"] for page in told if "topic_due_at" in page} == {f"{retry}, or with new records"}
 
 
+def test_a_log_that_failed_and_is_not_due_says_from_when_new_records_make_it_so(world: World) -> None:
+    """As after a setting was changed: it said that new records make it due, and it is left alone with these too."""
+    world.topic("users", 1)
+    world.append("users", ("a", "1"), ("a", "2"))
+    world.log_store.cleaner().mark_still_due(Death(("users-0",), "no space", world.now_ms), set(), now_ms=world.now_ms)
+    world.store.alter_topic("users", {"min.cleanable.dirty.ratio": "1"})
+
+    told = [event.metadata for event in world.tick(dirty_ratio_sensor).asset_events]
+
+    due = {str(page[name].value) for page in told for name in ("due_at", "topic_due_at") if name in page}
+    assert due == {"with new records from 2027-01-15T08:00:15.000Z on"}
+
+
 def test_with_the_cleaner_off_no_page_promises_a_clean(world: World) -> None:
     world.topic("users", 3, min_cleanable_dirty_ratio="0.6", max_compaction_lag_ms=str(7 * DAY_MS))
     world.append("users", ("a", "1"), ("b", "1"))

@@ -12,6 +12,7 @@ from keptlog.log.retention import oldest_goes_ms, retention_of
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.told.early_end import end_within_segment
 from keptlog.log.words.counted import counted
+from keptlog.log.words.iso_time import has_date
 from keptlog.log.words.units import duration, in_words, moment, next_moment
 
 
@@ -178,11 +179,15 @@ def _due(assessment: Assessment, off: str | None) -> str:
         return off if log.config.is_compacted else "; ".join(filter(None, (off, _retained(log, now_ms))))
     if assessment.trigger:
         return "now"
-    if assessment.due_ms is None:
-        return "when new records make it so"
-    if assessment.is_due_by_retry_alone:
-        return f"at {moment(assessment.due_ms, now_ms)}, when it is tried again; new records change nothing of that"
-    return f"by {moment(assessment.due_ms, now_ms)} at the earliest, or when new records make it so"
+    due_ms, until_ms = assessment.due_ms, assessment.left_alone_until_ms
+    if due_ms is not None and due_ms == until_ms:
+        return f"at {moment(due_ms, now_ms)}, when it is tried again; new records change nothing of that"
+    if until_ms is not None and not has_date(until_ms):
+        return "never by itself: a clean of it failed"
+    by_records = "when new records make it so"
+    if until_ms is not None:
+        by_records += f", not before {moment(until_ms, now_ms)}: a clean of it failed"
+    return by_records if due_ms is None else f"by {moment(due_ms, now_ms)} at the earliest, or {by_records}"
 
 
 def _retained(log: Log, now_ms: int) -> str | None:
