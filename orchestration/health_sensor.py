@@ -40,6 +40,7 @@ from keptlog.log.words.named import unnamed
 from keptlog.log.words.units import duration
 from keptlog.notify.checks import broken_checks
 from keptlog.passes.observer import Overview
+from keptlog.passes.watch import brokers_of
 
 HEALTH_SENSOR = "health_sensor"
 SECONDS = 55
@@ -139,17 +140,19 @@ def _consumer_lag(
     tick: Tick, seen: Overview, states: Sequence[SensorState], now_ms: int
 ) -> tuple[int | None, list[str]]:
     """How many offsets are to be ingested, and what is not known of that."""
-    if not seen.sources:
+    with_brokers = brokers_of(seen)
+    # What a directory was imported of has a source too, and no broker that anybody would ever ask.
+    if not with_brokers:
         return None, []
     last = lag_scanner_of(tick.log_store).recent(now_ms)
     if last is None:
-        ingested = counted(len(seen.sources), "ingested topic")
+        ingested = counted(len(with_brokers), "ingested topic")
         return None, [f"the consumer lag of {ingested}: {_why_not_asked(tick, states)}"]
     stopped = [f"{name}: stopped: {why}" for name, why in last.stopped.items()]
     unread = [
         f"the consumer lag of {topic}: {unnamed(topic, why)}"
         for topic, why in last.unread.items()
-        if topic in seen.sources
+        if topic in with_brokers
     ]
     lag = None if last.unanswered or last.unread else sum(topic.lag for topic in last.topics)
     behind = [topic.topic for topic in last.topics if topic.lag]

@@ -299,19 +299,24 @@ def is_left(seen: Overview, address: str) -> bool:
     return is_whole and address not in addresses
 
 
-def _addresses(seen: Overview) -> tuple[set[str], bool]:
-    """Those of the brokers that topics come from, and whether these are all: the source of each topic could be read."""
-    addresses: set[str] = set()
-    is_whole = not (seen.behind or seen.unreadable)
+def brokers_of(seen: Overview) -> dict[str, str | None]:
+    """By topic that comes from brokers, or may, their address; null where its source can't be read."""
+    found: dict[str, str | None] = {}
     for topic, text in seen.sources.items():
         try:
             source = read_source_identity(topic, text)
         except LogCorrupt:
-            is_whole = False
+            found[topic] = None
             continue
         if source and source.bootstrap:
-            addresses.add(source.bootstrap)
-    return addresses, is_whole
+            found[topic] = source.bootstrap
+    return found
+
+
+def _addresses(seen: Overview) -> tuple[set[str], bool]:
+    """Those of the brokers that topics come from, and whether these are all: the source of each topic could be read."""
+    found = set(brokers_of(seen).values())
+    return {address for address in found if address}, not (seen.behind or seen.unreadable or None in found)
 
 
 def check_evidence(home: Path, seen: Overview) -> Evidence:

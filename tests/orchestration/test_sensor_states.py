@@ -13,7 +13,7 @@ from dagster._core.scheduler.instigation import InstigatorState, InstigatorStatu
 
 from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.orchestration.automation import Automation
-from keptlog.dagster.orchestration.health_sensor import health_sensor
+from keptlog.dagster.orchestration.health_sensor import SHARED_MS, health_sensor
 from keptlog.dagster.orchestration.jobs import HomeJobs
 from keptlog.dagster.resources.spark import spark_resource
 from keptlog.log.source import SourceIdentity
@@ -101,3 +101,16 @@ def test_a_lag_that_nobody_has_asked_for_says_whether_the_sensor_that_asks_is_of
     assert off["not_looked_at"] == "* the consumer lag of 1 ingested topic: ingest_lag_sensor is off"
     why = "ingest_lag_sensor has asked no broker in this process of Dagster within 5 min; its next tick does, or says"
     assert why in str(on["not_looked_at"])
+
+
+def test_of_a_topic_without_a_broker_no_lag_is_waited_for(world: World) -> None:
+    """As `import kafka-logs` makes them: the page said for ever that a lag was not looked at, and there is none."""
+    world.topic("users")
+    world.store.ingest("users", [], SourceIdentity("users"), 1, "imported")
+
+    assert told(world, None)["not_looked_at"] == "nothing"
+
+    world.topic("orders")
+    world.store.ingest("orders", [], SourceIdentity("orders", None, "127.0.0.1:9"), 1, "knows")
+    world.now_ms += 2 * SHARED_MS
+    assert "the consumer lag of 1 ingested topic: " in str(told(world, None)["not_looked_at"])
