@@ -1,5 +1,7 @@
 """The job that retains: removes old segments, and needs no Spark."""
 
+from collections.abc import Mapping
+
 import dagster as dg
 from pydantic import Field
 
@@ -14,9 +16,10 @@ from keptlog.dagster.orchestration.own_runs import RETENTION_JOB_NAME, OwnRuns
 from keptlog.log.plan import describe_step
 from keptlog.log.words.counted import first_lines
 from keptlog.passes.names import named_logs
+from keptlog.passes.retain import BEING_CLEANED
 
 _LEFT_ALONE = 50
-"""Lines: most logs share a reason, but one whose timestamps are in doubt has its own."""
+"""Lines: most logs share a reason, but each topic without stored settings has the command that settles it."""
 
 
 class RetentionConfig(dg.Config):
@@ -60,11 +63,16 @@ def _retain(run: Run, config: RetentionConfig) -> None:
     for step in result.committed:
         context.log.info(describe_step(step))
         context.log_event(retention_observation(run.keys, step))
-    left_alone = [f"left alone: {line}" for line in by_reason(result.plan.left_alone)]
-    for line in first_lines(left_alone, _LEFT_ALONE):
+    for line in _left_alone_lines(result.plan.left_alone):
         context.log.info("%s", line)
     if outage := outage_among(result.failed, is_any_done=bool(result.committed)):
         tag_outage(context, outage, now_ms)
     if result.failed:
         tell_in_tags(context.instance, context.run.run_id, as_tags(FAILED_TAG, ",".join(sorted(result.failed))))
     fail_if_any(result.failed, "not retained")
+
+
+def _left_alone_lines(left_alone: Mapping[str, str]) -> list[str]:
+    """A line for each reason, first what would have gone but for a clean: it must not be among those not told."""
+    in_order = dict(sorted(left_alone.items(), key=lambda item: item[1] != BEING_CLEANED))
+    return first_lines([f"left alone: {line}" for line in by_reason(in_order)], _LEFT_ALONE)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
+from keptlog.dagster.orchestration.retention_job import _left_alone_lines
+from keptlog.passes.retain import BEING_CLEANED
 from tests.orchestration.conftest import World
 
 
@@ -29,3 +31,13 @@ def test_a_retention_says_why_it_left_logs_alone(users: World) -> None:
 
 def test_a_purge_says_that_nothing_was_deleted(users: World) -> None:
     assert said(users, "purge", "delete_retired_files", topics=["users"]) == ["users: nothing was deleted"]
+
+
+def test_what_waits_for_a_clean_is_told_though_very_many_others_have_reasons_of_their_own() -> None:
+    """The pass names it last, and each topic without stored settings has a line, so that it was cut off."""
+    others = {f"t{number}-0": f"keptlog topic alter t{number}" for number in range(99)}
+
+    lines = _left_alone_lines(others | {"users-0": BEING_CLEANED})
+
+    assert lines[0] == f"left alone: users-0: {BEING_CLEANED}"
+    assert lines[-1] == "and 50 more"
