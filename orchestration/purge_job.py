@@ -78,7 +78,8 @@ def _purge(run: Run, config: PurgeConfig) -> None:
         count = counted(len(result.idle), "topic")
         context.log.info("%s left alone: nothing was committed, or is due, since the last purge", count)
     purged = result.receipts.keys() - set(result.idle)
-    if quiet := purged - changed - result.failed.keys():
+    # Of a topic that was made anew the files of the earlier one may have gone, under the same name.
+    if quiet := purged - changed - result.failed.keys() - result.deletions.keys():
         context.log.info("%s: nothing was deleted", some_of(sorted(quiet), _NAMES_IN_LINE))
     _erasures_after_purge(run, purged, changed, now_ms)
     is_any_done = bool({*purged, *result.deletions} - result.failed.keys())

@@ -7,6 +7,8 @@ import pytest
 
 from keptlog.dagster.orchestration.retention_job import _left_alone_lines
 from keptlog.passes.retain import BEING_CLEANED
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.namespaces import DELETING, NAMESPACE
 from tests.orchestration.conftest import World
 
 
@@ -41,3 +43,18 @@ def test_what_waits_for_a_clean_is_told_though_very_many_others_have_reasons_of_
 
     assert lines[0] == f"left alone: users-0: {BEING_CLEANED}"
     assert lines[-1] == "and 50 more"
+
+
+def test_a_purge_that_ends_a_deletion_does_not_say_of_its_name_that_nothing_was_deleted(users: World) -> None:
+    """Of a topic that was made anew before a purge came to what is left of the earlier one, it said both."""
+    catalog = open_catalog(users.path)
+    catalog.create_namespace((DELETING,))
+    catalog.rename_table((NAMESPACE, "users"), (DELETING, "users"))
+    old = catalog.load_table((DELETING, "users"))
+    elsewhere = f"{old.location()}-anew"
+    catalog.create_table((NAMESPACE, "users"), old.schema(), elsewhere, properties=old.properties)
+
+    lines = said(users, "purge", "delete_retired_files", topics=["users"])
+
+    assert "of the deleted topic deleted" in lines[0]
+    assert "users: nothing was deleted" not in lines
