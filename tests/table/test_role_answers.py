@@ -22,6 +22,7 @@ from keptlog.table.io.files import TableFiles
 from keptlog.table.io.object_versions import _bucket, bucket_of
 from keptlog.table.io.s3_client import s3_client
 from tests.security.test_auth import said
+from tests.table.portals import portal
 
 pytest.importorskip("boto3")
 FILE = "s3://lake/keptlog/users/data/a.parquet"
@@ -195,7 +196,10 @@ CONTAINER = {
         ("", IDENTITY, "/nowhere/token: No such file or directory"),
         ("", CONTAINER, "/nowhere/token: No such file or directory"),
         ("credential_process = /nowhere/tool", {}, "/nowhere/tool: No such file or directory"),
-        ("credential_process = /bin/echo none", {}, "it gave no JSON: see to credential_process"),
+        ("credential_process = /bin/echo none", {}, "it gave none that can be read"),
+        ("credential_process = /bin/echo []", {}, "it gave none that can be read"),
+        ("credential_process = /usr/bin/printf \\\\377", {}, "it gave none that can be read"),
+        ('credential_process = /bin/echo "half', {}, "No closing quotation: see to credential_process"),
         ("aws_access_key_id = me", {}, "there are no credentials"),
         (f"role_arn = {ROLE}", {}, "there are no credentials"),
     ],
@@ -217,6 +221,47 @@ def test_what_should_give_credentials_and_is_not_there_is_no_file_of_the_store_t
     of_glue = {"type": "glue", "glue.region": "us-east-1", "glue.endpoint": "http://127.0.0.1:1"}
     for settings in (of_glue, {"uri": "http://127.0.0.1:1", **SIGNED}):
         assert isinstance(said(tmp_path, monkeypatch, **settings)[0], StorageUnavailable)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b"[]",
+        b"\xff",
+        b'{"AccessKeyId": "it", "SecretAccessKey": "ours", "Token": "a", "Expiration": "some day"}',
+        b'{"AccessKeyId": "it", "SecretAccessKey": "ours", "Token": "a", "Expiration": null}',
+    ],
+)
+def test_credentials_of_a_container_that_can_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    with portal(body) as files:
+        endpoint = dict(files.properties)["s3.endpoint"]
+        configure_aws(tmp_path, monkeypatch, AWS_CONTAINER_CREDENTIALS_FULL_URI=endpoint)
+        with pytest.raises(OSError, match="it gave none that can be read"):
+            of_environment(endpoint).exists(FILE)
+        of_glue = {"type": "glue", "glue.region": "us-east-1", "glue.endpoint": endpoint}
+        for settings in (of_glue, {"uri": endpoint, **SIGNED}):
+            error, _ = said(tmp_path, monkeypatch, **settings)
+            assert isinstance(error, StorageUnavailable)
+            assert "it gave none that can be read" in str(error)
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("after", ["rm $0", "printf '#!/bin/sh\\necho []' > $0"])
+def test_who_has_no_other_credentials_once_the_first_have_expired_leaves_the_refusal(
+    ask: Callable[[TableFiles], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    """Without a tool that gives others each file of the store would be gone."""
+    tool = tmp_path / "tool"
+    given = '{"Version": 1, "AccessKeyId": "it", "SecretAccessKey": "ours"}'
+    tool.write_text(f"#!/bin/sh\necho '{given}'\n{after}\n")
+    tool.chmod(0o700)
+    configure_aws(tmp_path, monkeypatch, f"[profile here]\ncredential_process = {tool}\n", AWS_PROFILE="here")
+    expired = portal(b"<Error><Code>ExpiredToken</Code></Error>", 403)
+    with expired as files, pytest.raises(OSError, match="ExpiredToken"):
+        ask(of_environment(dict(files.properties)["s3.endpoint"]))
 
 
 @pytest.mark.parametrize(("profiles", "variables"), [("", {"AWS_PROFILE": "another"}), ("[half", {})])

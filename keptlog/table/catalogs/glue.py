@@ -39,7 +39,6 @@ from pyiceberg.io import AWS_ACCESS_KEY_ID, AWS_PROFILE_NAME
 from pyiceberg.utils.properties import get_first_property_value
 
 from keptlog.table.io.aws_client import make_ready, make_session_ready
-from keptlog.table.io.aws_sources import looking_up
 from keptlog.table.io.s3_errors import NOT_OF_AWS, said
 from keptlog.table.waiting.patience import ANSWER_SECONDS, CONNECT_SECONDS
 from keptlog.table.waiting.reach import FailureKind, ToldFailure
@@ -121,8 +120,7 @@ def _client(properties: tuple[tuple[str, Any], ...]) -> Any:
     if GLUE_MAX_RETRIES in told:
         told[GLUE_MAX_RETRIES] = _whole_number(told[GLUE_MAX_RETRIES])
     try:
-        with looking_up():
-            asking, changing = (GlueCatalog("", **told | each).glue for each in ({}, {GLUE_MAX_RETRIES: 0}))
+        asking, changing = (GlueCatalog("", **told | each).glue for each in ({}, {GLUE_MAX_RETRIES: 0}))
     except (NoRegionError, InvalidRegionError, ProfileNotFound, ConfigParseError) as error:
         raise ValueError(f"{error}: set glue.region or client.region, or the profile") from error
     except BotoCoreError as error:

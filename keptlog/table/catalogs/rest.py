@@ -110,16 +110,12 @@ def _signed(adapter: Any, add_headers: Callable[..., None], request: PreparedReq
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415  # boto3 is an extra, and here there is one
 
-    from keptlog.table.io.aws_sources import expect_none, looking_up  # noqa: PLC0415
     from keptlog.table.io.s3_errors import os_error, said  # noqa: PLC0415
 
     try:
-        with looking_up():
-            credentials = adapter._boto_session.get_credentials()  # noqa: SLF001  # PyIceberg has no public name
-        if credentials is None:  # which PyIceberg does not think of
+        if adapter._boto_session.get_credentials() is None:  # noqa: SLF001  # which PyIceberg does not think of
             text = "there are no credentials of AWS to sign its requests with: set client.access-key-id and "
             raise ToldFailure(f"{text}client.secret-access-key, or AWS_PROFILE", FailureKind.REFUSED)
-        expect_none(credentials)
         add_headers(request, **how)
     except (ClientError, BotoCoreError) as error:
         is_refused = isinstance(os_error("", error), PermissionError)

@@ -8,11 +8,11 @@ out. If there are none, the refusal stands. An answer to HEAD has no body: it sa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import boto3
 from botocore.credentials import Credentials
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from keptlog.table.waiting.sendable import require_sendable
 
@@ -34,8 +34,8 @@ def refuse_unsendable(events: Any, service: str) -> None:
     events.register(f"before-send.{service}", require)
 
 
-def take_up_renewed(client: Any, profile: str | None = None) -> None:
-    """Let a client of boto3 do so; ``profile`` is the one that was named for it."""
+def take_up_renewed(client: Any, look_up: Callable[[], Any]) -> None:
+    """Let a client of boto3 do so; ``look_up`` gives what there is now, or null."""
 
     def remember(request: Any, request_signer: Any, **_: object) -> None:
         request.context[_SIGNED_BY] = request_signer, request_signer._credentials  # noqa: SLF001  # has no public name
@@ -48,9 +48,9 @@ def take_up_renewed(client: Any, profile: str | None = None) -> None:
         if not is_refused or type(used) is not Credentials:
             return None
         try:
-            now = boto3.Session(profile_name=profile).get_credentials()
+            now = look_up()
             is_other = now is not None and now.get_frozen_credentials() != used.get_frozen_credentials()
-        except BotoCoreError:  # what is there is none, or is being written
+        except (BotoCoreError, ClientError):  # what is there is none, or is being written
             return None
         if not is_other:
             return None

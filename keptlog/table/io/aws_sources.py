@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from json import JSONDecodeError
 from typing import Any
 
 from botocore.credentials import RefreshableCredentials
@@ -27,26 +26,43 @@ class RoleNotGiven(BotoCoreError):  # type: ignore[misc]  # boto3 has no types
     fmt = "nobody gave the role {role} as AWS does: see to AWS_ENDPOINT_URL_STS, and what stands before it"
 
 
+def tell_failures(session: Any) -> None:
+    """Let a session of botocore, and each client that it makes, say so where credentials are looked up or renewed."""
+    look_up = session.get_credentials
+
+    def credentials() -> Any:
+        with _told("what AWS's configuration names"):
+            found = look_up()
+        if isinstance(found, RefreshableCredentials) and not isinstance(found._refresh_using, _Renewal):  # noqa: SLF001
+            found._refresh_using = _Renewal(found)  # noqa: SLF001  # botocore has no public name
+        return found
+
+    session.get_credentials = credentials
+
+
 @contextmanager
-def looking_up() -> Iterator[None]:
-    """Make a session or a client of boto3, which looks up its credentials.
+def _told(source: str, asked: object = None) -> Iterator[None]:
+    """Run code of botocore that asks ``source`` for credentials; ``asked`` is who does, and keeps what came.
 
     Raises:
-        BotoCoreError: there are none where they should be.
+        ClientError, BotoCoreError: there are none.
+        KeptlogError: those to ask with can't be sent.
     """
     try:
         yield
-    except JSONDecodeError:
-        why = "it gave no JSON: see to credential_process"
-        raise CredentialRetrievalError(provider="custom-process", error_msg=why) from None
+    except (ClientError, BotoCoreError, KeptlogError):
+        raise
     except OSError as error:
-        raise _unread("what AWS's configuration names", error) from error
-
-
-def expect_none(credentials: Any) -> None:
-    """Let credentials that are renewed say so where that fails; others stay as they are, and those that do so."""
-    if isinstance(credentials, RefreshableCredentials) and not isinstance(credentials._refresh_using, _Renewal):  # noqa: SLF001
-        credentials._refresh_using = _Renewal(credentials)  # noqa: SLF001  # botocore has no public name
+        where = f"{error.filename}: " if error.filename else ""
+        raise CredentialRetrievalError(provider=source, error_msg=f"{where}{error.strerror or error}") from error
+    except (ResponseParserError, LookupError, AttributeError, TypeError, ValueError) as error:
+        getattr(asked, "_cache", {}).clear()
+        if role := getattr(asked, "_role_arn", None):
+            raise RoleNotGiven(role=role) from None
+        # botocore's own words, as of a token with a line's end; an error that is derived of it quotes what came.
+        why = f"{error}" if type(error) is ValueError else "it gave none that can be read, or those of another time"
+        todo = "see to credential_process, or to what gives this container its credentials"
+        raise CredentialRetrievalError(provider=source, error_msg=f"{why}: {todo}") from None
 
 
 class _Renewal:
@@ -56,26 +72,10 @@ class _Renewal:
         self._ask = credentials._refresh_using  # noqa: SLF001  # as above
         self._now = credentials._time_fetcher  # noqa: SLF001
         self._source = credentials.method
-        self._asked = getattr(self._ask, "__self__", None)
 
     def __call__(self) -> Any:
-        try:
+        with _told(self._source, getattr(self._ask, "__self__", None)):
             given = self._ask()
-            is_over = parse_timestamp(given["expiry_time"]) <= self._now()
-        except (ClientError, BotoCoreError, KeptlogError):
-            raise
-        except OSError as error:
-            raise _unread(self._source, error) from error
-        except (ResponseParserError, LookupError, AttributeError, TypeError, ValueError):
-            is_over = True
-        if is_over:
-            getattr(self._asked, "_cache", {}).clear()
-            role = getattr(self._asked, "_role_arn", None)
-            why = "it gave none, or those of another time"
-            raise RoleNotGiven(role=role) if role else CredentialRetrievalError(provider=self._source, error_msg=why)
+            if parse_timestamp(given["expiry_time"]) <= self._now():
+                raise LookupError
         return given
-
-
-def _unread(source: str, error: OSError) -> CredentialRetrievalError:
-    where = f"{error.filename}: " if error.filename else ""
-    return CredentialRetrievalError(provider=source, error_msg=f"{where}{error.strerror or error}")

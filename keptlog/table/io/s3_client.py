@@ -47,7 +47,6 @@ from pyiceberg.utils.properties import get_first_property_value, property_as_boo
 
 from keptlog.errors import InvalidConfig
 from keptlog.table.io.aws_client import make_ready, make_session_ready
-from keptlog.table.io.aws_sources import looking_up
 from keptlog.table.io.files import Properties
 from keptlog.table.io.impatience import RETRIES, RETRIES_OF_SILENCE
 from keptlog.table.io.s3_answers import require_stores_own
@@ -86,18 +85,17 @@ def _signing_client(known: dict[str, Any]) -> Any:
     """A client with its credentials, or with whoever gives them."""
     role = get_first_property_value(known, S3_ROLE_ARN, AWS_ROLE_ARN)
     try:
-        with looking_up():
-            session = boto3.Session(
-                aws_access_key_id=get_first_property_value(known, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID),
-                aws_secret_access_key=get_first_property_value(known, S3_SECRET_ACCESS_KEY, AWS_SECRET_ACCESS_KEY),
-                aws_session_token=get_first_property_value(known, S3_SESSION_TOKEN, AWS_SESSION_TOKEN),
-                region_name=get_first_property_value(known, S3_REGION, AWS_REGION),
-            )
-            make_session_ready(session._session)  # noqa: SLF001  # boto3 has no public name
-            if role:
-                role_session = get_first_property_value(known, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME)
-                _take_role(session, role, role_session, are_given=_are_given(known))
-            return session.client("s3", endpoint_url=_endpoint(known), config=_config(known))
+        session = boto3.Session(
+            aws_access_key_id=get_first_property_value(known, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID),
+            aws_secret_access_key=get_first_property_value(known, S3_SECRET_ACCESS_KEY, AWS_SECRET_ACCESS_KEY),
+            aws_session_token=get_first_property_value(known, S3_SESSION_TOKEN, AWS_SESSION_TOKEN),
+            region_name=get_first_property_value(known, S3_REGION, AWS_REGION),
+        )
+        make_session_ready(session._session)  # noqa: SLF001  # boto3 has no public name
+        if role:
+            role_session = get_first_property_value(known, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME)
+            _take_role(session, role, role_session, are_given=_are_given(known))
+        return session.client("s3", endpoint_url=_endpoint(known), config=_config(known))
     except (ProfileNotFound, ConfigParseError) as error:
         raise InvalidConfig(f"{error}: correct AWS_PROFILE, or AWS's configuration file") from error
 
