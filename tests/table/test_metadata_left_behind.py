@@ -12,11 +12,13 @@ from keptlog.log.topic_partition import TopicPartition
 from keptlog.log.uncleanable import Backoff
 from keptlog.table.changes.mark import Failure
 from keptlog.table.io.file_io import DurableFileIO
+from keptlog.table.purging import purge
 from keptlog.table.store import LogStore
 from tests.table.purges import DAY_MS, clock_ms, unreferenced
 from tests.table.stores import NOW_MS, TOPIC, append_each, clean, create
 
-MORE_THAN_A_TABLE_REMEMBERS = 25
+REMEMBERED = 20
+MORE_THAN_A_TABLE_REMEMBERS = REMEMBERED + 5
 
 
 @pytest.fixture
@@ -47,6 +49,18 @@ def test_what_a_purges_own_commit_has_deleted_is_no_orphan(store: LogStore, tmp_
     clean(store)
     receipt = store.purge(TOPIC, clock_ms() + 2 * DAY_MS)
     assert receipt.expired_snapshots
+    assert receipt.deleted_orphans == ()
+    assert not unreferenced(tmp_path)
+
+
+def test_nor_is_what_a_later_one_of_many_has_deleted(
+    store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then the metadata that the purge began with has left the history too, as others commit meanwhile."""
+    clean(store)
+    monkeypatch.setattr(purge, "EXPIRED_AT_ONCE", 1)
+    receipt = store.purge(TOPIC, clock_ms() + 2 * DAY_MS)
+    assert len(receipt.expired_snapshots) > REMEMBERED
     assert receipt.deleted_orphans == ()
     assert not unreferenced(tmp_path)
 

@@ -12,6 +12,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
 
 METADATA_ENDINGS = (".metadata.json", ".metadata.json.gz")
 """Of the first of them, whoever has written it."""
@@ -19,6 +23,11 @@ MetadataFiles = tuple[tuple[str, int], ...]
 """Paths on a disk of this machine, and their sizes in bytes."""
 _NOT_READ = -1
 """The size of what was gone before it was asked for: it is never found so."""
+
+
+def own_metadata(table: Table) -> list[str]:
+    """The metadata files of the table itself: wherever they lie and whatever they are called, Iceberg writes them."""
+    return [table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)]
 
 
 def metadata_files(locations: Iterable[str]) -> MetadataFiles:

@@ -157,8 +157,8 @@ class Purge:
         left_behind = set(self._removal.journals)
         while self._expire_some():
             pass
-        table = self._table()
-        self._stored = without_let_go(self._stored, self.files, self.first_look.metadata, table.metadata)
+        before, table = table, self._table()
+        self._stored = without_let_go(self._stored, self.files, (self.first_look, before), table)
         self._delete(expired.outdated(self.files, table, self.times))
         discard(self.files, left_registers(table, self._stored, self._spared.keys()))
         needed = self._needed(table, left_behind)

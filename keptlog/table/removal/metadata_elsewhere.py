@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.metadata.metadata_files import METADATA_ENDINGS, own_metadata
 from keptlog.table.metadata.metadata_reading import whole_metadata
 from keptlog.table.metadata.references import below, comparable, inside
 
@@ -22,8 +22,8 @@ METADATA_PATH = "write.metadata.path"
 
 def places_of_metadata(table: Table) -> list[str]:
     """The folder of a table, and those outside of it that have its metadata, or are to have the next."""
-    logged = [table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)]
-    folders = [*(path.rpartition("/")[0] for path in logged), table.properties.get(METADATA_PATH, "").rstrip("/")]
+    folders = [path.rpartition("/")[0] for path in own_metadata(table)]
+    folders.append(table.properties.get(METADATA_PATH, "").rstrip("/"))
     is_below = below(table.location())
     return [table.location(), *(each for each in dict.fromkeys(folders) if each and not is_below(comparable(each)))]
 

@@ -26,6 +26,7 @@ from keptlog.log.search import SearchedFile
 from keptlog.storage.object_version import ObjectVersion
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.history import is_history
+from keptlog.table.metadata.metadata_files import own_metadata
 from keptlog.table.metadata.metadata_reading import looked_at
 from keptlog.table.metadata.references import References, all_references, comparable, comparable_forms
 from keptlog.table.metadata.runs import remembered_ms
@@ -72,7 +73,7 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
     # A purge deletes nothing elsewhere: what its journal names there is left, and no snapshot names it any more.
     left = {file.path: file.bytes for journal in journals.values() for file in journal.segments + journal.metadata}
     sizes = left | references.data_bytes | references.metadata_bytes
-    own = _own_metadata(table)
+    own = own_metadata(table)
     forms = comparable_forms([*paths, *sizes, *own])
     here, own_forms = {forms[path] for path in paths}, {forms[path] for path in own}
     needed = {forms[path] for path in _needed(references)} - own_forms
@@ -99,11 +100,6 @@ def _files_of(table: Table, files: TableFiles) -> list[SearchedFile]:
         if forms[path] not in here and (forms[path] in needed or not forms[path].startswith(below))
     ]
     return [*listed, *elsewhere]
-
-
-def _own_metadata(table: Table) -> list[str]:
-    """The metadata files of the table itself: wherever they lie and whatever they are called, Iceberg writes them."""
-    return [table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)]
 
 
 def _needed(references: References) -> list[str]:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from keptlog.storage.files import StoredFile
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.io.local_files import lost_links
-from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.metadata.metadata_files import METADATA_ENDINGS, own_metadata
 from keptlog.table.metadata.references import by_comparable_form, comparable_forms
 from keptlog.table.removal.hidden import HiddenFiles
 from keptlog.table.removal.journal import erasures_folder, journal_folder, receipt_folder
 from keptlog.whole_file import is_unfinished
 
 if TYPE_CHECKING:
-    from pyiceberg.table.metadata import TableMetadata
+    from pyiceberg.table import Table
 
 _CHECKSUM = ".crc"
 
@@ -54,14 +54,15 @@ class Storage:
 
 
 def without_let_go(
-    stored: Mapping[str, StoredFile], files: TableFiles, before: TableMetadata, now: TableMetadata
+    stored: Mapping[str, StoredFile], files: TableFiles, befores: Iterable[Table], now: Table
 ) -> dict[str, StoredFile]:
     """What was listed, by comparable path, but for the metadata that commits since then have deleted.
 
     Each commit deletes what leaves a table's history, once that is full. What it was not allowed to is still there.
+    ``befores`` are the table as it was before and after it was listed: meanwhile others commit too.
     """
-    named = {each.metadata_file for each in now.metadata_log}
-    left = comparable_forms(each.metadata_file for each in before.metadata_log if each.metadata_file not in named)
+    named = set(own_metadata(now))
+    left = comparable_forms(path for each in befores for path in own_metadata(each) if path not in named)
     gone = {form for path, form in left.items() if form in stored and not files.exists(path)}
     return {form: file for form, file in stored.items() if form not in gone}
 
