@@ -181,3 +181,25 @@ def test_what_was_signed_for_a_role_of_a_profile_is_not_told(tmp_path: Path, mon
     for each in ("".join(traceback.format_exception(raised.value)), of_glue, of_rest):
         assert "x-amz-security-token:[hidden]" in each
         assert found_in(each, SENT) == []
+
+
+@pytest.mark.parametrize("is_in_file", [False, True])
+def test_what_was_sent_to_whom_gives_a_container_its_credentials_is_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_in_file: bool
+) -> None:
+    pytest.importorskip("boto3")
+    monkeypatch.setattr("botocore.utils.ContainerMetadataFetcher.SLEEP_TIME", 0)
+    (tmp_path / "token").write_text(f"Bearer {TOKEN}")
+    name = "AWS_CONTAINER_AUTHORIZATION_TOKEN"
+    sent = {f"{name}_FILE": str(tmp_path / "token")} if is_in_file else {name: TOKEN}
+    with quoting_server(_json) as uri:
+        configure_aws(tmp_path, monkeypatch, AWS_CONTAINER_CREDENTIALS_FULL_URI=uri, **sent)
+        with pytest.raises(OSError, match="can't be asked") as raised:
+            of_environment(uri).exists(f"s3://lake/{ROLE}")
+        _, of_glue = said(tmp_path, monkeypatch, type="glue", **{"glue.region": "us-east-1", "glue.endpoint": uri})
+        _, of_rest = said(
+            tmp_path, monkeypatch, uri=uri, **{"rest.sigv4-enabled": "true", "client.region": "us-east-1"}
+        )
+    for each in ("".join(traceback.format_exception(raised.value)), of_glue, of_rest):
+        assert "[hidden]" in each
+        assert found_in(each, SENT) == []

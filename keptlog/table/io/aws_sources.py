@@ -8,16 +8,20 @@ Nothing is quoted of what can't be read, which may be half of the credentials, n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from botocore.credentials import RefreshableCredentials
+from botocore.credentials import ContainerProvider, RefreshableCredentials
 from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError
 from botocore.parsers import ResponseParserError
 from botocore.utils import parse_timestamp
 
 from keptlog.errors import KeptlogError
+from keptlog.regular_file import read_file
+from keptlog.table.waiting.quoted import secrets_in, without
 
 
 class RoleNotGiven(BotoCoreError):  # type: ignore[misc]  # boto3 has no types
@@ -50,6 +54,10 @@ def _told(source: str, asked: object = None) -> Iterator[None]:
     """
     try:
         yield
+    except CredentialRetrievalError as error:
+        secrets = secrets_in({"Authorization": _container_token()})
+        told = without(secrets, error.kwargs["error_msg"].encode()).decode(errors="replace")
+        raise CredentialRetrievalError(provider=error.kwargs["provider"], error_msg=told) from None
     except (ClientError, BotoCoreError, KeptlogError):
         raise
     except OSError as error:
@@ -63,6 +71,17 @@ def _told(source: str, asked: object = None) -> Iterator[None]:
         why = f"{error}" if type(error) is ValueError else "it gave none that can be read, or those of another time"
         todo = "see to credential_process, or to what gives this container its credentials"
         raise CredentialRetrievalError(provider=source, error_msg=f"{why}: {todo}") from None
+
+
+def _container_token() -> str:
+    """What is sent to whom gives a container its credentials, whose refusal botocore quotes; empty if nothing is."""
+    named = os.environ.get(ContainerProvider.ENV_VAR_AUTH_TOKEN_FILE)
+    if named is None:
+        return os.environ.get(ContainerProvider.ENV_VAR_AUTH_TOKEN, "")
+    try:
+        return read_file(Path(named)).decode()
+    except (OSError, ValueError):  # nor can botocore read it
+        return ""
 
 
 class _Renewal:
