@@ -15,7 +15,7 @@ from keptlog.errors import Action, StorageUnavailable
 from keptlog.notify.folder import NotifyFolder
 from keptlog.receipts import key_files
 from keptlog.receipts.folder import taken_for_receipts
-from keptlog.receipts.key_files import signing_key, trusted_keys
+from keptlog.receipts.key_files import require_signer, require_signing_key, signing_key, trusted_keys
 from keptlog.sinks.new_file import new_file
 from keptlog.sources.folder_files import files_in
 from keptlog.sources.kafka_log.batches import LogSegment, batches
@@ -178,3 +178,21 @@ def test_a_key_that_a_disk_does_not_give_is_not_to_be_moved_away(
         read(tmp_path)
     assert raised.value.action is told[0]
     assert "move it away" not in str(raised.value)
+
+
+@pytest.mark.parametrize("require", [require_signer, require_signing_key])
+def test_nor_is_a_disk_that_does_not_say_whether_a_key_is_there_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require: Callable[[Path, dict[str, str]], object]
+) -> None:
+    """As one that is gone for a while, of which no file can be asked for: that was no error of ours."""
+    signing_key(tmp_path, {})
+
+    def fail(path: Path, **_: object) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(path))
+
+    monkeypatch.setattr(Path, "stat", fail)
+    with pytest.raises(
+        StorageUnavailable, match=r"receipts\.key can't be read .*: see that its disk answers"
+    ) as raised:
+        require(tmp_path, {})
+    assert raised.value.action is Action.RETRY

@@ -90,7 +90,7 @@ def require_signing_key(home: Path, environment: Mapping[str, str]) -> SigningKe
 
     Raises:
         InvalidConfig: as ``signing_key``.
-        StorageUnavailable: this user may not read it, and another one may.
+        StorageUnavailable: this user may not read it, and another one may; or its disk does not give it.
     """
     path, variable = _private_place(home, environment)
     key = _key_there(path, variable)
@@ -102,8 +102,8 @@ def require_signer(home: Path, environment: Mapping[str, str]) -> None:
 
     Raises:
         InvalidConfig: as ``signing_key``.
-        StorageUnavailable: this user may not read the key; or it, or its public half, is not there yet, and he can't
-            make it.
+        StorageUnavailable: this user may not read the key, or its disk does not give it; or it, or its public half, is
+            not there yet, and he can't make it.
     """
     path, variable = _private_place(home, environment)
     key = _key_there(path, variable)
@@ -185,10 +185,11 @@ def _private_place(home: Path, environment: Mapping[str, str]) -> tuple[Path, st
 def _key_there(path: Path, variable: str | None) -> SigningKey | None:
     """The private key; null if there is none yet, and a variable does not name it."""
     try:
-        is_there = variable or path.exists()
+        return _private_key(path, variable) if variable or path.exists() else None
     except PermissionError as error:
         raise _unread("signing key", path, error, _KEY_OF_ONES_OWN) from error
-    return _private_key(path, variable) if is_there else None
+    except OSError as error:
+        raise _not_given("signing key", path, error) from error
 
 
 def _private_key(path: Path, variable: str | None) -> SigningKey:
@@ -222,16 +223,20 @@ def _read(
     except PermissionError as error:
         raise _unread(what, path, error, remedy.instead) from error
     except OSError as error:
-        told = f"{what} {path} can't be read ({error.strerror})"
         if isinstance(error, NO_FILE) or error.errno in _NO_PATH:
-            raise InvalidConfig(f"{told}: {remedy.damaged}") from None
-        raise out_of_reach(f"{told}: {remedy_of(error, '') or 'see that its disk answers'}", error) from error
+            raise InvalidConfig(f"{what} {path} can't be read ({error.strerror}): {remedy.damaged}") from None
+        raise _not_given(what, path, error) from error
     except ValueError as error:
         raise InvalidConfig(f"{what} {path} is not usable, {error}: {remedy.damaged}") from None
 
 
 def _unread(what: str, path: Path, error: PermissionError, instead: str) -> StorageUnavailable:
     return StorageUnavailable(f"{what} {why_unread(path, error, instead)}").for_good()
+
+
+def _not_given(what: str, path: Path, error: OSError) -> StorageUnavailable:
+    todo = remedy_of(error, "") or "see that its disk answers"
+    return out_of_reach(f"{what} {path} can't be read ({error.strerror}): {todo}", error)
 
 
 def _why_beside(home: Path, made: Path) -> tuple[str, ...]:
