@@ -20,7 +20,7 @@ from keptlog.sinks.new_file import new_file
 from keptlog.sources.folder_files import files_in
 from keptlog.sources.kafka_log.batches import LogSegment, batches
 from keptlog.sources.kafka_log.directory import log_directories
-from keptlog.storage.erasure_secret import load_hasher
+from keptlog.storage.erasure_secret import known_hasher, load_hasher
 from keptlog.table.catalogs.home_folder import topics_with_files
 
 
@@ -180,19 +180,38 @@ def test_a_key_that_a_disk_does_not_give_is_not_to_be_moved_away(
     assert "move it away" not in str(raised.value)
 
 
-@pytest.mark.parametrize("require", [require_signer, require_signing_key])
+@pytest.mark.parametrize("require", [require_signer, require_signing_key, known_hasher])
 def test_nor_is_a_disk_that_does_not_say_whether_a_key_is_there_told_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, require: Callable[[Path, dict[str, str]], object]
 ) -> None:
     """As one that is gone for a while, of which no file can be asked for: that was no error of ours."""
     signing_key(tmp_path, {})
+    _secret(tmp_path)
 
     def fail(path: Path, **_: object) -> None:
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(path))
 
     monkeypatch.setattr(Path, "stat", fail)
-    with pytest.raises(
-        StorageUnavailable, match=r"receipts\.key can't be read .*: see that its disk answers"
-    ) as raised:
+    told = r"(receipts\.key|erasure\.secret) can't be read .*: see that its disk answers"
+    with pytest.raises(StorageUnavailable, match=told) as raised:
         require(tmp_path, {})
     assert raised.value.action is Action.RETRY
+
+
+@pytest.mark.parametrize(
+    ("number", "todo"),
+    [(errno.EMFILE, "raise that limit (ulimit -n)"), (errno.EIO, "see that its disk answers")],
+)
+def test_a_secret_that_a_disk_does_not_give_is_not_told_as_one_that_is_to_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, todo: str
+) -> None:
+    _secret(tmp_path)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(StorageUnavailable) as met:
+        _secret(tmp_path)
+    place = tmp_path / "erasure.secret"
+    assert str(met.value) == f"erasure secret {place} can't be read ({os.strerror(number)}): {todo}"

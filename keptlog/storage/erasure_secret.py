@@ -12,11 +12,12 @@ into a table. Who loses it can't tell any more whether an erasure is done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from keptlog.disk import out_of_reach, refusal_of, refusal_text
+from keptlog.disk import NO_FILE, out_of_reach, refusal_of, refusal_text, remedy_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.regular_file import read_file, read_named
 from keptlog.storage.key_hash import KeyHasher, ToldHash
@@ -27,6 +28,7 @@ _VARIABLE = "KEPTLOG_ERASURE_SECRET"
 _FILE_VARIABLE = "KEPTLOG_ERASURE_SECRET_FILE"
 _PLACES = f"{_FILE_VARIABLE}, {_VARIABLE}, or {SECRET_FILE} in the home"
 _BYTES = 32
+_BACK, _LET_IT_ANSWER = "put it back from a backup", "see that its disk answers"
 _FORM = f"a secret is at least {2 * _BYTES} hex digits"
 
 
@@ -54,7 +56,15 @@ def load_hasher(
     if not is_kept:
         return KeyHasher(new_secret(), is_kept=False)
     path = home / SECRET_FILE
-    _reaching(path, "let this user write there", lambda: _make(path, new_secret()))
+    try:
+        make_folder(home)
+        create_file(path, f"{new_secret().hex()}\n".encode(), 0o600)
+    except OSError as error:
+        if refusal := refusal_of(error):
+            what = "the erasure secret can't be made"
+            raise StorageUnavailable(refusal_text(what, str(path), refusal)).for_good() from error
+        todo = remedy_of(error, "let this user write there") or _LET_IT_ANSWER
+        raise out_of_reach(f"erasure secret {path} can't be made ({error.strerror}): {todo}", error) from error
     return _hasher_of(path, None)
 
 
@@ -70,7 +80,10 @@ def known_hasher(home: Path, environment: Mapping[str, str]) -> KeyHasher | None
         return KeyHasher(_secret(given, _VARIABLE, "set it to the secret that this home's erasures were made with"))
     named = environment.get(_FILE_VARIABLE)
     path = Path(named) if named else home / SECRET_FILE
-    return _hasher_of(path, named) if named or path.exists() else None
+    with _reading(path, named):
+        if not named and not path.exists():
+            return None
+    return _hasher_of(path, named)
 
 
 def require_secret(hasher: KeyHasher, fingerprint: str, where: str) -> None:
@@ -107,8 +120,9 @@ def _is_here(hasher: KeyHasher) -> str:
 
 def _hasher_of(path: Path, named: str | None) -> KeyHasher:
     warn_of_readers(path)
-    remedy = "put it back from a backup: without it nobody can tell whether an erasure is done"
-    return KeyHasher(_secret(_reaching(path, "let it be read", lambda: _read(path, named)), str(path), remedy))
+    with _reading(path, named):
+        text = (read_named(path) if named else read_file(path)).decode(errors="replace")
+    return KeyHasher(_secret(text, str(path), f"{_BACK}: without it nobody can tell whether an erasure is done"))
 
 
 def _secret(text: str, where: str, remedy: str) -> bytes:
@@ -121,28 +135,16 @@ def _secret(text: str, where: str, remedy: str) -> bytes:
     return secret
 
 
-def _read(path: Path, named: str | None) -> str:
+@contextmanager
+def _reading(path: Path, named: str | None) -> Iterator[None]:
+    """Around the reading of a secret, or the look whether it is there; a variable gives it the name ``named``."""
     try:
-        return (read_named(path) if named else read_file(path)).decode(errors="replace")
-    except FileNotFoundError:
-        if named is None:
-            raise
-        raise InvalidConfig(f"{_FILE_VARIABLE}={named}: there is no such file; {_FORM}") from None
+        yield
     except PermissionError as error:
         told = why_unread(path, error, f"name a copy of your own in {_FILE_VARIABLE}")
         raise StorageUnavailable(f"erasure secret {told}").for_good() from error
-
-
-def _make(path: Path, secret: bytes) -> None:
-    make_folder(path.parent)
-    create_file(path, f"{secret.hex()}\n".encode(), 0o600)
-
-
-def _reaching(path: Path, todo: str, act: Callable[[], str | None]) -> str:
-    try:
-        return act() or ""
     except OSError as error:
-        if refusal := refusal_of(error):
-            what = "the erasure secret can't be made"
-            raise StorageUnavailable(refusal_text(what, str(path), refusal)).for_good() from error
-        raise out_of_reach(f"{path} can't be had ({error.strerror}): {todo}", error) from error
+        if named and isinstance(error, FileNotFoundError):
+            raise InvalidConfig(f"{_FILE_VARIABLE}={named}: there is no such file; {_FORM}") from None
+        todo = remedy_of(error, "") or (_BACK if isinstance(error, NO_FILE) else _LET_IT_ANSWER)
+        raise out_of_reach(f"erasure secret {path} can't be read ({error.strerror}): {todo}", error) from error

@@ -89,7 +89,7 @@ def test_a_pipe_that_a_variable_names_is_asked_once(tmp_path: Path, monkeypatch:
 
 def test_a_folder_in_its_place_is_out_of_reach(tmp_path: Path) -> None:
     (tmp_path / "erasure.secret").mkdir()
-    with pytest.raises(StorageUnavailable, match="can't be had"):
+    with pytest.raises(StorageUnavailable, match=r"can't be read \(Is a directory\): put it back from a backup"):
         made(tmp_path)
 
 
@@ -225,7 +225,7 @@ def test_a_list_names_what_has_the_place_of_the_secret(tmp_path: Path, deleted: 
     secret.unlink()
     secret.mkdir()
     [row] = open_home(tmp_path).eraser.list(["users"], now_ms=deleted.now_ms).rows
-    assert row.blocked == (f"{secret} can't be had (Is a directory): let it be read",)
+    assert row.blocked == (f"erasure secret {secret} can't be read (Is a directory): put it back from a backup",)
 
 
 def test_who_may_not_read_the_secret_lists_what_is_to_be_verified(
