@@ -40,6 +40,7 @@ from keptlog.log.told.conditions import Thresholds
 from keptlog.log.told.explain import due_if_off, verdict_under
 from keptlog.log.told.health import Totals, late_ms, totals_of, worst_of
 from keptlog.log.words.counted import counted, first_lines
+from keptlog.log.words.iso_time import has_date
 from keptlog.log.words.units import duration
 
 ROWS = 50
@@ -159,7 +160,11 @@ class Health:
             return "cleaner off" if each.log.config.is_compacted else "never"
         if each.trigger:
             return time_cell(self.next_tries.get(str(each.log.topic_partition)), "now")
-        return time_cell(each.due_ms, "with new records")
+        until_ms, by_records = each.left_alone_until_ms, "with new records"
+        if until_ms is not None:
+            # Its clean failed: until then what is new is left alone too.
+            by_records = f"{by_records} from {time_cell(until_ms, '')} on" if has_date(until_ms) else "never"
+        return time_cell(each.due_ms, by_records)
 
     def _why(self, each: Assessment) -> str:
         name, mark = str(each.log.topic_partition), each.log.uncleanable

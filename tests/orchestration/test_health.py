@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -258,6 +259,25 @@ def test_an_uncleanable_log_says_when_it_is_tried_again(world: World) -> None:
     world.cursors.clear()
     (again,) = rows(world)
     assert "run 7 died; to be cleaned now: dirty ratio 1.00" in again[5]
+
+
+@pytest.mark.parametrize(
+    ("first_ms", "next_try"), [(15_000, "with new records from 2027-01-15 08:00 on"), (2**62, "never")]
+)
+def test_an_uncleanable_log_that_is_not_due_is_not_tried_with_new_records_before_its_retry(
+    world: World, first_ms: int, next_try: str
+) -> None:
+    """As after a setting was changed: the page said that new records make it due, which are left alone too."""
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    cleaner = world.log_store.cleaner()
+    cleaner = replace(cleaner, broker=replace(cleaner.broker, log_cleaner_backoff_ms=first_ms))
+    cleaner.mark_still_due(Death(("users-0",), "no space", world.now_ms), set(), now_ms=world.now_ms)
+    world.store.alter_topic("users", {"min.cleanable.dirty.ratio": "1"})
+
+    (row,) = rows(world)
+
+    assert row[4] == next_try
 
 
 def test_there_are_at_most_so_many_rows_and_the_cursor_stays_small(world: World) -> None:
