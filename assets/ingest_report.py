@@ -38,7 +38,8 @@ from keptlog.log.words.counted import counted, first_lines, some_of
 
 if TYPE_CHECKING:
     from keptlog.ingest.ingest_pass import Ingest
-    from keptlog.ingest.lag import LogLag, TopicLag
+    from keptlog.ingest.lag import TopicLag
+    from keptlog.ingest.log_lag import LogLag
     from keptlog.ingest.plans import IngestPlans
     from keptlog.ingest.result import IngestResult, Intake
 
@@ -144,7 +145,7 @@ def source_outlook(topic: TopicLag) -> Metadata:
 
 def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag, outlook: Metadata) -> dg.AssetObservation:
     """A topic-partition at its source, and how far behind the one here is; ``outlook`` is that of its topic."""
-    stopped, position, log = lag
+    stopped, position, log, offsets = lag
     # Nothing else on the page of what nobody materializes says whose numbers these are.
     numbers: Metadata = {**outlook, "log": str(name)}
     if position is not None:
@@ -155,7 +156,8 @@ def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag, outlo
         if log.high_watermark is not None:
             numbers["high_watermark"] = log.high_watermark
             numbers["behind_open_transaction"] = log.waiting
-        numbers["consumer_lag"] = max(log.end_offset - max(position or 0, log.log_start_offset), 0)
+        if offsets is not None:
+            numbers["consumer_lag"] = offsets
     if stopped:
         numbers["stopped"] = stopped
     return dg.AssetObservation(

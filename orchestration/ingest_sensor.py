@@ -40,7 +40,8 @@ from keptlog.log.words.named import unnamed
 from keptlog.passes.clean import backoff_of
 
 if TYPE_CHECKING:
-    from keptlog.ingest.lag import LagScan, LagThreshold, LogLag, TopicLag
+    from keptlog.ingest.lag import LagScan, LagThreshold, TopicLag
+    from keptlog.ingest.log_lag import LogLag
 
 INGEST_LAG_SENSOR = "ingest_lag_sensor"
 TRIGGER = "consumer_lag"

@@ -24,7 +24,8 @@ from keptlog.ingest.lag_news import LagNews, ShownLag
 from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from keptlog.ingest.lag import LagScan, LogLag
+    from keptlog.ingest.lag import LagScan
+    from keptlog.ingest.log_lag import LogLag
 
 ASKED_PER_TICK = 100
 """Topic-partitions; a query of 3 to 8 ms each, however many observations there are."""

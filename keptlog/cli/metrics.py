@@ -249,11 +249,9 @@ def _ticks(home: Path) -> list[Tick]:
 def _lags(scan: LagScan) -> dict[TopicPartition, SourceLag]:
     lags = {}
     for topic in scan.topics:
-        offsets = {each.partition: each.end_offset - each.from_offset for each in topic.plan.ranges}
         for name in topic.names:
-            is_stopped, log = name in topic.stopped, topic.logs.get(name.partition)
-            waiting = log.waiting if log else 0
-            lags[name] = SourceLag(offsets.get(name.partition, None if is_stopped else 0), is_stopped, waiting)
+            stopped, _, log, lag = topic.lag_of(name)
+            lags[name] = SourceLag(lag, stopped is not None, log.waiting if log else 0)
     return lags
 
 

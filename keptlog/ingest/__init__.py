@@ -2,8 +2,8 @@
 
 ``ingest_pass`` is the pass, ``source`` what it asks of a source, ``plans`` and ``result`` what it has before and after,
 ``reconcile`` how it finds what is gone there, ``insertion`` how that gets its tombstones, ``stops`` what it leaves for
-those who read nothing. Those look with ``lag``, and ``lag_news`` says what of it is new. Each kind of source is one
-module:
+those who read nothing. Those look with ``lag``, of each log with ``log_lag``, and ``lag_news`` says what of it is new.
+Each kind of source is one module:
 
     ``kafka_brokers``   topics of running brokers
     ``kafka_logs``      a broker's log directory, or a backup of it

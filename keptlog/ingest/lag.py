@@ -26,9 +26,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, UnknownTopic
+from keptlog.ingest.log_lag import LogLag
 from keptlog.log.given.past import is_past, was_within
 from keptlog.log.source import IngestPlan, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.stopped_ingest import StoppedIngest, still_stopped
@@ -55,14 +56,6 @@ _CLUSTERS_AT_ONCE = 16
 _NO_SOURCE = StoredSource(None, ())
 
 
-class LogLag(NamedTuple):
-    """Where a topic-partition stands, here and at its source."""
-
-    stopped: str | None
-    position: int | None
-    log: SourceLog | None
-
-
 @dataclass(frozen=True)
 class TopicLag:
     """A topic here and its source, as they stand at one time."""
@@ -86,7 +79,11 @@ class TopicLag:
     @cached_property
     def lag(self) -> int:
         """Offsets that are yet to be read, where anything may be read; some may hold no record."""
-        return sum(each.end_offset - each.from_offset for each in self.plan.ranges)
+        return sum(self._lags.values())
+
+    @cached_property
+    def _lags(self) -> Mapping[int, int]:
+        return self.plan.lags
 
     def position(self, name: TopicPartition) -> int | None:
         """The next offset to be read; null if none ever was."""
@@ -110,7 +107,9 @@ class TopicLag:
 
     def lag_of(self, name: TopicPartition) -> LogLag:
         """Where a topic-partition stands."""
-        return LogLag(self.stopped.get(name), self.position(name), self.logs.get(name.partition))
+        stopped, number = self.stopped.get(name), name.partition
+        lag = self._lags.get(number, 0 if stopped is None else None)
+        return LogLag(stopped, self.position(name), self.logs.get(number), lag)
 
     @property
     def names(self) -> list[TopicPartition]:

@@ -18,7 +18,8 @@ from keptlog.log.given.past import was_within
 from keptlog.log.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from keptlog.ingest.lag import LagScan, LogLag
+    from keptlog.ingest.lag import LagScan
+    from keptlog.ingest.log_lag import LogLag
 
 NEWS_PER_SCAN = 20
 """Each is written to Dagster's database in the daemon, at tens of ms apiece."""

@@ -69,9 +69,9 @@ class IngestPlans:
         """
         lag: dict[TopicPartition, int] = {}
         for topic in self.topics:
-            ranges = {each.partition: each.end_offset - each.from_offset for each in topic.plan.ranges}
+            lags = topic.plan.lags
             for partition in set(range(topic.plan.partitions)) - set(topic.plan.stopped):
-                lag[TopicPartition(topic.plan.topic, partition)] = ranges.get(partition, 0)
+                lag[TopicPartition(topic.plan.topic, partition)] = lags.get(partition, 0)
         return {name: offsets for name, offsets in sorted(lag.items()) if str(name) not in self.failed}
 
     @property

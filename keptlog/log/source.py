@@ -183,6 +183,11 @@ class IngestPlan:
     unsure: tuple[OffsetRange, ...] = ()
     """Where nothing is to be read, and the source is to be asked whether it was cut off (``keptlog.log.refilled``)."""
 
+    @property
+    def lags(self) -> dict[int, int]:
+        """By partition that something is to be read of, how many offsets; some may hold no record."""
+        return {each.partition: each.end_offset - each.from_offset for each in self.ranges}
+
 
 @dataclass(frozen=True, slots=True)
 class Arrival:

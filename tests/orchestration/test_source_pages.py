@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.dagster.assets.ingest_report import source_outlook
+from keptlog.dagster.assets.ingest_report import source_observation, source_outlook
 from keptlog.ingest.lag import TopicLag
 from keptlog.log.source import IngestPlan, SourceIdentity, SourceLog, SourceTopic, plan_ingest
+from keptlog.log.topic_partition import TopicPartition
 from tests.orchestration.ingesting import IngestWorld, ingest_world
+from tests.orchestration.shipped import KEYS
 from tests.orchestration.test_ingest_sensor import observed
 
 MINUTE_MS = 60_000
@@ -86,3 +88,6 @@ def test_the_lag_of_a_topic_is_of_what_may_be_read_as_in_the_health_report() -> 
 
     assert "topic_stopped" in told
     assert told["topic_consumer_lag"] == topic.lag == 0
+    page = source_observation(KEYS, name := TopicPartition("users", 0), topic.lag_of(name), told).metadata
+    assert page["last_stable_offset"].value == 1000
+    assert "consumer_lag" not in page, "993 stood beside the 0 of its topic"

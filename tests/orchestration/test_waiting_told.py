@@ -10,8 +10,8 @@ import pytest
 
 from keptlog.dagster.assets.ingest_report import lag_told, source_observation
 from keptlog.ingest import kafka_brokers
-from keptlog.ingest.lag import LogLag
 from keptlog.ingest.lag_news import ShownLag
+from keptlog.ingest.log_lag import LogLag
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import SourceLog
 from keptlog.log.topic_partition import TopicPartition
@@ -21,7 +21,7 @@ from tests.orchestration.ingesting import ingest_world
 from tests.orchestration.shipped import KEYS
 
 NAME = TopicPartition("users", 0)
-WAITS = LogLag(None, 5, SourceLog(0, 0, 5, high_watermark=1006))
+WAITS = LogLag(None, 5, SourceLog(0, 0, 5, high_watermark=1006), 0)
 
 
 def test_an_observation_says_what_waits_beside_a_lag_of_none() -> None:
