@@ -13,10 +13,13 @@ from threading import Thread
 import pytest
 from confluent_kafka import Producer
 
+from keptlog.errors import StorageUnavailable
 from keptlog.ingest.kafka_brokers import KafkaBrokers
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan, SourceIdentity
+from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker import topics as module
+from keptlog.sources.kafka_broker.part import BrokerPart
 from tests.mock_broker import PARTITIONS, delay_answers, set_leader
 
 TOPICS = {name: name for name in ("t", "u")}
@@ -104,6 +107,29 @@ def test_the_reason_is_its_own_and_not_that_of_another_address(
         why = KafkaBrokers(there, TOPICS, wait_seconds=WAIT_SECONDS).survey(dict.fromkeys(TOPICS)).failed["t-1"]
     said = f"topic t: its offsets can't be looked at: broker {SILENT} of the cluster at [^ ]* {told}"
     assert re.fullmatch(said, str(why)), why
+
+
+@pytest.mark.parametrize(
+    ("advertised", "told"),
+    [
+        (("127.0.0.1", 1), "does not answer: 127.0.0.1:1/2: .*Connection refused.*; try again when it does"),
+        (("x.invalid", 9092), "is not found: x.invalid:9092/2: Failed to resolve .*advertised.listeners.*"),
+    ],
+)
+@pytest.mark.parametrize("others", ["", "127.0.0.1:2,y.invalid:9092,"])
+def test_who_reads_from_it_is_told_the_same_and_not_that_no_broker_answers(
+    cluster: Cluster, advertised: tuple[str, int], told: str, others: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on a machine that does not know its name, or once it is down: where the cluster is asked somebody answers."""
+    with seen_elsewhere(cluster, advertised) as address:
+        there = ClientSettings.load({"bootstrap.servers": others + address}, {})
+        part = BrokerPart(there, "t", TopicPartition("t", 1), 0, 1, stall_seconds=3)
+        with pytest.raises(StorageUnavailable) as why:
+            list(part.read(lambda _: None))
+    said = f"broker {SILENT} of the cluster at [^ ]* {told}"
+    assert re.fullmatch(f"t-1 at [^ ]* can't be read: {said}", str(why.value)), why.value
+    [warned] = caplog.messages
+    assert re.fullmatch(f"t-1 at [^ ]*: {said}; waiting for it for up to 3 s", warned), warned
 
 
 @contextmanager

@@ -31,7 +31,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Position
 
-from keptlog.errors import IngestStopped, InvalidRecord, LogCorrupt, StalePlan, StorageUnavailable
+from keptlog.errors import IngestStopped, InvalidRecord, KeptlogError, LogCorrupt, StalePlan, StorageUnavailable
 from keptlog.kafka_client.errors import (
     AFTER_SILENCE_SECONDS,
     OFFSET_OUT_OF_RANGE,
@@ -319,7 +319,7 @@ class _Reading:
                 self._shut_out_from = self._idle_polls
             if (self._idle_polls - self._shut_out_from) * _POLL_SECONDS >= min(IN_TROUBLE_SECONDS, wait_seconds):
                 raise no_answer()
-        elif self.trouble.errors and self._outage_from is None:
+        elif self._outage_from is None and self.trouble.may_explain(self.signs.known_leader):
             self._tell_outage(wait_seconds)
         self._idle_polls += 1
         if not self._has_looked and self._idle_polls * _POLL_SECONDS >= LOOK_AFTER_SECONDS:
@@ -333,7 +333,7 @@ class _Reading:
             )
         self.signs.given_up()
         if self.trouble.errors and not self.signs.is_up:
-            raise no_answer()
+            raise self._why_silent(f"{self.part.there} can't be read")
         raise StorageUnavailable(
             f"{self.part.there}: nothing came for {wait_seconds:g} s at offset {self.position} of "
             f"[{self.part.from_offset}, {self.part.end_offset}); try again"
@@ -358,8 +358,12 @@ class _Reading:
         if (self._idle_polls - self._trouble_from) * _POLL_SECONDS < min(_TOLD_AFTER_SECONDS, wait_seconds / 2):
             return
         self._outage_from = self.signs.times
-        why = translated(no_answer().args[0], self.part.settings, self.part.there, self.trouble)
-        _logger.warning("%s; waiting for it for up to %g s", why, wait_seconds)
+        _logger.warning("%s; waiting for it for up to %g s", self._why_silent(self.part.there), wait_seconds)
+
+    def _why_silent(self, doing: str) -> KeptlogError:
+        """Of the leader, once it is known who that is: the others of its cluster may well answer."""
+        silence, leader = no_answer().args[0], self.signs.known_leader
+        return translated(silence, self.part.settings, doing, self.trouble, leader)
 
 
 @contextlib.contextmanager

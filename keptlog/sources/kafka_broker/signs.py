@@ -83,6 +83,11 @@ class Signs:
         if self.is_up:
             self.answers()
 
+    @property
+    def known_leader(self) -> int | None:
+        """Its id; null if brokers have not said who leads, or that nobody does."""
+        return self.leader if self.leader >= 0 else None
+
     def is_led_by(self, leader: int) -> None:
         """Brokers say so, unless it is ``UNKNOWN``."""
         before, self.leader = self.leader, leader
