@@ -154,7 +154,10 @@ def _consumer_lag(
         for topic, why in last.unread.items()
         if topic in with_brokers
     ]
-    lag = None if last.unanswered or last.unread else sum(topic.lag for topic in last.topics)
+    # Of what the scan could not read, and this look could, it is known that it has no broker: no lag of it is lacking.
+    without = seen.locations.keys() - seen.unreadable.keys() - with_brokers.keys()
+    is_whole = not (last.unanswered or last.unread.keys() - without)
+    lag = sum(topic.lag for topic in last.topics) if is_whole else None
     behind = [topic.topic for topic in last.topics if topic.lag]
     own = OwnRuns.of_tick(tick)
     slow = slow_ingests(own, own.records(*UNDER_WAY), behind) if behind else ()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from keptlog.errors import StorageUnavailable
+from keptlog.log.source import SourceIdentity, StoredSource
+from keptlog.table.metadata.state import read_source
 from tests.orchestration.ingesting import IngestWorld, ingest_world
 from tests.orchestration.shipped import health_sensor
 
@@ -99,3 +102,29 @@ def test_an_ingested_topic_that_nothing_may_be_written_to_is_told_and_its_lag_is
     assert "orders: its lag is not looked at: " in told
     [event] = here.world.tick(health_sensor).asset_events
     assert "consumer_lag" not in event.metadata
+
+
+@pytest.mark.parametrize("source", [None, SourceIdentity("notes")], ids=["appended", "imported"])
+def test_a_topic_without_a_broker_that_was_away_while_brokers_were_asked_hides_no_lag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: SourceIdentity | None
+) -> None:
+    """The report had no lag then, and no word of why: its own look could read the topic, and saw no broker."""
+
+    def read(topic: str, properties: Mapping[str, str]) -> StoredSource:
+        if topic == "notes":
+            raise StorageUnavailable("it is away")
+        return read_source(topic, properties)
+
+    monkeypatch.setattr("keptlog.ingest.lag.read_source", read)
+    with ingest_world(tmp_path / "home") as made:
+        made.produce("users", ("a", "1"))
+        made.knows("users", 0, 0, 0, 0)
+        made.world.topic("notes")
+        if source:
+            made.world.store.ingest("notes", [], source, 1, "imported")
+        made.tick()
+
+        [event] = made.world.tick(health_sensor).asset_events
+
+        assert event.metadata["not_looked_at"].value == "nothing"
+        assert event.metadata["consumer_lag"].value == 1
