@@ -66,6 +66,16 @@ def _receipts(place: Path) -> None:
     taken_for_receipts(place)
 
 
+def _refuse(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """From now on no file is opened and no folder listed."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    for of, name in ((os, "open"), (os, "listdir"), (os, "scandir"), (Path, "open")):
+        monkeypatch.setattr(of, name, refuse)
+
+
 @pytest.mark.parametrize(
     ("number", "action"),
     [(errno.EACCES, Action.FIX_STORAGE), (errno.ENOSPC, Action.FIX_STORAGE), (errno.EIO, Action.RETRY)],
@@ -77,13 +87,7 @@ def _receipts(place: Path) -> None:
 def test_who_meets_it_says_that_it_stays_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None], number: int, action: Action
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "open", refuse)
-    monkeypatch.setattr(os, "listdir", refuse)
-    monkeypatch.setattr(os, "scandir", refuse)
-    monkeypatch.setattr(Path, "open", refuse)
+    _refuse(monkeypatch, number)
     with pytest.raises(StorageUnavailable) as met:
         act(tmp_path)
     assert met.value.action is action
@@ -100,10 +104,7 @@ def test_a_segment_that_this_user_may_not_read_is_not_told_as_one_that_the_broke
     with pytest.raises(StorageUnavailable, match="a running broker may have removed it, try again"):
         _kafkas_segment(tmp_path)
 
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    monkeypatch.setattr(Path, "open", refuse)
+    _refuse(monkeypatch, errno.EACCES)
     with pytest.raises(StorageUnavailable, match=r"0\.log can't be read: Permission denied; let this user read it"):
         _kafkas_segment(tmp_path)
 
@@ -120,13 +121,7 @@ def test_a_segment_that_this_user_may_not_read_is_not_told_as_one_that_the_broke
 def test_a_broker_is_named_for_what_a_broker_may_have_done_and_a_right_where_one_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None], number: int, todo: str
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "open", refuse)
-    monkeypatch.setattr(os, "listdir", refuse)
-    monkeypatch.setattr(os, "scandir", refuse)
-    monkeypatch.setattr(Path, "open", refuse)
+    _refuse(monkeypatch, number)
     with pytest.raises(StorageUnavailable) as met:
         act(tmp_path)
     assert f"can't be read: {os.strerror(number)}; {todo}" in str(met.value)
@@ -144,11 +139,7 @@ def test_a_broker_is_named_for_what_a_broker_may_have_done_and_a_right_where_one
 def test_a_folder_that_cannot_be_listed_takes_a_right_only_where_one_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None], number: int, todo: str
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "listdir", refuse)
-    monkeypatch.setattr(os, "scandir", refuse)
+    _refuse(monkeypatch, number)
     with pytest.raises(StorageUnavailable) as met:
         act(tmp_path)
     assert f"can't be listed ({os.strerror(number)}), " in str(met.value)
@@ -207,10 +198,7 @@ def test_a_secret_that_a_disk_does_not_give_is_not_told_as_one_that_is_to_be_mad
 ) -> None:
     _secret(tmp_path)
 
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(Path, "open", refuse)
+    _refuse(monkeypatch, number)
     with pytest.raises(StorageUnavailable) as met:
         _secret(tmp_path)
     place = tmp_path / "erasure.secret"
