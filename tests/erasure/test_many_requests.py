@@ -136,8 +136,11 @@ def test_when_each_of_them_can_be_further_is_what_its_own_segments_say(drawn: Lo
         assert at(times.of(in_state(ErasureState.TOMBSTONED, bound))) == expected
 
         below = [each.largest_timestamp_ms for each in drawn.segments if each.base_offset < bound.end_offset]
-        of_age = at(times.of(in_state(ErasureState.TOMBSTONED, bound, "retention")))
-        assert of_age == max([at_ms, *(each + 3 * HOUR_MS + 1 for each in below)])
+        by_age = NextTimes({0: replace(drawn, config=replace(drawn.config, cleanup_policy=("delete",)))}, NOW_MS)
+        of_age = at(by_age.of(in_state(ErasureState.TOMBSTONED, bound, "retention")))
+        assert of_age is not None
+        assert max(of_age, NOW_MS) == max([NOW_MS, *(each + 3 * HOUR_MS + 1 for each in below)])
+        assert (times.of(in_state(ErasureState.TOMBSTONED, bound, "retention")) is None) == bool(below)
 
         near = [each for each in drawn.segments if each.tombstone_count]
         near = [each for each in near if each.base_offset < bound.end_offset and each.last_offset >= bound.base_offset]
@@ -207,3 +210,21 @@ def test_a_tombstone_of_each_of_them_is_live_if_one_of_its_own_offsets_is(
     for each in bounds:
         assert look.may_have_live(each) == any(each.base_offset <= offset < each.end_offset for offset in live)
     assert look.may_have_live(ErasureBound(1, 0, 1)), "of a partition that was not looked at nobody knows"
+
+
+@given(logs(), BOUNDS, st.sampled_from([ErasureState.TOMBSTONED, ErasureState.COMPACTED]))
+def test_where_nothing_is_compacted_any_more_no_clean_is_waited_for(
+    drawn: Log, bound: ErasureBound, state: ErasureState
+) -> None:
+    """It said to wait for segment.ms, and then for a clean, of which nothing ever came."""
+    by_age = replace(drawn, config=replace(drawn.config, cleanup_policy=("delete",)))
+    below = [each for each in drawn.segments if each.base_offset < bound.end_offset]
+    until = NextTimes({0: by_age}, NOW_MS).of(in_state(state, bound))
+    assert until is not None
+    if not below or not bound.has_tombstones:
+        return
+    by_retention = NextTimes({0: by_age}, NOW_MS).of(in_state(ErasureState.TOMBSTONED, bound, "retention"))
+    assert by_retention is not None
+    assert until == by_retention._replace(is_by_age=True)
+    kept = replace(drawn, config=replace(drawn.config, cleanup_policy=()))
+    assert NextTimes({0: kept}, NOW_MS).of(in_state(state, bound)) is None

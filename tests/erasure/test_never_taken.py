@@ -79,6 +79,48 @@ def test_a_topic_that_was_compacted_and_is_not_any_more_waits_for_age_as_well(wo
     assert "has no timestamps" in blocked
 
 
+def test_in_a_topic_that_is_not_compacted_any_more_a_request_waits_for_its_age_and_for_no_clean(world: World) -> None:
+    """It was to wait for segment.ms, then for a clean, and no clean finds anything to do."""
+    world.create(settings={"retention.ms": str(3 * HOUR_MS)})
+    world.append((KEY, VALUE))
+    world.ask()
+    goes_ms = world.now_ms + 3 * HOUR_MS + 1
+    world.store.alter_topic("users", {"cleanup.policy": "delete"})
+    row = world.row()
+    assert (row.next_ms, row.kept_by(world.now_ms)) == (goes_ms, "retention.ms")
+    world.now_ms = goes_ms
+    assert world.row().next_told(goes_ms) == "retention (keptlog retain users)"
+    world.store.alter_topic("users", {"retention.ms": "-1"})
+    row = world.row()
+    assert (row.next_ms, row.next_told(goes_ms)) == (None, None)
+    assert row.blocked == ("waits for a clean, and cleanup.policy is delete: have the topic compacted again",)
+    world.store.alter_topic("users", {"cleanup.policy": "compact"})
+    assert world.row().next_told(goes_ms) == "a clean"
+
+
+def test_a_tombstone_that_no_clean_takes_any_more_goes_by_its_age(world: World) -> None:
+    world.create(settings={"retention.ms": str(9 * HOUR_MS)})
+    world.append((KEY, VALUE))
+    world.ask()
+    goes_ms = world.now_ms + 9 * HOUR_MS + 1
+    world.later(2 * HOUR_MS)
+    world.clean()
+    world.store.alter_topic("users", {"cleanup.policy": "delete"})
+    row = world.row()
+    assert (row.erasure.state, row.next_ms, row.kept_by(world.now_ms)) == ("compacted", goes_ms, "retention.ms")
+
+
+def test_where_retention_never_takes_a_request_no_time_is_told(world: World) -> None:
+    world.create(settings=SETTINGS)
+    world.append((KEY, VALUE))
+    world.ask()
+    world.store.alter_topic("users", {"cleanup.policy": "compact"})
+    world.later(2 * HOUR_MS)
+    row = world.row()
+    assert row.next_told(world.now_ms) is None, "it was sent to a retention that takes nothing"
+    assert row.blocked[0].startswith("waits for retention, and cleanup.policy is compact")
+
+
 def test_retain_says_what_keeps_a_log_from_going(world: World) -> None:
     world.create(settings=SETTINGS)
     without_timestamps(world)

@@ -301,3 +301,23 @@ def test_doctor_tells_the_step_of_the_topic() -> None:
     found = {"users": waiting(LATER_MS, (ErasureNeed.EXPIRY, SOONER_MS))}
     [told] = condition_problems([condition], BrokerConfig(), SeenBeside(NOW_MS, found))
     assert (told.command, "delete.retention.ms" in told.cause) == (None, True)
+
+
+@pytest.mark.parametrize("need", [ErasureNeed.CLEAN, ErasureNeed.EXPIRY])
+def test_where_nothing_is_compacted_any_more_nobody_is_sent_to_a_clean(need: ErasureNeed) -> None:
+    """doctor sent people to a clean, which left the topic alone for its cleanup.policy."""
+    stamped = replace(OF_THEN, tombstone_count=1, earliest_delete_horizon_ms=ASKED_MS)
+    by_age = log_of(stamped, policy="delete", segment_ms=1, retention_ms=9 * DAY_MS)
+    found = since(need, ASKED_MS)
+    step = erasure_step("users", found, NOW_MS, [by_age])
+    assert step.cause.endswith("the records are not old enough (retention.ms)")
+    assert "segment.ms" not in f"{step} {next_by_now(found, NOW_MS, [by_age])}"
+    assert (step.todo.startswith("lower retention.ms"), step.command) == (True, None)
+    past = replace(found, next_ms=SOONER_MS)
+    assert erasure_step("users", past, NOW_MS, [by_age]).command == "keptlog retain users"
+    assert next_by_now(past, NOW_MS, [by_age]) == "needs retention"
+    for_ever = log_of(stamped, policy="delete", segment_ms=1, retention_ms=-1)
+    step = erasure_step("users", past, NOW_MS, [for_ever])
+    assert step.cause == "it waits for a clean, and cleanup.policy is delete"
+    assert (step.todo, step.command) == ("have the topic compacted again", None)
+    assert next_by_now(past, NOW_MS, [for_ever]) == f"{step.cause.removeprefix('it ')}: {step.todo}"

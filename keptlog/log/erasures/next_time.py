@@ -34,6 +34,10 @@ class Until(NamedTuple):
     """Whether retention takes what is waited for a clean to pass or to take, before one can."""
 
 
+_Wait = tuple[ErasureBound, Until | None]
+"""What is waited for, and when a clean brings it; null where none does."""
+
+
 @dataclass(frozen=True)
 class NextTimes:
     """What is told of a topic's erasures as its logs are now."""
@@ -45,7 +49,9 @@ class NextTimes:
     _retentions: dict[int, _RetentionTimes] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, erasure: Erasure) -> Until | None:
-        """The earliest time at which its next state can be reached, past if it waits for a pass; null if only data can.
+        """The earliest time at which its next state can be reached, past if it waits for a pass.
+
+        Null if only data can, or if nothing takes what it waits for, as the topic is set now.
 
         Raises:
             KeyError: it waits for retention in a partition that is not there.
@@ -68,50 +74,59 @@ class NextTimes:
             case ErasureState.VERIFIED:
                 return None
 
-    def _last(self, erasure: Erasure, at_ms: int, waits: list[tuple[ErasureBound, Until]]) -> Until:
-        """When the last bound is passed, or its tombstones are gone, by a clean or by retention."""
-        until = max([Until(at_ms), *(self._or_retained(*each) for each in waits)], key=_at_ms)
-        is_sooner = until.at_ms < max((each.at_ms for _, each in waits), default=at_ms)
+    def _last(self, erasure: Erasure, at_ms: int, waits: list[_Wait]) -> Until | None:
+        """When the last bound is passed, or its tombstones are gone, by a clean or by retention; null if never."""
+        untils = [self._or_retained(*each) for each in waits]
+        found = [each for each in untils if each]
+        if len(found) < len(untils):
+            return None
+        until = max([Until(at_ms), *found], key=_at_ms)
+        cleaned_ms = [each.at_ms for _, each in waits if each]
+        is_sooner = until.at_ms < max(cleaned_ms) if cleaned_ms else bool(waits)
         return until._replace(is_by_age=is_sooner and erasure.way != ErasureWay.RETENTION)
 
     @cached_property
     def _delay_ms(self) -> int:
         return max((log.config.file_delete_delay_ms for log in self.logs.values()), default=0)
 
-    def _passed(self, erasure: Erasure) -> list[tuple[ErasureBound, Until]]:
-        """Each bound that has to be passed, and when what the request waits for can pass it."""
+    def _passed(self, erasure: Erasure) -> list[_Wait]:
+        """Each bound that has to be passed, and when a clean can pass it."""
         if erasure.way == ErasureWay.RETENTION:
-            ends = (
-                (each, self._retention_times(each.partition).ages.below(each.end_offset)) for each in erasure.bounds
-            )
-            old = (
-                (each, too_old_ms(youngest_ms, max(self.logs[each.partition].config.retention_ms, 0)))
-                for each, youngest_ms in ends
-                if youngest_ms is not None
-            )
-            return [(each, Until(old_ms, "retention.ms")) for each, old_ms in old]
+            return [(each, None) for each in erasure.bounds]
         to_be_cleaned = [each for each in erasure.to_be_cleaned if each.partition in self.logs]
-        return [(each, self._clean_times(each.partition).passes(each.end_offset)) for each in to_be_cleaned]
+        return [(each, self._cleaned(each)) for each in to_be_cleaned]
 
-    def _horizons(self, erasure: Erasure, compacted_ms: int) -> list[tuple[ErasureBound, Until]]:
-        """Each bound with tombstones, and when they expire.
+    def _cleaned(self, bound: ErasureBound) -> Until | None:
+        """When a clean can pass a bound; null where none comes, as the topic is set now."""
+        is_compacted = self.logs[bound.partition].config.is_compacted
+        return self._clean_times(bound.partition).passes(bound.end_offset) if is_compacted else None
+
+    def _horizons(self, erasure: Erasure, compacted_ms: int) -> list[_Wait]:
+        """Each bound with tombstones, and when these expire by a clean.
 
         Where no segment says so, ``delete.retention.ms`` after the clean was seen.
         """
-        horizons = []
+        horizons: list[_Wait] = []
         for bound in erasure.bounds:
             log = self.logs.get(bound.partition)
             if log is None or not bound.has_tombstones:
                 continue
             told = [each.earliest_delete_horizon_ms for each in covering(log, bound) if each.earliest_delete_horizon_ms]
             horizon_ms = max(told, default=compacted_ms + log.config.delete_retention_ms)
-            horizons.append((bound, Until(horizon_ms, "delete.retention.ms")))
+            until = Until(horizon_ms, "delete.retention.ms") if log.config.is_compacted else None
+            horizons.append((bound, until))
         return horizons
 
-    def _or_retained(self, bound: ErasureBound, other: Until) -> Until:
-        """When what lies below a bound goes: by then, or with retention, which needs no closed segment."""
-        taken = self._retention_times(bound.partition).takes(bound.end_offset)
-        return other if taken is None else min(other, taken, key=_at_ms)
+    def _or_retained(self, bound: ErasureBound, cleaned: Until | None) -> Until | None:
+        """When what lies below a bound goes: by then, or with retention, which needs no closed segment; null if never.
+
+        Of one way only the other is left, as in a topic that was compacted and is not any more.
+        """
+        times = self._retention_times(bound.partition)
+        if cleaned is None and times.ages.below(bound.end_offset) is None:
+            return Until(0)  # it is gone
+        taken = times.takes(bound.end_offset)
+        return min((each for each in (cleaned, taken) if each), key=_at_ms, default=None)
 
     def _clean_times(self, partition: int) -> CleanTimes:
         if partition not in self._cleans:
@@ -175,7 +190,7 @@ class _RetentionTimes:
         return cls(len(retention_of(log, now_ms).old), retention_ms, _Youngest.of(log.segments))
 
     def takes(self, end_offset: int) -> Until | None:
-        """Past if it can now; null if nothing is there, or nobody knows."""
+        """Past if it can now; null if nothing is there, if it never does, or if nobody knows."""
         if 0 < bisect_left(self.ages.bases, end_offset) <= self.taken:
             return Until(0)
         youngest_ms = self.ages.below(end_offset)

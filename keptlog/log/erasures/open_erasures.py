@@ -38,7 +38,9 @@ class ErasureNeed(StrEnum):
     """That all files are looked through."""
 
 
-IN_LOG = frozenset({ErasureNeed.CLEAN, ErasureNeed.EXPIRY, ErasureNeed.RETENTION})
+BY_A_CLEAN = frozenset({ErasureNeed.CLEAN, ErasureNeed.EXPIRY})
+"""A clean brings them on; in a log that also goes by its age, retention may come before."""
+IN_LOG = BY_A_CLEAN | {ErasureNeed.RETENTION}
 """What is waited for is in the log."""
 
 
@@ -155,7 +157,7 @@ def _together(need: ErasureNeed, erasures: list[Erasure]) -> NeedyErasures:
     deadlines = [each.deadline_ms for each in erasures if each.deadline_ms is not None]
     partitions: set[int] = set()
     is_verification, is_in_log = need is ErasureNeed.VERIFICATION, need in IN_LOG
-    if need in {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}:
+    if need in BY_A_CLEAN:
         partitions = {bound.partition for each in erasures for bound in each.bounds if bound.has_tombstones}
     return NeedyErasures(
         need.value,

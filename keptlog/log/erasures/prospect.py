@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keptlog.log.erasures.next_time import CleanTimes
-from keptlog.log.erasures.open_erasures import IN_LOG, ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.erasures.open_erasures import BY_A_CLEAN, IN_LOG, ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.erasures.remembered import watermarks_end_ms
 from keptlog.log.retention import goes_by_age, retention_of, too_old_ms
 from keptlog.log.segment import Log, Segment
@@ -39,6 +39,8 @@ class Prospect:
     """Until when nothing can."""
     is_any_by_age: bool = False
     """Whether a log that keeps them goes by its age, too, and is not old enough for that."""
+    is_never_cleaned: bool = False
+    """Whether they wait for a clean in logs that are not compacted any more: then retention takes them, or nothing."""
 
 
 def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> Prospect | None:
@@ -52,12 +54,13 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
         ends_ms = () if needy.is_any_dropped else [watermarks_end_ms(log, needy.since_ms) for log in logs]
         last_ms = max(ends_ms, default=0)
         return Prospect(needy, None, last_ms) if last_ms > now_ms else Prospect(needy, needy.need)
+    never = needy.need in BY_A_CLEAN and bool(logs) and not any(log.config.is_compacted for log in logs)
     if at_once := _at_once(needy, now_ms, logs):
-        return Prospect(needy, at_once)
+        return Prospect(needy, at_once, is_never_cleaned=never)
     is_early = found.next_ms is not None and found.next_ms > now_ms
     if is_early and needy.need in {*IN_LOG, ErasureNeed.PURGE} and _may_be_kept(needy, now_ms, logs):
-        return Prospect(needy, None, found.next_ms, any(map(goes_by_age, logs)))
-    return Prospect(needy, needy.need)
+        return Prospect(needy, None, found.next_ms, any(map(goes_by_age, logs)), never)
+    return Prospect(needy, ErasureNeed.RETENTION if never else needy.need, is_never_cleaned=never)
 
 
 def _at_once(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> str | None:
@@ -123,6 +126,8 @@ def _were_there(needy: NeedyErasures, log: Log) -> Sequence[Segment]:
 
 def _is_passed(log: Log, segments: Sequence[Segment], now_ms: int) -> bool:
     """Whether a clean passes some of these now: the end of a log that gets records is never closed."""
+    if not log.config.is_compacted:
+        return False
     times = CleanTimes.of(log, now_ms)
     return any(times.passes_ms(each.last_offset + 1) <= now_ms for each in segments)
 

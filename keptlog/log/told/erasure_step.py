@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from keptlog.log.broker import CLEANER_DISABLED, SWITCH_CLEANER_ON
-from keptlog.log.erasures.open_erasures import ErasureNeed, OpenErasures
+from keptlog.log.erasures.erasure import ErasureWay
+from keptlog.log.erasures.erasure_deadline import why_not_taken
+from keptlog.log.erasures.open_erasures import BY_A_CLEAN, ErasureNeed, OpenErasures
 from keptlog.log.erasures.prospect import LOOK, Prospect, prospect_of
 from keptlog.log.segment import Log
 from keptlog.log.words.iso_time import has_date, iso_time
@@ -79,10 +81,18 @@ def erasure_step(
     need = prospect.brought_on_by
     if need == LOOK:
         return _LOOK_AGAIN
-    if is_cleaner_off and prospect.needy.need in {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}:
+    if is_cleaner_off and prospect.needy.need in BY_A_CLEAN:
         return ErasureStep(CLEANER_DISABLED, f"{SWITCH_CLEANER_ON}: without a clean it goes no further", None)
+    if never := _why_never(prospect, logs):
+        cause, _, todo = never.partition(": ")
+        return ErasureStep(f"it {cause}", todo, None)
     if need is None:
-        return ErasureStep(_kept(prospect), f"{_KEPT_BY[prospect.needy.need][1]}; {_LOOK_COMMAND} looks again", None)
+        todo = _KEPT_BY[_kept_need(prospect)][1]
+        return ErasureStep(_kept(prospect), f"{todo}; {_LOOK_COMMAND} looks again", None)
+    return _step_by(need, topic)
+
+
+def _step_by(need: str, topic: str) -> ErasureStep:
     what, command = _BROUGHT_ON_BY[need]
     if command is None:
         return ErasureStep(f"it waits for {what}", f"{_LOOK_COMMAND} says what keeps each of them", None)
@@ -102,17 +112,29 @@ def next_by_now(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> s
         return None
     by_now = prospect.brought_on_by
     told = _kept(prospect) if by_now is None else f"needs {'a look' if by_now == LOOK else by_now}"
+    if by_now != LOOK:
+        told = _why_never(prospect, logs) or told
     others = [each.need for each in found.needs if each.need not in {prospect.needy.need, by_now}]
     return f"{told}; others need {', '.join(others)}" if others else told
 
 
 def _kept(prospect: Prospect) -> str:
-    need, until_ms = prospect.needy.need, prospect.kept_until_ms or 0
+    need, until_ms = _kept_need(prospect), prospect.kept_until_ms or 0
     why = _KEPT_BY[need][0]
     if need == ErasureNeed.VERIFICATION:
         when = f"until {iso_time(until_ms)}" if has_date(until_ms) else "for ever, as the topic is set"
         return f"a verification may find the keys {when}: {why}"
     when = f"before {iso_time(until_ms)}" if has_date(until_ms) else "ever, as the topic is set"
-    if prospect.is_any_by_age and need in {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}:
+    if prospect.is_any_by_age and need in BY_A_CLEAN:
         why += f", and {_KEPT_BY[ErasureNeed.RETENTION][0]}"
     return f"nothing brings it on {when}: {why}"
+
+
+def _why_never(prospect: Prospect, logs: Sequence[Log]) -> str | None:
+    """Why neither a clean nor retention ever takes what they wait for, and what to do; null if one of them does."""
+    return why_not_taken(logs[0].config, ErasureWay.TOMBSTONE) if prospect.is_never_cleaned else None
+
+
+def _kept_need(prospect: Prospect) -> str:
+    """By what they are kept: where no clean comes any more, by their age."""
+    return ErasureNeed.RETENTION if prospect.is_never_cleaned else prospect.needy.need
