@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from keptlog.log.record import Record
+from keptlog.log.record import NewRecord, Record
 from keptlog.passes.erasures.erasure_request import ErasureRow
 from keptlog.passes.repair import Repairer
 from keptlog.storage.schema import to_arrow
@@ -58,8 +58,29 @@ def test_the_message_names_what_removes_them(world: World, begin: Callable[[Worl
     row = live_again(world)
     assert row.erasure.state == "deleted"
     [text] = row.blocked
-    assert "(segment) has 1 record of 1 key; they are live again, by an adoption or another program: " in text
+    assert "(segment) has 1 record of 1 key; they are live again, by an adoption or another program" in text
+    assert ("or by an altered compaction.strategy" in text) == (begin is not dropped_here)
     assert f": {again}, and both requests end once that one has removed them" in text
+
+
+def test_a_record_that_wins_by_an_altered_strategy_is_told_by_its_cause_and_another_request_ends_both(
+    world: World,
+) -> None:
+    """Another program was blamed. Who altered the strategy was told beforehand that deleted keys may be back."""
+    world.create(settings={"keptlog.watermark.retention.ms": "0"})
+    world.append_records([NewRecord(KEY, VALUE, world.now_ms + 1)])
+    world.ask()
+    world.store.alter_topic("users", {"compaction.strategy": "timestamp"})
+    assert world.to_deleted().erasure.state == "deleted"
+    [text] = world.verified().blocked
+    assert "program, or by an altered compaction.strategy: erase with another id, and both requests end" in text
+    world.ask(id="r2")
+    world.to_deleted()
+    found = world.eraser.verify(now_ms=world.now_ms)
+    assert {row.id: (row.erasure.state, row.blocked) for row in found.rows} == {
+        "r1": ("verified", ()),
+        "r2": ("verified", ()),
+    }
 
 
 def test_what_it_names_ends_both_requests(world: World) -> None:

@@ -23,6 +23,12 @@ OLD_GO = "segments with nothing younger than retention.ms=86400000 (1 d) will be
 TOO = ", the latest records of their keys too"
 
 
+MAY_BE_BACK = (
+    "a tombstone that no clean has passed yet may lose by that, so that its key is back: ask again, with another id, "
+    "for the keys of open erasures that wait for a clean (keptlog erasure list)"
+)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
@@ -35,11 +41,15 @@ TOO = ", the latest records of their keys too"
         (DELETE | DAY, COMPACT, (COMPACTED,)),
         (DELETE | DAY, BOTH | DAY, (COMPACTED.replace("compact", "compact,delete", 1),)),
         (BOTH | DAY, COMPACT, ()),
-        (COMPACT, COMPACT | BY_TIMESTAMP, ("the latest record of a key is the latest by timestamp from now on",)),
+        (
+            COMPACT,
+            COMPACT | BY_TIMESTAMP,
+            ("the latest record of a key is the latest by timestamp from now on", MAY_BE_BACK),
+        ),
         (
             COMPACT | BY_TIMESTAMP,
             COMPACT | BY_HEADER,
-            ("the latest record of a key is the latest by header v from now on",),
+            ("the latest record of a key is the latest by header v from now on", MAY_BE_BACK),
         ),
         (COMPACT | BY_HEADER, COMPACT | BY_HEADER, ()),
         (COMPACT, COMPACT | HEADER_ALONE, ()),

@@ -5,7 +5,7 @@
     delete, 7 days      delete, 1 day             what is older than 1 day will go
     delete              compact                   only the latest record of each key stays, and none without a key
     delete, 7 days      compact,delete, 7 days    the same
-    compact             compact, by timestamp     another record of a key is the latest
+    compact             compact, by timestamp     another record of a key is the latest, also where that is deleted
     not readable        delete, 7 days            all that holds after it: nobody knows what held before
 
 Nothing of it needs a look at the logs, so a log that can't be read costs nothing here.
@@ -47,7 +47,11 @@ def _by_compaction(before: TopicConfig | None, after: TopicConfig) -> Sequence[s
     if before.strategy == after.strategy:
         return ()
     header = f" {after.strategy.header}" if after.strategy.kind.needs_header else ""
-    return (f"the latest record of a key is the latest by {after.strategy.kind}{header} from now on",)
+    return (
+        f"the latest record of a key is the latest by {after.strategy.kind}{header} from now on",
+        "a tombstone that no clean has passed yet may lose by that, so that its key is back: ask again, with another "
+        "id, for the keys of open erasures that wait for a clean (keptlog erasure list)",
+    )
 
 
 def in_force(config: TopicConfig, names: Collection[str]) -> dict[str, tuple[str, str]]:

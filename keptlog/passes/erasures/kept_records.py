@@ -131,9 +131,10 @@ class KeptRecords:
                 f"{again}delete all records of that segment (keptlog delete-records)"
             )
         elif has_records and path in self._live:
-            # A clean has passed it, and so it was put there since.
+            # A clean has passed it, and so it was put there since, or has won against the tombstone.
+            won = ", or by an altered compaction.strategy" if erasure.way in _TAKEN_BY_A_CLEAN else ""
             lines.append(
-                "they are live again, by an adoption or another program: "
+                f"they are live again, by an adoption or another program{won}: "
                 f"{_AGAIN.get(erasure.way, _ANEW)}, and both requests end once that one has removed them"
             )
         return "; ".join(lines) or None
