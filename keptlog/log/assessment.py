@@ -116,7 +116,12 @@ class Assessment:
 
     @property
     def holdings(self) -> list[Holding]:
-        """The readers for whom tombstones past their horizon wait now, whoever may do so longest first."""
+        """The readers for whom tombstones past their horizon wait now, whoever may do so longest first.
+
+        Where nothing is compacted no clean takes them, whoever reads on, and retention waits for nobody.
+        """
+        if not self.log.config.is_compacted:
+            return []
         return self.log.holds.in_force(expirable(self.log, self.sections), self.now_ms)
 
     @property

@@ -98,6 +98,16 @@ def test_who_holds_is_told_with_the_time_at_most() -> None:
     assert why_left_alone(for_ever).endswith("the first of them without an end")
 
 
+@pytest.mark.parametrize("policy", [("delete",), ()])
+def test_where_nothing_is_compacted_no_tombstone_waits_for_a_reader(policy: tuple[str, ...]) -> None:
+    """They were told to wait for him until a time, at which nothing took them, and his lag was blamed for it."""
+    kept = held_by(Hold("late", 0, 2000))
+    judged = assess(replace(kept, config=replace(kept.config, cleanup_policy=policy)), NOW_MS)
+    assert judged.holdings == []
+    told = [why_left_alone(judged), *explain(judged).rules]
+    assert not [each for each in told if "reader" in each]
+
+
 def test_a_compaction_leaves_what_is_held_and_its_step_says_so() -> None:
     holds = Holds((Hold("search", 10, 1000),))
     judged = log([*SEGMENTS, segment(20, 29, time_ms=NOW_MS - 10_000)], config(segment_ms=1), checkpoint=20)
