@@ -15,6 +15,7 @@ from keptlog.log.told.conditions import Condition, Matter
 from keptlog.log.told.erasure_step import erasure_step, next_by_now
 from keptlog.log.told.examination import SeenBeside, condition_problems
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.units import LONG_MAX
 
 NOW_MS = 1_800_000_000_000
@@ -308,14 +309,15 @@ def test_where_nothing_is_compacted_any_more_nobody_is_sent_to_a_clean(need: Era
     """doctor sent people to a clean, which left the topic alone for its cleanup.policy."""
     stamped = replace(OF_THEN, tombstone_count=1, earliest_delete_horizon_ms=ASKED_MS)
     by_age = log_of(stamped, policy="delete", segment_ms=1, retention_ms=9 * DAY_MS)
-    found = since(need, ASKED_MS)
-    step = erasure_step("users", found, NOW_MS, [by_age])
-    assert step.cause.endswith("the records are not old enough (retention.ms)")
-    assert "segment.ms" not in f"{step} {next_by_now(found, NOW_MS, [by_age])}"
-    assert (step.todo.startswith("lower retention.ms"), step.command) == (True, None)
-    past = replace(found, next_ms=SOONER_MS)
-    assert erasure_step("users", past, NOW_MS, [by_age]).command == "keptlog retain users"
-    assert next_by_now(past, NOW_MS, [by_age]) == "needs retention"
+    past = replace(since(need, ASKED_MS), next_ms=SOONER_MS)
+    for found in (past, since(need, ASKED_MS)):
+        step, goes_ms = erasure_step("users", found, NOW_MS, [by_age]), ASKED_MS + 9 * DAY_MS + 1
+        because = "the records are not old enough (retention.ms)"
+        assert step.cause == f"nothing brings it on before {iso_time(goes_ms)}: {because}"
+        assert "segment.ms" not in f"{step} {next_by_now(found, NOW_MS, [by_age])}"
+        assert (step.todo.startswith("lower retention.ms"), step.command) == (True, None)
+        assert erasure_step("users", found, goes_ms, [by_age]).command == "keptlog retain users"
+        assert next_by_now(found, goes_ms, [by_age]) == "needs retention"
     for_ever = log_of(stamped, policy="delete", segment_ms=1, retention_ms=-1)
     step = erasure_step("users", past, NOW_MS, [for_ever])
     assert step.cause == "it waits for a clean, and cleanup.policy is delete"

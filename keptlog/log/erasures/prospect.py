@@ -57,10 +57,26 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
     never = needy.need in BY_A_CLEAN and bool(logs) and not any(log.config.is_compacted for log in logs)
     if at_once := _at_once(needy, now_ms, logs):
         return Prospect(needy, at_once, is_never_cleaned=never)
+    if never:
+        return _by_age(needy, now_ms, logs)
     is_early = found.next_ms is not None and found.next_ms > now_ms
     if is_early and needy.need in {*IN_LOG, ErasureNeed.PURGE} and _may_be_kept(needy, now_ms, logs):
-        return Prospect(needy, None, found.next_ms, any(map(goes_by_age, logs)), never)
-    return Prospect(needy, ErasureNeed.RETENTION if never else needy.need, is_never_cleaned=never)
+        return Prospect(needy, None, found.next_ms, any(map(goes_by_age, logs)))
+    return Prospect(needy, needy.need)
+
+
+def _by_age(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> Prospect:
+    """Of those to which no clean comes: the stored time may still be that of one, so retention's is found anew."""
+    by_age = [log for log in logs if goes_by_age(log)]
+    old_ms = [
+        too_old_ms(each.largest_timestamp_ms, log.config.retention_ms)
+        for log in by_age
+        for each in _were_there(needy, log)
+    ]
+    last_ms = max(old_ms, default=0)
+    if last_ms > now_ms:
+        return Prospect(needy, None, last_ms, is_any_by_age=True, is_never_cleaned=True)
+    return Prospect(needy, ErasureNeed.RETENTION, is_never_cleaned=True)
 
 
 def _at_once(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> str | None:
