@@ -231,6 +231,8 @@ def test_what_should_give_credentials_and_is_not_there_is_no_file_of_the_store_t
         b"\xff",
         b'{"AccessKeyId": "it", "SecretAccessKey": "ours", "Token": "a", "Expiration": "some day"}',
         b'{"AccessKeyId": "it", "SecretAccessKey": "ours", "Token": "a", "Expiration": null}',
+        b'{"AccessKeyId": "it", "SecretAccessKey": "ours", "Token": "a", "Expiration": "1893456000000"}',
+        b"[" * 100_000,
     ],
 )
 def test_credentials_of_a_container_that_can_not_be_read(

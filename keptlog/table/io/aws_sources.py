@@ -23,6 +23,9 @@ from keptlog.errors import KeptlogError
 from keptlog.regular_file import read_file
 from keptlog.table.waiting.quoted import secrets_in, without
 
+_UNREADABLE = (ResponseParserError, LookupError, AttributeError, TypeError, ValueError, ArithmeticError, RuntimeError)
+"""What botocore raises of an answer that is none, the last two of a day in milliseconds, or of brackets in brackets."""
+
 
 class RoleNotGiven(BotoCoreError):  # type: ignore[misc]  # boto3 has no types
     """What came has no credentials of a role, or those of another time."""
@@ -63,7 +66,7 @@ def _told(source: str, asked: object = None) -> Iterator[None]:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise CredentialRetrievalError(provider=source, error_msg=f"{where}{error.strerror or error}") from error
-    except (ResponseParserError, LookupError, AttributeError, TypeError, ValueError) as error:
+    except _UNREADABLE as error:
         getattr(asked, "_cache", {}).clear()
         if role := getattr(asked, "_role_arn", None):
             raise RoleNotGiven(role=role) from None
