@@ -104,7 +104,7 @@ def test_a_broker_that_falls_silent_in_such_a_stretch_is_given_up_at_the_place_t
 def test_what_was_fetched_before_an_outage_is_no_answer_after_it(
     reading: Callable[..., Client], caplog: pytest.LogCaptureFixture, polls_between: int
 ) -> None:
-    refused = KafkaError(KafkaError._TRANSPORT, "Connection refused")
+    refused = KafkaError(KafkaError._TRANSPORT, "127.0.0.1:1/1: Connection refused")
     with (
         caplog.at_level(logging.INFO, module.__name__),
         pytest.raises(StorageUnavailable, match=r"left-out-0 at .*Connection refused"),
@@ -116,7 +116,7 @@ def test_what_was_fetched_before_an_outage_is_no_answer_after_it(
 def test_a_broker_that_answers_again_with_what_is_left_out_is_told(
     reading: Callable[..., Client], caplog: pytest.LogCaptureFixture
 ) -> None:
-    refused = KafkaError(KafkaError._TRANSPORT, "Connection refused")
+    refused = KafkaError(KafkaError._TRANSPORT, "127.0.0.1:1/1: Connection refused")
     with caplog.at_level(logging.INFO, module.__name__):
         reading(10, None, refused, *[None] * (STALLED_POLLS // 2), 20, None, 30, None, 1000)
     assert caplog.messages[-1] == "left-out-0 at 127.0.0.1:1 answers again; reading on at offset 30"
