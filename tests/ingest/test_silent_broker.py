@@ -20,6 +20,7 @@ from keptlog.log.source import IngestPlan, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker import topics as module
 from keptlog.sources.kafka_broker.part import BrokerPart
+from keptlog.sources.kafka_broker.signs import LEADERLESS
 from tests.mock_broker import PARTITIONS, delay_answers, set_leader
 
 TOPICS = {name: name for name in ("t", "u")}
@@ -130,6 +131,19 @@ def test_who_reads_from_it_is_told_the_same_and_not_that_no_broker_answers(
     assert re.fullmatch(f"t-1 at [^ ]* can't be read: {said}", str(why.value)), why.value
     [warned] = caplog.messages
     assert re.fullmatch(f"t-1 at [^ ]*: {said}; waiting for it for up to 3 s", warned), warned
+
+
+@pytest.mark.parametrize("others", ["", "127.0.0.1:2,"])
+def test_where_brokers_say_that_nobody_leads_a_log_no_address_is_the_reason(
+    cluster: Cluster, others: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As of a log whose only replica is down: with one wrong address in the list no broker was said to answer."""
+    set_leader(cluster.owner, "t", 1, LEADERLESS)
+    there = ClientSettings.load({"bootstrap.servers": others + (cluster.source.settings.bootstrap or "")}, {})
+    part = BrokerPart(there, "t", TopicPartition("t", 1), 0, 1, stall_seconds=3)
+    with pytest.raises(StorageUnavailable, match=r"nobody led it when brokers last told of it; try again$"):
+        list(part.read(lambda _: None))
+    assert not caplog.messages
 
 
 @contextmanager

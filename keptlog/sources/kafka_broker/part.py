@@ -319,7 +319,7 @@ class _Reading:
                 self._shut_out_from = self._idle_polls
             if (self._idle_polls - self._shut_out_from) * _POLL_SECONDS >= min(IN_TROUBLE_SECONDS, wait_seconds):
                 raise no_answer()
-        elif self._outage_from is None and self.trouble.may_explain(self.signs.known_leader):
+        elif self._outage_from is None and not self.signs.is_leaderless:
             self._tell_outage(wait_seconds)
         self._idle_polls += 1
         if not self._has_looked and self._idle_polls * _POLL_SECONDS >= LOOK_AFTER_SECONDS:
@@ -332,11 +332,13 @@ class _Reading:
                 "off; ingest again to see what is left"
             )
         self.signs.given_up()
-        if self.trouble.errors and not self.signs.is_up:
+        if self.trouble.errors and not self.signs.is_up and not self.signs.is_leaderless:
             raise self._why_silent(f"{self.part.there} can't be read")
+        # What is wrong with another broker, or an address of the list, is no reason then.
+        nobody = ", and nobody led it when brokers last told of it" if self.signs.is_leaderless else ""
         raise StorageUnavailable(
             f"{self.part.there}: nothing came for {wait_seconds:g} s at offset {self.position} of "
-            f"[{self.part.from_offset}, {self.part.end_offset}); try again"
+            f"[{self.part.from_offset}, {self.part.end_offset}){nobody}; try again"
         )
 
     def _look(self) -> None:
@@ -353,6 +355,8 @@ class _Reading:
 
     def _tell_outage(self, wait_seconds: float) -> None:
         """Say that nothing comes, and why, once it lasts: one of several addresses may be wrong, and another right."""
+        if not self.trouble.may_explain(self.signs.known_leader):
+            return
         if self._trouble_from is None:
             self._trouble_from = self._idle_polls
         if (self._idle_polls - self._trouble_from) * _POLL_SECONDS < min(_TOLD_AFTER_SECONDS, wait_seconds / 2):

@@ -66,6 +66,8 @@ class Signs:
     """Whether the leader has, since the client was made."""
     is_up: bool = False
     """Whether the leader was connected, and had answered on it, when this was last told."""
+    is_leaderless: bool = False
+    """Whether nobody led it then, by brokers of which one was connected: where none is, the client knows no leader."""
     is_anonymous: bool = False
     """Whether it has answered before anybody said who it is."""
 
@@ -80,6 +82,7 @@ class Signs:
         brokers = told.get("brokers", {}).values()
         led = [each for each in brokers if each["nodeid"] == self.leader >= 0]
         self.is_up = any(each["state"] == _UP for each in led)
+        self.is_leaderless = self.leader == LEADERLESS and any(each["state"] == _UP for each in brokers)
         if self.is_up:
             self.answers()
 
