@@ -33,7 +33,7 @@ from itertools import takewhile
 from keptlog.errors import InvalidConfig
 from keptlog.log.segment import Log, Segment, total_bytes
 from keptlog.log.setting import as_text
-from keptlog.log.words.units import duration, in_words, size
+from keptlog.log.words.units import LONG_MAX, duration, in_words, size
 
 TIME_SETTINGS = ("cleanup.policy", "retention.ms")
 """By which the rule by time judges."""
@@ -124,6 +124,14 @@ def never_old(log: Log) -> Segment | None:
 def goes_by_age(log: Log) -> bool:
     """Whether the rule by time takes all that there is, sooner or later."""
     return _is_by_age(log) and never_old(log) is None
+
+
+def goes_by_age_to(log: Log) -> int:
+    """Below which offset the rule by time takes all that there is, sooner or later; 0 if it takes nothing."""
+    if not _is_by_age(log):
+        return 0
+    kept = never_old(log)
+    return LONG_MAX if kept is None else kept.base_offset
 
 
 def oldest_goes_ms(log: Log) -> int | None:

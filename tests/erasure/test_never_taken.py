@@ -121,6 +121,17 @@ def test_where_retention_never_takes_a_request_no_time_is_told(world: World) -> 
     assert row.blocked[0].startswith("waits for retention, and cleanup.policy is compact")
 
 
+def test_what_lies_before_a_segment_that_never_goes_by_its_age_goes_by_its_own(world: World) -> None:
+    """No time was told, and no reason: a later segment has no timestamps, for which it does not wait."""
+    world.create(settings=SETTINGS)
+    world.append((KEY, VALUE))
+    world.ask()
+    goes_ms = world.now_ms + HOUR_MS + 1
+    without_timestamps(world)
+    row = world.row()
+    assert (row.next_ms, row.kept_by(world.now_ms), row.blocked) == (goes_ms, "retention.ms", ())
+
+
 def test_retain_says_what_keeps_a_log_from_going(world: World) -> None:
     world.create(settings=SETTINGS)
     without_timestamps(world)

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ErasureWay
-from keptlog.log.retention import goes_by_age, retention_of, too_old_ms
+from keptlog.log.retention import goes_by_age_to, retention_of, too_old_ms
 from keptlog.log.roll import closing_ms
 from keptlog.log.sections import sections_of
 from keptlog.log.segment import Log, Segment
@@ -180,21 +180,22 @@ class _RetentionTimes:
 
     taken: int
     """So many segments, the first ones, it takes now."""
-    retention_ms: int | None
-    """Null if not all of the log goes by its age."""
+    retention_ms: int
+    by_age_to: int
+    """What begins from here on never goes by its age; what is below does, whatever follows it."""
     ages: _Youngest
 
     @classmethod
     def of(cls, log: Log, now_ms: int) -> _RetentionTimes:
-        retention_ms = log.config.retention_ms if goes_by_age(log) else None
-        return cls(len(retention_of(log, now_ms).old), retention_ms, _Youngest.of(log.segments))
+        taken, ages = len(retention_of(log, now_ms).old), _Youngest.of(log.segments)
+        return cls(taken, log.config.retention_ms, goes_by_age_to(log), ages)
 
     def takes(self, end_offset: int) -> Until | None:
         """Past if it can now; null if nothing is there, if it never does, or if nobody knows."""
         if 0 < bisect_left(self.ages.bases, end_offset) <= self.taken:
             return Until(0)
         youngest_ms = self.ages.below(end_offset)
-        if self.retention_ms is None or youngest_ms is None:
+        if end_offset > self.by_age_to or youngest_ms is None:
             return None
         return Until(too_old_ms(youngest_ms, self.retention_ms), "retention.ms")
 
