@@ -323,3 +323,23 @@ def test_where_nothing_is_compacted_any_more_nobody_is_sent_to_a_clean(need: Era
     assert step.cause == "it waits for a clean, and cleanup.policy is delete"
     assert (step.todo, step.command) == ("have the topic compacted again", None)
     assert next_by_now(past, NOW_MS, [for_ever]) == f"{step.cause.removeprefix('it ')}: {step.todo}"
+
+
+@pytest.mark.parametrize("need", [ErasureNeed.CLEAN, ErasureNeed.EXPIRY])
+def test_what_retention_takes_by_another_rule_than_age_is_sent_to_it_though_no_clean_comes(need: ErasureNeed) -> None:
+    """doctor sent people to have the topic compacted again, while a retention was all that it took."""
+    stamped = replace(OF_THEN, tombstone_count=1, earliest_delete_horizon_ms=ASKED_MS)
+    found = replace(since(need, ASKED_MS), next_ms=None)
+    too_large = log_of(stamped, OF_NOW, policy="delete", retention_ms=-1, retention_bytes=1)
+    deleted = replace(too_large, config=replace(too_large.config, cleanup_policy=()), log_start_offset=2)
+    for log in (too_large, deleted):
+        assert erasure_step("users", found, NOW_MS, [log]).command == "keptlog retain users"
+        assert next_by_now(found, NOW_MS, [log]) == "needs retention"
+
+
+@pytest.mark.parametrize("need", [ErasureNeed.CLEAN, ErasureNeed.EXPIRY])
+def test_a_cleaner_that_is_off_keeps_nothing_to_which_no_clean_comes(need: ErasureNeed) -> None:
+    stamped = replace(OF_THEN, tombstone_count=1, earliest_delete_horizon_ms=ASKED_MS)
+    by_age = log_of(stamped, policy="delete", retention_ms=DAY_MS // 2)
+    step = erasure_step("users", since(need, ASKED_MS), NOW_MS, [by_age], is_cleaner_off=True)
+    assert step.command == "keptlog retain users"

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keptlog.log.erasures.erasure import ErasureWay
+from keptlog.log.erasures.erasure_deadline import why_not_taken
 from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.erasures.open_erasures import BY_A_CLEAN, IN_LOG, ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.erasures.remembered import watermarks_end_ms
@@ -41,6 +43,8 @@ class Prospect:
     """Whether a log that keeps them goes by its age, too, and is not old enough for that."""
     is_never_cleaned: bool = False
     """Whether they wait for a clean in logs that are not compacted any more: then retention takes them, or nothing."""
+    why_never: str | None = None
+    """Why nothing takes them, and what to do; null if something does, as far as the settings say."""
 
 
 def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> Prospect | None:
@@ -67,6 +71,8 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
 
 def _by_age(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> Prospect:
     """Of those to which no clean comes: the stored time may still be that of one, so retention's is found anew."""
+    if never := why_not_taken(logs[0].config, ErasureWay.TOMBSTONE):
+        return Prospect(needy, None, is_never_cleaned=True, why_never=never)
     by_age = [log for log in logs if goes_by_age(log)]
     old_ms = [
         too_old_ms(each.largest_timestamp_ms, log.config.retention_ms)

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from keptlog.log.broker import CLEANER_DISABLED, SWITCH_CLEANER_ON
-from keptlog.log.erasures.erasure import ErasureWay
-from keptlog.log.erasures.erasure_deadline import why_not_taken
 from keptlog.log.erasures.open_erasures import BY_A_CLEAN, ErasureNeed, OpenErasures
 from keptlog.log.erasures.prospect import LOOK, Prospect, prospect_of
 from keptlog.log.segment import Log
@@ -81,10 +79,10 @@ def erasure_step(
     need = prospect.brought_on_by
     if need == LOOK:
         return _LOOK_AGAIN
-    if is_cleaner_off and prospect.needy.need in BY_A_CLEAN:
+    if is_cleaner_off and prospect.needy.need in BY_A_CLEAN and not prospect.is_never_cleaned:
         return ErasureStep(CLEANER_DISABLED, f"{SWITCH_CLEANER_ON}: without a clean it goes no further", None)
-    if never := _why_never(prospect, logs):
-        cause, _, todo = never.partition(": ")
+    if prospect.why_never:
+        cause, _, todo = prospect.why_never.partition(": ")
         return ErasureStep(f"it {cause}", todo, None)
     if need is None:
         todo = _KEPT_BY[_kept_need(prospect)][1]
@@ -111,9 +109,8 @@ def next_by_now(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> s
     if prospect is None or prospect.brought_on_by == prospect.needy.need:
         return None
     by_now = prospect.brought_on_by
-    told = _kept(prospect) if by_now is None else f"needs {'a look' if by_now == LOOK else by_now}"
-    if by_now != LOOK:
-        told = _why_never(prospect, logs) or told
+    kept = prospect.why_never or _kept(prospect)
+    told = kept if by_now is None else f"needs {'a look' if by_now == LOOK else by_now}"
     others = [each.need for each in found.needs if each.need not in {prospect.needy.need, by_now}]
     return f"{told}; others need {', '.join(others)}" if others else told
 
@@ -128,11 +125,6 @@ def _kept(prospect: Prospect) -> str:
     if prospect.is_any_by_age and need in BY_A_CLEAN:
         why += f", and {_KEPT_BY[ErasureNeed.RETENTION][0]}"
     return f"nothing brings it on {when}: {why}"
-
-
-def _why_never(prospect: Prospect, logs: Sequence[Log]) -> str | None:
-    """Why neither a clean nor retention ever takes what they wait for, and what to do; null if one of them does."""
-    return why_not_taken(logs[0].config, ErasureWay.TOMBSTONE) if prospect.is_never_cleaned else None
 
 
 def _kept_need(prospect: Prospect) -> str:
