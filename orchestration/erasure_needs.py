@@ -190,9 +190,12 @@ def _with_logs(need: TopicNeed, logs: Sequence[Assessment], now_ms: int) -> Topi
 
 
 def _is_ready(log: Assessment, need: ErasureNeed, now_ms: int) -> bool:
-    """Whether a clean would do something; one that failed lately is left alone until it is tried again."""
+    """Whether a clean would do something; one that failed lately is left alone until it is tried again.
+
+    It leaves one alone that is not compacted any more.
+    """
     mark, horizon_ms = log.log.uncleanable, log.earliest_delete_horizon_ms
-    if mark and mark.is_waiting(now_ms):
+    if (mark and mark.is_waiting(now_ms)) or not log.log.config.is_compacted:
         return False
     # A tombstone in the segment that first dirty lies in may go only with the next compaction.
     is_compacted = len(expirable(log.log, log.sections)) < len(log.sections.clean)

@@ -98,6 +98,16 @@ def test_a_clean_that_can_do_nothing_yet_is_not_asked_for(world: World, users: s
     assert "which can do nothing yet" in world.skips(erasure_sensor)
 
 
+def test_no_clean_is_asked_for_where_nothing_is_compacted_any_more(world: World, users: str) -> None:
+    """One was asked for every ten minutes, each left the topic alone."""
+    due(world)
+    world.store.alter_topic("users", {"cleanup.policy": "delete"})
+    assert world.requests(erasure_sensor) == []
+    assert "users: 1 erasure waiting for a clean, which can do nothing yet" in world.skips(erasure_sensor)
+    world.store.alter_topic("users", {"cleanup.policy": "compact"})
+    assert [asked_for(each) for each in world.requests(erasure_sensor)] == [["users-0"]]
+
+
 def test_each_state_is_brought_on_by_the_run_it_needs(world: World, users: str) -> None:
     ask(world, by_ms=HOUR_MS)  # which can't be held: all is asked for as soon as it helps
 
