@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keptlog.dagster.assets.shown_deadline import ToldDeadline
-from keptlog.dagster.orchestration.erasure_needs import KnownNeeds, PassLengths
+from keptlog.dagster.orchestration.erasure_needs import KeptErasures, KnownNeeds, PassLengths
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
 from keptlog.log.erasures.open_erasures import OpenErasures
@@ -44,6 +44,7 @@ class ErasureMemory:
     """Topic to why it is not known how far its erasures are."""
     lengths: PassLengths | None = None
     needs: KnownNeeds = field(default_factory=KnownNeeds)
+    kept: KeptErasures = field(default_factory=KeptErasures)
     quiet: QuietTick | None = None
     _digests: dict[str, tuple[OpenErasures, str]] = field(default_factory=dict)
 

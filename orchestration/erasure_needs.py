@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -24,8 +25,10 @@ from keptlog.log.assessment import Assessment
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure_schedule import PassTimes, ask_ms
 from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.erasures.prospect import prospect_of
 from keptlog.log.given.past import is_past
 from keptlog.log.sections import expirable
+from keptlog.log.segment import Log
 from keptlog.log.words.counted import counted
 from keptlog.log.words.iso_time import next_time
 from keptlog.passes.observer import Overview
@@ -134,6 +137,33 @@ class KnownNeeds:
         told = [need for topic, (_, needs) in self._by_topic.items() if topic not in unjudged for need in needs]
         asked = [need for needs in ripe.values() for need in needs]
         return NeedsNow(sorted(told, key=_soonest), sorted(asked, key=_soonest), unjudged)
+
+
+@dataclass
+class KeptErasures:
+    """Which topics' erasures nothing brings on before the time that is stored with them, kept from tick to tick.
+
+    That time is of the settings as they were when it was stored. By altered ones what they wait for may go sooner, or
+    be gone; but only by a commit, so a topic is judged anew once its metadata location has changed.
+    """
+
+    _by_topic: dict[str, str] = field(default_factory=dict)
+    """With the location at which that was found."""
+
+    def of(self, seen: Overview, topics: Mapping[str, OpenErasures]) -> AbstractSet[str]:
+        """Those of these topics; one that can't be judged is among them."""
+        now_ms = seen.now_ms
+        early = {topic: each for topic, each in topics.items() if each.next_ms is not None and each.next_ms > now_ms}
+        kept = {topic: at for topic, at in self._by_topic.items() if topic in early and at == seen.locations[topic]}
+        logs: dict[str, list[Log]] = {topic: [] for topic in early.keys() - kept.keys()}
+        for each in seen.assessments if logs else ():
+            if each.log.topic_partition.topic in logs:
+                logs[each.log.topic_partition.topic].append(each.log)
+        looks = {topic: partial(prospect_of, early[topic], now_ms, of_topic) for topic, of_topic in logs.items()}
+        found, _ = parted({topic: apart(topic, look) for topic, look in looks.items()})
+        goes_on = {topic for topic, prospect in found.items() if prospect and prospect.brought_on_by}
+        self._by_topic = kept | {topic: seen.locations[topic] for topic in logs.keys() - goes_on}
+        return self._by_topic.keys()
 
 
 def _found(seen: Overview, topics: set[str], lengths: PassLengths) -> dict[str, tuple[TopicNeed, ...] | KeptlogError]:

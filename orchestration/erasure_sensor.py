@@ -107,6 +107,11 @@ class _Tick:
         """The open erasures of topics that can be read: no run brings others on."""
         return {topic: each for topic, each in self.seen.open_erasures.items() if topic not in self.seen.unreadable}
 
+    @cached_property
+    def kept(self) -> AbstractSet[str]:
+        """Of these topics, those whose erasures nothing brings on yet."""
+        return self.memory.kept.of(self.seen, self.workable)
+
 
 @dataclass
 class _Looks:
@@ -314,7 +319,7 @@ def _may_be_further(topic: str, each: OpenErasures, tick: _Tick) -> bool:
     has_failed = tick.has_failed(topic)
     # What a clock that was ahead has dated is dated anew by a look, and by nothing else.
     if not has_failed and all(is_past(needy.since_ms, seen.now_ms) for needy in each.needs):
-        if each.next_ms is not None and each.next_ms > seen.now_ms and not each.has(ErasureNeed.SOURCE):
+        if topic in tick.kept and not each.has(ErasureNeed.SOURCE):
             return False
         if each.has(ErasureNeed.PURGE) or all(needy.need == ErasureNeed.VERIFICATION for needy in each.needs):
             return False

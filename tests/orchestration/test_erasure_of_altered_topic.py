@@ -1,0 +1,61 @@
+"""An erasure whose topic gets other settings while it waits: the time that is stored with it is of the old ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keptlog.dagster.orchestration import erasure_needs
+from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.log.erasures.open_erasures import ErasureNeed
+from keptlog.log.erasures.prospect import Prospect, prospect_of
+from keptlog.passes.names import named_logs
+from keptlog.passes.retain import Retainer
+from tests.erasure.world import new_id
+from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
+from tests.orchestration.erasing import ask, need, passes, topic_with_the_key
+from tests.orchestration.shipped import erasure_sensor
+
+
+@pytest.fixture
+def users(world: World) -> str:
+    return topic_with_the_key(world)
+
+
+def test_what_goes_sooner_than_was_known_is_seen_and_purged(world: World, users: str) -> None:
+    """It was left alone until the time at which its clean was to come, behind its deadline."""
+    world.store.alter_topic(users, {"max.compaction.lag.ms": str(90 * DAY_MS), "segment.ms": str(90 * DAY_MS)})
+    ask(world, by_ms=5 * HOUR_MS)
+    world.skips(erasure_sensor)
+    world.store.alter_topic(users, {"cleanup.policy": "delete", "retention.ms": str(HOUR_MS)})
+    world.now_ms += LOOK_AGAIN_MS
+    world.tick(erasure_sensor)
+    world.now_ms += 2 * HOUR_MS
+    store = passes(world).store
+    Retainer(store).retain(named_logs(store, [users]), new_id(), now_ms=world.now_ms)
+    assert store.logs(users)[0].segments == ()
+    world.now_ms += LOOK_AGAIN_MS
+    world.tick(erasure_sensor)
+    assert need(world) == ErasureNeed.PURGE
+
+
+def test_what_is_kept_for_long_is_judged_anew_only_once_its_topic_has_changed(
+    world: World, users: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[str] = []
+
+    def told(*given: Any) -> Prospect | None:
+        judged.append(users)
+        return prospect_of(*given)
+
+    monkeypatch.setattr(erasure_needs, "prospect_of", told)
+    ask(world, by_ms=90 * DAY_MS)
+    for _ in range(3):
+        world.now_ms += LOOK_AGAIN_MS
+        world.tick(erasure_sensor)
+    assert len(judged) == 1
+    world.store.alter_topic(users, {"retention.ms": str(10 * DAY_MS)})
+    world.now_ms += LOOK_AGAIN_MS
+    world.tick(erasure_sensor)
+    assert len(judged) == 2
