@@ -23,6 +23,9 @@ NO_FILE: tuple[type[OSError], ...] = (FileNotFoundError, IsADirectoryError, NotA
 IN_THE_WAY: tuple[type[OSError], ...] = (IsADirectoryError, NotADirectoryError, NotAFile)
 """Something else has the place of a file or of a folder: nothing was done, and nothing changes by trying again."""
 
+LET_IT_ANSWER = "see that its disk answers"
+"""What helps where nothing else does, and what is wrong may pass."""
+
 
 class DiskRefusal(NamedTuple):
     """Why a disk refuses, in words that follow its name, and what to do about it."""
@@ -84,9 +87,14 @@ def out_of_reach(told: str, error: OSError) -> StorageUnavailable:
     return unavailable.for_good() if stays_so(error) else unavailable
 
 
+def not_read(what: str, error: OSError, otherwise: str = LET_IT_ANSWER) -> StorageUnavailable:
+    """The error of a file that a disk does not give, for another reason than a missing right."""
+    return out_of_reach(f"{what} can't be read ({error.strerror}): {remedy_of(error, '') or otherwise}", error)
+
+
 def not_listed(folder: Path, error: OSError, follows: str, instead: str = "") -> StorageUnavailable:
     """The error of a folder that can't be listed; ``follows`` is what that means, ``instead`` what else may be done."""
-    todo = remedy_of(error, "let this user list it") or "see that its disk answers"
+    todo = remedy_of(error, "let this user list it") or LET_IT_ANSWER
     what = f"{error.filename or folder} can't be listed ({error.strerror}), {follows}"
     return out_of_reach(f"{what}: {todo}{instead}", error)
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from keptlog.disk import NO_FILE, not_listed, out_of_reach, remedy_of
+from keptlog.disk import NO_FILE, not_listed, not_read, out_of_reach, remedy_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.receipts.signing import PublicKey, SigningKey
@@ -189,7 +189,7 @@ def _key_there(path: Path, variable: str | None) -> SigningKey | None:
     except PermissionError as error:
         raise _unread("signing key", path, error, _KEY_OF_ONES_OWN) from error
     except OSError as error:
-        raise _not_given("signing key", path, error) from error
+        raise not_read(f"signing key {path}", error) from error
 
 
 def _private_key(path: Path, variable: str | None) -> SigningKey:
@@ -225,18 +225,13 @@ def _read(
     except OSError as error:
         if isinstance(error, NO_FILE) or error.errno in _NO_PATH:
             raise InvalidConfig(f"{what} {path} can't be read ({error.strerror}): {remedy.damaged}") from None
-        raise _not_given(what, path, error) from error
+        raise not_read(f"{what} {path}", error) from error
     except ValueError as error:
         raise InvalidConfig(f"{what} {path} is not usable, {error}: {remedy.damaged}") from None
 
 
 def _unread(what: str, path: Path, error: PermissionError, instead: str) -> StorageUnavailable:
     return StorageUnavailable(f"{what} {why_unread(path, error, instead)}").for_good()
-
-
-def _not_given(what: str, path: Path, error: OSError) -> StorageUnavailable:
-    todo = remedy_of(error, "") or "see that its disk answers"
-    return out_of_reach(f"{what} {path} can't be read ({error.strerror}): {todo}", error)
 
 
 def _why_beside(home: Path, made: Path) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from keptlog.disk import NO_FILE, out_of_reach, refusal_of, refusal_text, remedy_of
+from keptlog.disk import LET_IT_ANSWER, NO_FILE, not_read, out_of_reach, refusal_of, refusal_text, remedy_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.regular_file import read_file, read_named
 from keptlog.storage.key_hash import KeyHasher, ToldHash
@@ -28,7 +28,7 @@ _VARIABLE = "KEPTLOG_ERASURE_SECRET"
 _FILE_VARIABLE = "KEPTLOG_ERASURE_SECRET_FILE"
 _PLACES = f"{_FILE_VARIABLE}, {_VARIABLE}, or {SECRET_FILE} in the home"
 _BYTES = 32
-_BACK, _LET_IT_ANSWER = "put it back from a backup", "see that its disk answers"
+_BACK = "put it back from a backup"
 _FORM = f"a secret is at least {2 * _BYTES} hex digits"
 
 
@@ -63,7 +63,7 @@ def load_hasher(
         if refusal := refusal_of(error):
             what = "the erasure secret can't be made"
             raise StorageUnavailable(refusal_text(what, str(path), refusal)).for_good() from error
-        todo = remedy_of(error, "let this user write there") or _LET_IT_ANSWER
+        todo = remedy_of(error, "let this user write there") or LET_IT_ANSWER
         raise out_of_reach(f"erasure secret {path} can't be made ({error.strerror}): {todo}", error) from error
     return _hasher_of(path, None)
 
@@ -146,5 +146,5 @@ def _reading(path: Path, named: str | None) -> Iterator[None]:
     except OSError as error:
         if named and isinstance(error, FileNotFoundError):
             raise InvalidConfig(f"{_FILE_VARIABLE}={named}: there is no such file; {_FORM}") from None
-        todo = remedy_of(error, "") or (_BACK if isinstance(error, NO_FILE) else _LET_IT_ANSWER)
-        raise out_of_reach(f"erasure secret {path} can't be read ({error.strerror}): {todo}", error) from error
+        otherwise = _BACK if isinstance(error, NO_FILE) else LET_IT_ANSWER
+        raise not_read(f"erasure secret {path}", error, otherwise) from error
