@@ -72,7 +72,7 @@ def test_of_s3_and_of_who_gives_the_credentials_for_it() -> None:
     assert [has_limit(each) for each in managers_of(client)] == [[True, True]] * 2
     role = {"s3.role-arn": "arn:aws:iam::123456789012:role/purger"}
     taking = s3_client(tuple(sorted({**KEYS, **role}.items())))
-    made = taking._request_signer._credentials._refresh_using.__self__._client_creator("sts")
+    made = taking._request_signer._credentials._refresh_using.asked._client_creator("sts")
     assert [has_limit(each) for each in managers_of(made)] == [[True, True]] * 2
 
 

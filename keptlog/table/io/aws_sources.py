@@ -94,10 +94,10 @@ class _Renewal:
         self._ask = credentials._refresh_using  # noqa: SLF001  # as above
         self._now = credentials._time_fetcher  # noqa: SLF001
         self._source = credentials.method
-        self.__self__ = getattr(self._ask, "__self__", None)  # who asks, as of the method in whose place this stands
+        self.asked = getattr(self._ask, "__self__", None)
 
     def __call__(self) -> Any:
-        with _told(self._source, getattr(self._ask, "__self__", None)):
+        with _told(self._source, self.asked):
             given = self._ask()
             if parse_timestamp(given["expiry_time"]) <= self._now():
                 raise LookupError
