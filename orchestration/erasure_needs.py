@@ -24,7 +24,7 @@ from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Assessment
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure_schedule import PassTimes, ask_ms
-from keptlog.log.erasures.open_erasures import ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.erasures.open_erasures import BY_A_CLEAN, ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.erasures.prospect import prospect_of
 from keptlog.log.given.past import is_past
 from keptlog.log.sections import expirable
@@ -43,7 +43,6 @@ _IN_WORDS = {
     ErasureNeed.PURGE: "a purge",
     ErasureNeed.VERIFICATION: "a verification",
 }
-_CLEANS = {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class TopicNeed:
         when_ms = self.ask_ms if self.is_possible(now_ms) else max(self.ask_ms, self.possible_ms)
         if when_ms > now_ms:
             return f"{what}, asked for {next_time(when_ms)}{deadline}"
-        if self.need in _CLEANS and not self.logs:
+        if self.need in BY_A_CLEAN and not self.logs:
             return f"{what}, which can do nothing yet{deadline}"
         return what + deadline
 
@@ -208,7 +207,7 @@ def _all_with_logs(needs: Sequence[TopicNeed], logs: Sequence[Assessment], now_m
 
 
 def _with_logs(need: TopicNeed, logs: Sequence[Assessment], now_ms: int) -> TopicNeed:
-    if need.need not in _CLEANS:
+    if need.need not in BY_A_CLEAN:
         return need
     of_partition = [
         each

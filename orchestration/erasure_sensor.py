@@ -53,7 +53,7 @@ from keptlog.dagster.orchestration.requests import set_pool_size
 from keptlog.errors import KeptlogError, first_line
 from keptlog.home import monotonic_ms
 from keptlog.log.broker import CLEANER_DISABLED
-from keptlog.log.erasures.open_erasures import ErasureNeed, OpenErasures
+from keptlog.log.erasures.open_erasures import BY_A_CLEAN, ErasureNeed, OpenErasures
 from keptlog.log.given.past import is_past, was_within
 from keptlog.log.segment import total_bytes
 from keptlog.log.words.counted import counted, first_lines
@@ -75,7 +75,6 @@ _QUIET_MS = 600_000
 """So long a tick that had nothing to do is believed, if no topic changes."""
 _TOLD = 3
 """Of what a tick tells about single topics: there may be thousands."""
-_CLEANS = {ErasureNeed.CLEAN, ErasureNeed.EXPIRY}
 
 
 @dataclass(frozen=True)
@@ -216,9 +215,9 @@ def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
 def _asked(tick: _Tick, needs: NeedsNow) -> ErasureRuns:
     """The runs to ask for, and why not the others."""
     broker, wanted, reasons = tick.mounted.log_store.broker, list(needs.ripe), []
-    if not broker.log_cleaner_enable and any(each.need in _CLEANS for each in needs.all):
+    if not broker.log_cleaner_enable and any(each.need in BY_A_CLEAN for each in needs.all):
         reasons.append(CLEANER_DISABLED)
-        wanted = [each for each in wanted if each.need not in _CLEANS]
+        wanted = [each for each in wanted if each.need not in BY_A_CLEAN]
     needs_spark = [each for each in wanted if each.logs or each.need is ErasureNeed.VERIFICATION]
     spark_is_down = tick.mounted.why_spark_is_down() if needs_spark else None
     if spark_is_down:
