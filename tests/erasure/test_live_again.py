@@ -74,18 +74,16 @@ def test_a_record_that_wins_by_an_altered_strategy_is_told_by_its_cause_and_anot
     assert world.to_deleted().erasure.state == "deleted"
     [text] = world.verified().blocked
     assert "program, or by an altered compaction.strategy: erase with another id, and both requests end" in text
-    world.ask(id="r2")
-    world.to_deleted()
-    found = world.eraser.verify(now_ms=world.now_ms)
-    assert {row.id: (row.erasure.state, row.blocked) for row in found.rows} == {
-        "r1": ("verified", ()),
-        "r2": ("verified", ()),
-    }
+    another_request_ends_both(world)
 
 
 def test_what_it_names_ends_both_requests(world: World) -> None:
     appended(world)
     assert live_again(world).erasure.is_open
+    another_request_ends_both(world)
+
+
+def another_request_ends_both(world: World) -> None:
     world.ask(id="r2")
     world.to_deleted()
     found = world.eraser.verify(now_ms=world.now_ms)
