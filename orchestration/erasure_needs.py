@@ -152,7 +152,7 @@ class KeptErasures:
     def of(self, seen: Overview, topics: Mapping[str, OpenErasures]) -> AbstractSet[str]:
         """Those of these topics; one that can't be judged is among them."""
         now_ms = seen.now_ms
-        early = {topic: each for topic, each in topics.items() if each.next_ms is not None and each.next_ms > now_ms}
+        early = {topic: each for topic, each in topics.items() if each.ahead_ms(now_ms) is not None}
         kept = {topic: at for topic, at in self._by_topic.items() if topic in early and at == seen.locations[topic]}
         logs: dict[str, list[Log]] = {topic: [] for topic in early.keys() - kept.keys()}
         for each in seen.assessments if logs else ():

@@ -205,8 +205,7 @@ def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
     for topic, each in tick.workable.items():
         if each.is_overdue(seen.now_ms):
             return None
-        moments += [each.earliest_deadline_ms] if each.earliest_deadline_ms is not None else []
-        moments += [each.next_ms] if each.next_ms is not None and each.next_ms > seen.now_ms else []
+        moments += [ms for ms in (each.earliest_deadline_ms, each.ahead_ms(seen.now_ms)) if ms is not None]
         if topic in memory.looked and memory.looked[topic][0] != seen.locations[topic]:
             moments.append(memory.looked[topic][1] + LOOK_AGAIN_MS)
     return min(moments) if min(moments) > seen.now_ms else None

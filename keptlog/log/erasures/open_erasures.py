@@ -98,6 +98,10 @@ class OpenErasures:
         """Whether at least one has this need."""
         return any(each.need == need for each in self.needs)
 
+    def ahead_ms(self, now_ms: int) -> int | None:
+        """``next_ms``, if that is still to come; null if not, or if there is none."""
+        return self.next_ms if self.next_ms is not None and self.next_ms > now_ms else None
+
     def is_overdue(self, now_ms: int) -> bool:
         """Whether at least one is open although its deadline has passed."""
         return self.earliest_deadline_ms is not None and self.earliest_deadline_ms < now_ms

@@ -63,9 +63,9 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
         return Prospect(needy, at_once, is_never_cleaned=never)
     if never:
         return _by_age(needy, now_ms, logs)
-    is_early = found.next_ms is not None and found.next_ms > now_ms
-    if is_early and needy.need in {*IN_LOG, ErasureNeed.PURGE} and _may_be_kept(needy, now_ms, logs):
-        return Prospect(needy, None, found.next_ms, any(map(goes_by_age, logs)))
+    ahead_ms = found.ahead_ms(now_ms)
+    if ahead_ms is not None and needy.need in {*IN_LOG, ErasureNeed.PURGE} and _may_be_kept(needy, now_ms, logs):
+        return Prospect(needy, None, ahead_ms, any(map(goes_by_age, logs)))
     return Prospect(needy, needy.need)
 
 
