@@ -189,7 +189,11 @@ class Trouble:
     @property
     def is_final(self) -> bool:
         """Whether no waiting will mend it."""
-        return any(_kind(error) in _FINAL for error in self.errors.values())
+        return self.is_final_for(None)
+
+    def is_final_for(self, broker: int | None) -> bool:
+        """Whether no waiting will mend what may be why a broker does not answer."""
+        return any(_kind(error) in _FINAL for error in self.may_explain(broker))
 
     @property
     def is_refused(self) -> bool:

@@ -312,14 +312,14 @@ class _Reading:
     def _wait_on(self) -> None:
         """Nothing came; give up if that has lasted too long."""
         wait_seconds = self.part.wait_seconds(self.signs)
-        if self.trouble.is_final and self.signs.is_up:
+        is_final = self.trouble.is_final_for(self.signs.known_leader)
+        if not is_final or self.signs.is_up or self.signs.is_leaderless:
             self._shut_out_from = None  # it was another broker
-        elif self.trouble.is_final:
-            if self._shut_out_from is None:
-                self._shut_out_from = self._idle_polls
-            if (self._idle_polls - self._shut_out_from) * _POLL_SECONDS >= min(IN_TROUBLE_SECONDS, wait_seconds):
-                raise no_answer()
-        elif self._outage_from is None and not self.signs.is_leaderless:
+        elif self._shut_out_from is None:
+            self._shut_out_from = self._idle_polls
+        elif (self._idle_polls - self._shut_out_from) * _POLL_SECONDS >= min(IN_TROUBLE_SECONDS, wait_seconds):
+            raise self._why_silent(f"{self.part.there} can't be read")
+        if not is_final and self._outage_from is None and not self.signs.is_leaderless:
             self._tell_outage(wait_seconds)
         self._idle_polls += 1
         if not self._has_looked and self._idle_polls * _POLL_SECONDS >= LOOK_AFTER_SECONDS:

@@ -17,6 +17,7 @@ from keptlog.log.record import Record
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker import part as module
 from keptlog.sources.kafka_broker.part import BrokerPart
+from keptlog.sources.kafka_broker.signs import LEADERLESS
 from tests.sources.kafka_broker.conftest import Mock, read
 
 T = 1_700_000_000_000
@@ -33,7 +34,7 @@ class Client:
         self.told = told
         self.config: dict[str, Any] = {}
         self.polls = 0
-        self.leader_state = "CONNECT"
+        self.leader, self.leader_state = 1, "CONNECT"
 
     def __call__(self, config: dict[str, Any]) -> Client:
         self.config = config
@@ -50,7 +51,7 @@ class Client:
         if isinstance(told, KafkaError):
             self.config["error_cb"](told)
         elif told is not None:
-            topics = {"left-out": {"partitions": {"0": {"next_offset": told, "leader": 1}}}}
+            topics = {"left-out": {"partitions": {"0": {"next_offset": told, "leader": self.leader}}}}
             brokers = {"one": {"nodeid": 1, "state": self.leader_state}, "two": {"nodeid": 2, "state": "CONNECT"}}
             self.config["stats_cb"](json.dumps({"topics": topics, "brokers": brokers}))
         return []
@@ -61,9 +62,11 @@ class Client:
 
 @pytest.fixture
 def reading(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Client]:
-    def reads(*told: Told, end_offset: int = 1000, stall_seconds: float = 1, leader_state: str = "CONNECT") -> Client:
+    def reads(
+        *told: Told, end_offset: int = 1000, stall_seconds: float = 1, leader: int = 1, leader_state: str = "CONNECT"
+    ) -> Client:
         client = Client(iter(told))
-        client.leader_state = leader_state
+        client.leader, client.leader_state = leader, leader_state
         monkeypatch.setattr(module, "Consumer", client)
         part = BrokerPart(SETTINGS, "left-out", TopicPartition("here", 0), 1, end_offset, stall_seconds=stall_seconds)
         assert read(part) == []
@@ -141,6 +144,29 @@ def test_a_leader_that_is_up_and_falls_silent_is_not_told_as_another_one_that_le
 def test_a_leader_that_lets_nobody_in_is_given_up_long_before_a_silent_one(reading: Callable[..., Client]) -> None:
     with pytest.raises(InvalidConfig, match="certificate verify failed"):
         reading(10, REFUSED, *SLOW, stall_seconds=10)
+
+
+REFUSED_BY_TWO = KafkaError(KafkaError._SSL, "ssl://127.0.0.1:2/2: certificate verify failed")
+
+
+def test_a_leader_that_is_down_is_waited_for_and_told_whatever_another_broker_has(
+    reading: Callable[..., Client],
+) -> None:
+    """Its restart takes longer than those two seconds, and no certificate of another one is its reason."""
+    reading(10, REFUSED_BY_TWO, *SLOW, stall_seconds=10)
+    with pytest.raises(StorageUnavailable, match=r"can't be read: broker 1 of the cluster at .* does not answer"):
+        reading(10, REFUSED_BY_TWO, stall_seconds=10)
+    password = KafkaError(KafkaError._AUTHENTICATION, "127.0.0.1:2/2: wrong password")
+    with pytest.raises(InvalidConfig, match=r"127\.0\.0\.1:1/1: handshake failed"):
+        reading(10, password, KafkaError(KafkaError._SSL, "ssl://127.0.0.1:1/1: handshake failed"), stall_seconds=10)
+
+
+@pytest.mark.parametrize("refused", [REFUSED, REFUSED_BY_TWO])
+def test_where_brokers_say_that_nobody_leads_it_one_that_lets_nobody_in_is_no_reason(
+    reading: Callable[..., Client], refused: KafkaError
+) -> None:
+    with pytest.raises(StorageUnavailable, match=r"nothing came for 10 s .* nobody led it when brokers"):
+        reading(10, refused, stall_seconds=10, leader=LEADERLESS, leader_state="UP")
 
 
 def test_records_that_are_queued_are_never_passed_over(mock: Mock, monkeypatch: pytest.MonkeyPatch) -> None:
