@@ -26,6 +26,8 @@ from tests.mock_broker import PARTITIONS, delay_answers, set_leader
 TOPICS = {name: name for name in ("t", "u")}
 WAIT_SECONDS, FEW_SECONDS = 2.0, 0.2
 SILENT, HEALTHY = 2, 1
+NO_CONTROLLER = 0
+"""What a mock cluster says, which has no such broker."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Cluster:
     owner: Producer
     source: KafkaBrokers
     ports: Mapping[int, int]
+    id: str
+    """As brokers tell it, before who is their controller."""
 
     def survey(self) -> tuple[float, list[str]]:
         """How long it took, and what could not be had."""
@@ -52,7 +56,8 @@ class Cluster:
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(module, "AFTER_SILENCE_SECONDS", FEW_SECONDS)
     owner = Producer({"test.mock.num.brokers": 2, "bootstrap.servers": "unused", "log_level": 0})
-    ports = {broker.id: broker.port for broker in owner.list_topics(timeout=60).brokers.values()}
+    told = owner.list_topics(timeout=60)
+    ports = {broker.id: broker.port for broker in told.brokers.values()}
     settings = ClientSettings.load({"bootstrap.servers": f"127.0.0.1:{ports[HEALTHY]}"}, {})
     producer = Producer({"bootstrap.servers": settings.bootstrap or "", "log_level": 0})
     for topic in TOPICS:
@@ -63,7 +68,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
         for partition in range(PARTITIONS):
             set_leader(owner, topic, partition, SILENT if partition == 1 else HEALTHY)
     delay_answers(owner, SILENT, 600_000)
-    return Cluster(owner, KafkaBrokers(settings, TOPICS, wait_seconds=WAIT_SECONDS), ports)
+    return Cluster(owner, KafkaBrokers(settings, TOPICS, wait_seconds=WAIT_SECONDS), ports, str(told.cluster_id))
 
 
 def test_what_was_read_lands_without_a_wait_for_it(cluster: Cluster) -> None:
@@ -117,6 +122,23 @@ def test_the_reason_is_its_own_and_not_that_of_another_address(
         (("x.invalid", 9092), "is not found: x.invalid:9092/2: Failed to resolve .*advertised.listeners.*"),
     ],
 )
+def test_so_is_the_controller_which_alone_is_asked_for_settings(
+    cluster: Cluster, advertised: tuple[str, int], told: str
+) -> None:
+    with seen_elsewhere(cluster, advertised, controller=SILENT) as address:
+        there = ClientSettings.load({"bootstrap.servers": f"y.invalid:9092,{address}"}, {})
+        _, errors = module.topic_settings(there, ["t"], WAIT_SECONDS)
+    said = f"topic t: its settings can't be looked at: broker {SILENT} of the cluster at [^ ]* {told}"
+    assert re.fullmatch(said, str(errors["t"])), errors
+
+
+@pytest.mark.parametrize(
+    ("advertised", "told"),
+    [
+        (("127.0.0.1", 1), "does not answer: 127.0.0.1:1/2: .*Connection refused.*; try again when it does"),
+        (("x.invalid", 9092), "is not found: x.invalid:9092/2: Failed to resolve .*advertised.listeners.*"),
+    ],
+)
 @pytest.mark.parametrize("others", ["", "127.0.0.1:2,y.invalid:9092,"])
 def test_who_reads_from_it_is_told_the_same_and_not_that_no_broker_answers(
     cluster: Cluster, advertised: tuple[str, int], told: str, others: str, caplog: pytest.LogCaptureFixture
@@ -147,12 +169,13 @@ def test_where_brokers_say_that_nobody_leads_a_log_no_address_is_the_reason(
 
 
 @contextmanager
-def seen_elsewhere(cluster: Cluster, advertised: tuple[str, int]) -> Iterator[str]:
+def seen_elsewhere(cluster: Cluster, advertised: tuple[str, int], controller: int = NO_CONTROLLER) -> Iterator[str]:
     """Where the cluster is asked through somebody who says that its silent broker is at another address."""
     asked = socket.create_server(("127.0.0.1", 0))
     own = asked.getsockname()
     said = {_address(("127.0.0.1", cluster.ports[SILENT])): _address(advertised)}
     said[_address(("127.0.0.1", cluster.ports[HEALTHY]))] = _address(own)
+    said[_number(cluster.id, NO_CONTROLLER)] = _number(cluster.id, controller)
 
     def pass_on(source: socket.socket, target: socket.socket, words: Mapping[bytes, bytes]) -> None:
         with suppress(OSError):  # the test is over
@@ -181,5 +204,8 @@ def seen_elsewhere(cluster: Cluster, advertised: tuple[str, int]) -> Iterator[st
 
 def _address(of: tuple[str, int]) -> bytes:
     """As Kafka's protocol has it: all here are as long."""
-    host, port = of
-    return host.encode() + port.to_bytes(4, "big")
+    return _number(*of)
+
+
+def _number(behind: str, number: int) -> bytes:
+    return behind.encode() + number.to_bytes(4, "big")

@@ -285,10 +285,10 @@ def _all_settings(
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, KeptlogError]]:
     """All settings of topics, by their names, defaults too; and why those of others could not be had."""
     with _asked(settings, f"the settings of {_shown(topics)} can't be looked at", wait_seconds) as answers:
-        answers.metadata()  # tells early, and why, if nobody is there
+        controller = answers.metadata().controller_id  # tells early, and why, if nobody is there
         resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
         futures = answers.admin.describe_configs(resources, request_timeout=wait_seconds)
-        found, errors = answers.of(futures, lambda resource: str(resource.name), _ITS_SETTINGS)
+        found, errors = answers.of(futures, lambda resource: str(resource.name), _ITS_SETTINGS, asked=controller)
     return {str(each.name): told for each, told in found.items()}, {str(each.name): why for each, why in errors.items()}
 
 
