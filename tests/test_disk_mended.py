@@ -114,6 +114,7 @@ def test_a_segment_that_this_user_may_not_read_is_not_told_as_one_that_the_broke
     [
         (errno.EACCES, "let this user read it, and try again"),
         (errno.EMFILE, "raise that limit (ulimit -n), and try again"),
+        (errno.EIO, "see that its disk answers, and try again"),
         (errno.ESTALE, "a running broker may have"),
     ],
 )

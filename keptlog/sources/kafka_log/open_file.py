@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from keptlog.disk import out_of_reach, remedy_of
+from keptlog.disk import LET_IT_ANSWER, NO_FILE, out_of_reach, remedy_of
 from keptlog.errors import StorageUnavailable
 
 READ_BYTES = 4 * 2**20
@@ -58,7 +59,8 @@ def became_shorter(path: object) -> StorageUnavailable:
 
 
 def unread(what: str, error: OSError, otherwise: str) -> StorageUnavailable:
-    """What is raised of a file or folder that a disk does not give: where it stays so, no broker took it."""
-    remedy = remedy_of(error, "let this user read it")
+    """What is raised of a file or folder that a disk does not give; a broker took it only where it is gone."""
+    is_gone = isinstance(error, NO_FILE) or error.errno == errno.ESTALE
+    remedy = remedy_of(error, "let this user read it") or (None if is_gone else LET_IT_ANSWER)
     todo = f"{remedy}, and" if remedy else f"{otherwise},"
     return out_of_reach(f"{what}: {error.strerror or error}; {todo} try again", error)
