@@ -5,8 +5,10 @@ Nothing of it is about the store: no file is gone, and no bucket has said that i
 
 from __future__ import annotations
 
+import json
 import traceback
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -182,6 +184,12 @@ def of_environment(endpoint: str) -> TableFiles:
     return TableFiles((("s3.endpoint", endpoint), ("s3.region", "us-east-1")))
 
 
+def given(**parts: object) -> str:
+    """Credentials, but for these parts, as a process gives them."""
+    return json.dumps({"Version": 1, "AccessKeyId": "it", "SecretAccessKey": "ours"} | parts)
+
+
+LATER = "2099-01-01T00:00:00Z"
 IDENTITY = {"AWS_ROLE_ARN": ROLE, "AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere/token"}
 CONTAINER = {
     "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:1/",
@@ -199,6 +207,9 @@ CONTAINER = {
         ("credential_process = /bin/echo none", {}, "it gave none that can be read"),
         ("credential_process = /bin/echo []", {}, "it gave none that can be read"),
         ("credential_process = /usr/bin/printf \\\\377", {}, "it gave none that can be read"),
+        (f"credential_process = /bin/echo '{given(AccessKeyId=5)}'", {}, "it gave none that can be read"),
+        (f"credential_process = /bin/echo '{given(SecretAccessKey=None)}'", {}, "it gave none that can be read"),
+        (f"credential_process = /bin/echo '{given(SessionToken=5)}'", {}, "it gave none that can be read"),
         ('credential_process = /bin/echo "half', {}, "No closing quotation: see to credential_process"),
         ("aws_access_key_id = me", {}, "there are no credentials"),
         (f"role_arn = {ROLE}", {}, "there are no credentials"),
@@ -232,6 +243,9 @@ def test_what_should_give_credentials_and_is_not_there_is_no_file_of_the_store_t
         b'{"AccessKeyId": "it", "SecretAccessKey": "ours", "Token": "a", "Expiration": "some day"}',
         b'{"AccessKeyId": "it", "SecretAccessKey": "ours", "Token": "a", "Expiration": null}',
         b'{"AccessKeyId": "it", "SecretAccessKey": "ours", "Token": "a", "Expiration": "1893456000000"}',
+        given(Token="a", Expiration=LATER, AccessKeyId=None).encode(),  # noqa: S106  # nobody's
+        given(Token="a", Expiration=LATER, SecretAccessKey="\ud800").encode(),  # noqa: S106  # nobody's
+        given(Token=5, Expiration=LATER).encode(),
         b"[" * 100_000,
     ],
 )
@@ -257,13 +271,28 @@ def test_who_has_no_other_credentials_once_the_first_have_expired_leaves_the_ref
 ) -> None:
     """Without a tool that gives others each file of the store would be gone."""
     tool = tmp_path / "tool"
-    given = '{"Version": 1, "AccessKeyId": "it", "SecretAccessKey": "ours"}'
-    tool.write_text(f"#!/bin/sh\necho '{given}'\n{after}\n")
+    tool.write_text(f"#!/bin/sh\necho '{given()}'\n{after}\n")
     tool.chmod(0o700)
     configure_aws(tmp_path, monkeypatch, f"[profile here]\ncredential_process = {tool}\n", AWS_PROFILE="here")
     expired = portal(b"<Error><Code>ExpiredToken</Code></Error>", 403)
     with expired as files, pytest.raises(OSError, match="ExpiredToken"):
         ask(of_environment(dict(files.properties)["s3.endpoint"]))
+
+
+@pytest.mark.parametrize("then", [given(SecretAccessKey=None, SessionToken="a", Expiration=LATER), "[]"])
+def test_credentials_that_are_renewed_and_can_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    """The first ones end before botocore lets anybody use them."""
+    tool = tmp_path / "tool"
+    (tmp_path / "then").write_text(f"#!/bin/sh\necho '{then}'\n")
+    soon = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
+    first = given(SessionToken="a", Expiration=soon)
+    tool.write_text(f"#!/bin/sh\necho '{first}'\ncat {tmp_path}/then > $0\n")
+    tool.chmod(0o700)
+    configure_aws(tmp_path, monkeypatch, f"[profile here]\ncredential_process = {tool}\n", AWS_PROFILE="here")
+    with pytest.raises(OSError, match="custom-process: it gave none that can be read"):
+        of_environment("http://127.0.0.1:1").exists(FILE)
 
 
 @pytest.mark.parametrize(("profiles", "variables"), [("", {"AWS_PROFILE": "another"}), ("[half", {})])

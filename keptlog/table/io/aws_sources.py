@@ -40,6 +40,8 @@ def tell_failures(session: Any) -> None:
     def credentials() -> Any:
         with _told("what AWS's configuration names"):
             found = look_up()
+            if kept := getattr(found, "_frozen_credentials", found):  # null of who is asked only later
+                _require_text(kept.access_key, kept.secret_key, kept.token or "")
         if isinstance(found, RefreshableCredentials) and not isinstance(found._refresh_using, _Renewal):  # noqa: SLF001
             found._refresh_using = _Renewal(found)  # noqa: SLF001  # botocore has no public name
         return found
@@ -76,6 +78,12 @@ def _told(source: str, asked: object = None) -> Iterator[None]:
         raise CredentialRetrievalError(provider=source, error_msg=f"{why}: {todo}") from None
 
 
+def _require_text(*parts: Any) -> None:
+    """Refuse what JSON may have in its place, and half a character; else who signs a request stumbles over it."""
+    for part in parts:
+        part.encode()
+
+
 def _container_token() -> str:
     """What is sent to whom gives a container its credentials, whose refusal botocore quotes; empty if nothing is."""
     named = os.environ.get(ContainerProvider.ENV_VAR_AUTH_TOKEN_FILE)
@@ -101,4 +109,5 @@ class _Renewal:
             given = self._ask()
             if parse_timestamp(given["expiry_time"]) <= self._now():
                 raise LookupError
+            _require_text(given["access_key"], given["secret_key"], given.get("token") or "")
         return given
