@@ -279,18 +279,22 @@ def test_who_has_no_other_credentials_once_the_first_have_expired_leaves_the_ref
         ask(of_environment(dict(files.properties)["s3.endpoint"]))
 
 
+@pytest.mark.parametrize(
+    "of_role", ["", f"[profile acting]\nregion = us-east-1\nrole_arn = {ROLE}\nsource_profile = here\n"]
+)
 @pytest.mark.parametrize("then", [given(SecretAccessKey=None, SessionToken="a", Expiration=LATER), "[]"])
 def test_credentials_that_are_renewed_and_can_not_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str, of_role: str
 ) -> None:
-    """The first ones end before botocore lets anybody use them."""
+    """The first ones end before botocore lets anybody use them, for a role too, of which nothing is told."""
     tool = tmp_path / "tool"
     (tmp_path / "then").write_text(f"#!/bin/sh\necho '{then}'\n")
     soon = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
     first = given(SessionToken="a", Expiration=soon)
     tool.write_text(f"#!/bin/sh\necho '{first}'\ncat {tmp_path}/then > $0\n")
     tool.chmod(0o700)
-    configure_aws(tmp_path, monkeypatch, f"[profile here]\ncredential_process = {tool}\n", AWS_PROFILE="here")
+    profiles = f"[profile here]\ncredential_process = {tool}\n{of_role}"
+    configure_aws(tmp_path, monkeypatch, profiles, AWS_PROFILE="acting" if of_role else "here")
     with pytest.raises(OSError, match="custom-process: it gave none that can be read"):
         of_environment("http://127.0.0.1:1").exists(FILE)
 

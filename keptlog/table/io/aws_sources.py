@@ -42,11 +42,17 @@ def tell_failures(session: Any) -> None:
             found = look_up()
             if kept := getattr(found, "_frozen_credentials", found):  # null of who is asked only later
                 _require_text(kept.access_key, kept.secret_key, kept.token or "")
-        if isinstance(found, RefreshableCredentials) and not isinstance(found._refresh_using, _Renewal):  # noqa: SLF001
-            found._refresh_using = _Renewal(found)  # noqa: SLF001  # botocore has no public name
+        _tell_renewals(found)
         return found
 
     session.get_credentials = credentials
+
+
+def _tell_renewals(found: Any) -> None:
+    """Of those with which a role is asked for too: it is not their source that gives no role."""
+    if isinstance(found, RefreshableCredentials) and not isinstance(found._refresh_using, _Renewal):  # noqa: SLF001
+        found._refresh_using = renewal = _Renewal(found)  # noqa: SLF001  # botocore has no public name
+        _tell_renewals(getattr(renewal.asked, "_source_credentials", None))
 
 
 @contextmanager
