@@ -139,6 +139,18 @@ def test_an_answer_without_credentials_is_not_kept(answer: Callable[[int, bytes]
         files.exists(FILE)
 
 
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_a_role_that_there_are_no_credentials_to_ask_for(
+    ask: Callable[[TableFiles], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody was asked, so nobody has answered what AWS does not."""
+    configure_aws(tmp_path, monkeypatch)
+    endpoint = "http://127.0.0.1:1"
+    files = TableFiles((("client.role-arn", ROLE), ("s3.endpoint", endpoint), ("s3.region", "us-east-1")))
+    with pytest.raises(StoreRefused, match="there are no credentials"):
+        ask(files)
+
+
 @pytest.mark.parametrize(("status", "body"), UNREAD)
 def test_a_role_of_a_profile(  # noqa: PLR0917  # one answer
     answer: Callable[[int, bytes], TableFiles],

@@ -22,7 +22,13 @@ import boto3
 from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.credentials import AssumeRoleCredentialFetcher, DeferredRefreshableCredentials
-from botocore.exceptions import ConfigParseError, ConnectTimeoutError, ProfileNotFound, ReadTimeoutError
+from botocore.exceptions import (
+    ConfigParseError,
+    ConnectTimeoutError,
+    NoCredentialsError,
+    ProfileNotFound,
+    ReadTimeoutError,
+)
 from pyiceberg.io import (
     AWS_ACCESS_KEY_ID,
     AWS_REGION,
@@ -157,7 +163,14 @@ def _are_given(known: dict[str, Any]) -> bool:
 
 
 def _take_role(session: boto3.Session, role: str, session_name: str | None, *, are_given: bool) -> None:
-    """Let a session act in a role, as Arrow's client does; what the role gives is renewed before it ends."""
+    """Let a session act in a role, as Arrow's client does; what the role gives is renewed before it ends.
+
+    Raises:
+        NoCredentialsError: there are none to ask for the role with.
+    """
+    asking = session.get_credentials()
+    if asking is None:  # which botocore does not think of
+        raise NoCredentialsError
     inner = session._session  # noqa: SLF001  # boto3 takes a role from its own configuration file only
 
     def create_client(*args: Any, **how: Any) -> Any:
@@ -166,6 +179,6 @@ def _take_role(session: boto3.Session, role: str, session_name: str | None, *, a
         return client
 
     fetcher = AssumeRoleCredentialFetcher(
-        create_client, session.get_credentials(), role, {"RoleSessionName": session_name} if session_name else {}
+        create_client, asking, role, {"RoleSessionName": session_name} if session_name else {}
     )
     inner._credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")  # noqa: SLF001
