@@ -20,6 +20,8 @@ from keptlog.regular_file import NotAFile
 
 NO_FILE: tuple[type[OSError], ...] = (FileNotFoundError, IsADirectoryError, NotADirectoryError, NotAFile)
 """What a storage says that does answer: there is no file at this path."""
+_NO_PATH = {errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO}
+"""No file can lie there, or a socket does."""
 IN_THE_WAY: tuple[type[OSError], ...] = (IsADirectoryError, NotADirectoryError, NotAFile)
 """Something else has the place of a file or of a folder: nothing was done, and nothing changes by trying again."""
 
@@ -85,6 +87,11 @@ def out_of_reach(told: str, error: OSError) -> StorageUnavailable:
     """The error of a disk, which tells a program to try again only where that may help."""
     unavailable = StorageUnavailable(told)
     return unavailable.for_good() if stays_so(error) else unavailable
+
+
+def is_no_file(error: OSError) -> bool:
+    """Whether a disk that does answer says that no file is there; what else it says is no word on the file."""
+    return isinstance(error, NO_FILE) or error.errno in _NO_PATH
 
 
 def not_read(what: str, error: OSError, otherwise: str = LET_IT_ANSWER) -> StorageUnavailable:

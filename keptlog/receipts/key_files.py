@@ -16,7 +16,6 @@ Several processes at once make one key (``keptlog.whole_file``), and nobody ever
 from __future__ import annotations
 
 import contextlib
-import errno
 import fnmatch
 import logging
 import os
@@ -25,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from keptlog.disk import NO_FILE, not_listed, not_read, out_of_reach, remedy_of
+from keptlog.disk import is_no_file, not_listed, not_read, out_of_reach, remedy_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.folders import names_in
 from keptlog.receipts.signing import PublicKey, SigningKey
@@ -38,8 +37,6 @@ _FURTHER = "receipts-*.pub"
 _Key = TypeVar("_Key")
 _log = logging.getLogger(__name__)
 _OF_OTHERS = 0o077
-_NO_PATH = {errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO}
-"""No file can lie there, or a socket does. What else a disk says is no word on the key: nobody is to move that away."""
 _PRIVATE_MODE, _PUBLIC_MODE = 0o600, 0o644
 
 
@@ -223,7 +220,7 @@ def _read(
     except PermissionError as error:
         raise _unread(what, path, error, remedy.instead) from error
     except OSError as error:
-        if isinstance(error, NO_FILE) or error.errno in _NO_PATH:
+        if is_no_file(error):  # else nobody is to move it away
             raise InvalidConfig(f"{what} {path} can't be read ({error.strerror}): {remedy.damaged}") from None
         raise not_read(f"{what} {path}", error) from error
     except ValueError as error:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from keptlog.disk import LET_IT_ANSWER, NO_FILE, not_read, out_of_reach, refusal_of, refusal_text, remedy_of
+from keptlog.disk import LET_IT_ANSWER, is_no_file, not_read, out_of_reach, refusal_of, refusal_text, remedy_of
 from keptlog.errors import InvalidConfig, StorageUnavailable
 from keptlog.regular_file import read_file, read_named
 from keptlog.storage.key_hash import KeyHasher, ToldHash
@@ -146,5 +146,5 @@ def _reading(path: Path, named: str | None) -> Iterator[None]:
     except OSError as error:
         if named and isinstance(error, FileNotFoundError):
             raise InvalidConfig(f"{_FILE_VARIABLE}={named}: there is no such file; {_FORM}") from None
-        otherwise = _BACK if isinstance(error, NO_FILE) else LET_IT_ANSWER
+        otherwise = _BACK if is_no_file(error) else LET_IT_ANSWER
         raise not_read(f"erasure secret {path}", error, otherwise) from error

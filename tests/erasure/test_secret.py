@@ -8,6 +8,7 @@ import pickle
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from socket import AF_UNIX, socket
 
 import pytest
 
@@ -91,6 +92,15 @@ def test_a_folder_in_its_place_is_out_of_reach(tmp_path: Path) -> None:
     (tmp_path / "erasure.secret").mkdir()
     with pytest.raises(StorageUnavailable, match=r"can't be read \(Is a directory\): put it back from a backup"):
         made(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["loop", "socket", "x" * 300])
+def test_where_no_file_can_lie_the_disk_does_answer(tmp_path: Path, name: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with socket(AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        with pytest.raises(StorageUnavailable, match=r"can't be read .*: put it back from a backup"):
+            made(tmp_path, {"KEPTLOG_ERASURE_SECRET_FILE": str(tmp_path / name)})
 
 
 def test_the_secret_of_another_user_is_not_lost_and_each_has_a_copy_of_his_own(
