@@ -139,6 +139,12 @@ def test_an_answer_without_credentials_is_not_kept(answer: Callable[[int, bytes]
         files.exists(FILE)
 
 
+def test_a_role_that_is_over_may_be_so_by_a_clock_that_is_wrong(answer: Callable[[int, bytes], TableFiles]) -> None:
+    """Then AWS has given it as it does."""
+    with pytest.raises(OSError, match=r"see to AWS_ENDPOINT_URL_STS, .* and the clock here"):
+        answer(200, OVER).exists(FILE)
+
+
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 def test_a_role_that_there_are_no_credentials_to_ask_for(
     ask: Callable[[TableFiles], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

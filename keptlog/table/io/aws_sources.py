@@ -30,7 +30,7 @@ _UNREADABLE = (ResponseParserError, LookupError, AttributeError, TypeError, Valu
 class RoleNotGiven(BotoCoreError):  # type: ignore[misc]  # boto3 has no types
     """What came has no credentials of a role, or those of another time."""
 
-    fmt = "nobody gave the role {role} as AWS does: see to AWS_ENDPOINT_URL_STS, and what stands before it"
+    fmt = "nobody gave the role {role} as AWS does: see to AWS_ENDPOINT_URL_STS, what is before it, and the clock here"
 
 
 def tell_failures(session: Any) -> None:
@@ -80,7 +80,7 @@ def _told(source: str, asked: object = None) -> Iterator[None]:
             raise RoleNotGiven(role=role) from None
         # botocore's own words, as of a token with a line's end; an error that is derived of it quotes what came.
         why = f"{error}" if type(error) is ValueError else "it gave none that can be read, or those of another time"
-        todo = "see to credential_process, or to what gives this container its credentials"
+        todo = "see to credential_process, or to what gives this container its credentials, and to the clock here"
         raise CredentialRetrievalError(provider=source, error_msg=f"{why}: {todo}") from None
 
 
