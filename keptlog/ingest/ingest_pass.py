@@ -338,9 +338,8 @@ class _Run:
 
     def _commit(self, plan: IngestPlan, topic: Topic, intakes: Sequence[Intake]) -> None:
         """One commit, also without anything read: it remembers the source."""
-        if intakes:
-            self.plans.source.confirm(plan)
-        arrivals = [each.as_arrival() for each in intakes]
+        is_compacted = self.plans.source.confirm(plan) if intakes else None
+        arrivals = [each.as_arrival(is_compacted) for each in intakes]
         self.store.ingest(topic, arrivals, plan.source, plan.partitions, self.run_id)
 
     def _report(self, topic: str, intakes: Sequence[Intake]) -> None:

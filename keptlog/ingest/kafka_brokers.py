@@ -2,7 +2,7 @@
 
     survey     one connection a cluster: where logs begin, their last stable offsets, ids, settings if wanted
     cut        offset ranges, each read by a consumer of its own (``keptlog.sources.kafka_broker``)
-    tombstones its delete.retention.ms, if it is compacted
+    tombstones its delete.retention.ms, if it is compacted or was
     confirm    is the topic still the one that was surveyed? parts know it by its name only, and no answer is no yes
 
 A survey needs no Spark: it also tells how far the topics here are behind. A topic here remembers its source, the
@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, TypeVar
 from keptlog.errors import InvalidConfig, KeptlogError, StalePlan, StorageUnavailable, UnknownTopic
 from keptlog.ingest.source import EpochEnds, Survey, TopicSurvey
 from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, WAIT_SECONDS
-from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, StoredSource, why_not_shown
+from keptlog.log.not_shown import why_not_shown
+from keptlog.log.source import IngestPlan, OffsetRange, SourceIdentity, StoredSource
 from keptlog.log.topic_partition import TopicPartition
+from keptlog.sources.kafka_broker.made_settings import TopicSettings
 from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import (
     BrokerTopics,
-    TopicSettings,
     look_at_ids,
     look_at_topics,
     tombstones_kept_ms,
@@ -191,11 +192,12 @@ class KafkaBrokers:
         """As ``Source`` says: its broker's setting. Up to where its cleaner has come no client is told."""
         there = plan.source
         settings = self._settings_at(there.bootstrap)
+        were_compacted = {each.partition: each.was_compacted for each in plan.ranges if each.partition in partitions}
         return self._answer(
-            there.bootstrap, lambda seconds: tombstones_kept_ms(settings, there.topic, partitions, seconds)
+            there.bootstrap, lambda seconds: tombstones_kept_ms(settings, there.topic, were_compacted, seconds)
         )
 
-    def confirm(self, plan: IngestPlan) -> None:
+    def confirm(self, plan: IngestPlan) -> bool | None:
         """A later topic of the same name may have had all the offsets that were planned.
 
         One that is gone by now had what was read of it, and nobody can read that again.
@@ -209,10 +211,10 @@ class KafkaBrokers:
         looked = self._answer(bootstrap, lambda seconds: look_at_ids(settings, [name], seconds, silence))
         why_missing = looked.missing.get(name)
         if isinstance(why_missing, UnknownTopic):
-            return
+            return None
         if why_missing:
             raise why_missing
-        there = looked.topics[name].source
+        there, is_compacted = looked.topics[name].source, looked.topics[name].is_compacted
         if plan.source.topic_id and not there.topic_id:
             raise StorageUnavailable(
                 f"it can't be told whether topic {name} still is the one that was read: its brokers do not say its id "
@@ -223,6 +225,7 @@ class KafkaBrokers:
                 f"topic {name} was deleted and created again while it was read; nothing of it was committed, ingest "
                 "again to see what is there now"
             )
+        return is_compacted
 
     def _by_cluster(self, stored: Mapping[str, StoredSource | None]) -> dict[str | None, dict[str, str]]:
         """The topics by the brokers that have them; null for those that the client settings name."""

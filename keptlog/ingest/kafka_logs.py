@@ -172,7 +172,7 @@ class KafkaLogs:
         return {partition: None for partition in partitions if may_have_cleaned(partition)}
 
     def confirm(self, plan: IngestPlan) -> None:
-        """Nothing: a part has noticed what its segments lost since they were listed."""
+        """Says nothing: a part has noticed what its segments lost since they were listed."""
 
     def _scan_tasks(
         self, topics: Mapping[str, StoredSource | None]

@@ -49,9 +49,11 @@ class Intake:
         """Of the files that were written."""
         return total_bytes(self.segments)
 
-    def as_arrival(self) -> Arrival:
-        """For the commit."""
-        return Arrival(self.range, self.segments)
+    def as_arrival(self, is_compacted: bool | None) -> Arrival:  # noqa: FBT001  # the answer of ``Source.confirm``
+        """For the commit. Whether it is compacted there now says nothing of the time since an end that is older."""
+        is_as_of_now = is_compacted is not None and self.cut_short_by is None
+        was_compacted = not is_as_of_now and self.range.was_compacted
+        return Arrival(self.range, self.segments, bool(is_compacted) or was_compacted)
 
 
 def without_unfit(skipped: Iterable[str], unfit: Iterable[str]) -> list[str]:

@@ -115,14 +115,17 @@ class Source(Protocol):
         """How long the cleaner there keeps a tombstone that it has met, by partition; null if the source does not say.
 
         A topic-partition is left out if its cleaner has removed nothing behind the position that was planned from.
+        One that is not compacted any more is not, if it was at that position: its cleaner may have been there since.
 
         Raises:
             KeptlogError: it can't be told now; nothing of these topic-partitions is committed.
         """
         ...
 
-    def confirm(self, plan: IngestPlan) -> None:
+    def confirm(self, plan: IngestPlan) -> bool | None:
         """Whether what was read for a plan may land, as far as the parts could not know.
+
+        The answer is whether the topic is compacted there now, which is remembered; null if the source does not say.
 
         Raises:
             KeptlogError: it must not; nothing of the topic is committed.

@@ -1,7 +1,8 @@
 """The rules of the log, pure: no clock, no storage, no table, no Spark.
 
     what there is           ``record``, ``topic_partition``, ``segment``, ``segment_path``, ``source``,
-                            ``broker_addresses``; what governs it: ``setting``, ``config``, ``broker``, ``declared``
+                            ``not_shown``, ``broker_addresses``; what governs it: ``setting``, ``config``, ``broker``,
+                            ``declared``
     which log is due        ``roll``, ``active``, ``sections``, ``assessment``, ``uncleanable``
     what a clean does       ``verdict``, ``strategy`` (which record is the latest), ``offset_map`` (where a pass ends),
                             ``watermark``, ``groups``; and ``clean``, all of them together in memory

@@ -16,6 +16,8 @@ can, but only if offsets are missing in what was read: a log without gaps has lo
 reasons too (older values, markers of transactions), so a gap is no proof: the topic-partition is **stopped**, with the
 choice. Who reads more often than ``delete.retention.ms`` never sees this.
 
+Whether it was compacted at that time is remembered too: if it is not any more, its cleaner may have been there before.
+
 If a part can't be read, the position lies before the end, and what is behind it may be older. Then it keeps the time
 that it had.
 """
@@ -61,7 +63,8 @@ def with_times(
     def timed(each: OffsetRange) -> OffsetRange:
         as_of_ms = logs[each.partition].ends_as_of_ms(now_ms)
         since_ms = now_ms if each.is_first else stored.as_of_ms.get(each.partition)
-        return replace(each, position_as_of_ms=since_ms, end_as_of_ms=as_of_ms)
+        was_compacted = each.partition in stored.compacted
+        return replace(each, position_as_of_ms=since_ms, end_as_of_ms=as_of_ms, was_compacted=was_compacted)
 
     planned = {each.partition: timed(each) for each in plan.ranges}
     for partition, log in logs.items():

@@ -34,9 +34,7 @@ from keptlog.errors import InvalidConfig
 from keptlog.log.broker_addresses import share_a_broker
 from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import MAX_PARTITIONS, TopicPartition
-from keptlog.log.words.counted import some_of
 
-_NAMES_IN_LINE = 3
 NO_PARTITION = "its source does not have this partition any more: look there"
 
 
@@ -87,6 +85,8 @@ class StoredSource:
     """By partition, when all that was there was here, where it is known (``keptlog.log.lost_deletions``)."""
     truncations: Mapping[int, int] = field(default_factory=dict)
     """By partition, how many truncations its log here has had, if any (``keptlog.log.truncations``)."""
+    compacted: frozenset[int] = frozenset()
+    """Partitions that were compacted there since then, as far as that was said."""
 
     def position(self, partition: int) -> int | None:
         """Of one partition; null as above, and for one that is not here."""
@@ -139,6 +139,8 @@ class SourceTopic:
     logs: tuple[SourceLog, ...]
     is_whole: bool = True
     """Whether these are all of its partitions; of the others, which are elsewhere, a plan says nothing."""
+    is_compacted: bool | None = None
+    """Null where nobody asked, or it is not said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,8 @@ class OffsetRange:
     """The same once the range is here, to be remembered."""
     truncations: int = 0
     """How many the log here had had: what was truncated is read again, over the same offsets."""
+    was_compacted: bool = False
+    """Whether it was compacted there since ``position_as_of_ms``, as far as that is remembered."""
 
     @property
     def is_first(self) -> bool:
@@ -195,6 +199,8 @@ class Arrival:
 
     range: OffsetRange
     segments: tuple[Segment, ...]
+    is_compacted: bool = False
+    """Whether it was compacted there since ``range.end_as_of_ms``, to be remembered."""
 
 
 def plan_ingest(
@@ -348,21 +354,6 @@ def _why_another_topic(topic: str, stored: SourceIdentity, source: SourceIdentit
         f"{source.topic} was deleted and created again, or this is another cluster (its id was {stored.topic_id} and "
         f"is {source.topic_id}), so that its offsets mean other records now: ingest it into another topic (--into "
         f"{topic}-again), or delete the one here first (keptlog topic delete {topic})"
-    )
-
-
-def why_not_shown(
-    topics: Sequence[str], stored: str, bootstrap: str, *, is_asked: bool = True, is_hidden: bool = False
-) -> str:
-    """Why topics that remember an address are not read at another one, if nobody has named them."""
-    why = f"nothing shows that {bootstrap} has the same" if is_asked else f"{bootstrap} can't be asked for them now"
-    granted = ""
-    if is_hidden:
-        why, granted = f"{why}, as the user may not describe it there", ", once DESCRIBE is granted there,"
-    return (
-        f"{some_of(topics, _NAMES_IN_LINE)} left out: last at {stored}, and {why}. What still is at "
-        f"{stored} is read there without --bootstrap; what {bootstrap} has now{granted} is to be named "
-        "(--topic, and --into if it has another name here)"
     )
 
 

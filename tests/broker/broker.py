@@ -23,7 +23,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from examples.kafka_broker import kafka_broker
@@ -73,6 +73,16 @@ class Broker:
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=kept)
         admin = self.admin
         admin.create_topics([topic])[name].result(DEADLINE_SECONDS)
+
+    def alter_topic(self, name: str, config: Mapping[str, str]) -> None:
+        """Alter some settings of a topic, and leave the others."""
+        entries = [
+            ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+            for setting, value in config.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=entries)
+        admin = self.admin
+        admin.incremental_alter_configs([resource])[resource].result(DEADLINE_SECONDS)
 
     def produce(self, topic: str, records: Sequence[NewRecord]) -> list[tuple[int | None, int | None]]:
         """Append records in their order, in several batches; the partition and the offset that each of them got."""

@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from keptlog.home import new_id
 from keptlog.log.record import NewRecord
 from tests.broker.broker import Broker
@@ -41,7 +43,11 @@ class History:
         return {record.key: record.value for _, record in latest}
 
 
-def test_a_deletion_that_the_broker_has_forgotten_is_not_missed(broker: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("later_policy", ["compact", "delete"])
+def test_a_deletion_that_the_broker_has_forgotten_is_not_missed(
+    broker: Broker, tmp_path: Path, later_policy: str
+) -> None:
+    """Whether the topic still is compacted when it is read again or not: its cleaner was there before."""
     ingesting = Ingesting(broker, tmp_path)
     history = History(ingesting)
     ingesting.create(config=ALWAYS_CLEANED)
@@ -54,6 +60,7 @@ def test_a_deletion_that_the_broker_has_forgotten_is_not_missed(broker: Broker, 
         assert time.monotonic() < deadline, history.left()
         history.put(b"tick", b"%d" % history.now_ms)
         time.sleep(1)
+    broker.alter_topic(ingesting.topic, {"cleanup.policy": later_policy})
 
     [(name, error)] = ingesting.bring().failed.items()
     assert name == f"{ingesting.topic}-0"

@@ -58,6 +58,8 @@ class MemorySource:
     """Offsets whose records a cleaner has removed, in all partitions."""
     kept_ms: int | None = None
     """The delete.retention.ms of all topics; null for none, because they are not compacted."""
+    is_compacted: bool | None = None
+    """Whether they say that they are now; null if they say nothing."""
 
     @property
     def is_copy(self) -> bool:
@@ -92,12 +94,15 @@ class MemorySource:
             for plan in plans
         ]
 
-    def tombstones_kept_ms(self, _plan: IngestPlan, partitions: Collection[int]) -> dict[int, int | None]:
-        return {} if self.kept_ms is None else dict.fromkeys(partitions, self.kept_ms)
+    def tombstones_kept_ms(self, plan: IngestPlan, partitions: Collection[int]) -> dict[int, int | None]:
+        were_compacted = {each.partition for each in plan.ranges if each.was_compacted}
+        asked = set(partitions) & were_compacted if self.is_compacted is False else partitions
+        return {} if self.kept_ms is None else dict.fromkeys(asked, self.kept_ms)
 
-    def confirm(self, plan: IngestPlan) -> None:
+    def confirm(self, plan: IngestPlan) -> bool | None:
         if plan.topic in self.others:
             raise StalePlan(f"{plan.topic} is another topic now")
+        return self.is_compacted
 
     def _part(self, name: TopicPartition, start: int, range_end: int) -> MemoryPart:
         end = min(start + self.part_offsets, range_end)

@@ -82,6 +82,35 @@ def test_nothing_is_stopped_without_need(scene: Scene, after_ms: int, gone: list
     assert (scene.position(), result.failed, result.warnings) == (40, {}, ())
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "is_stopped"),
+    [(True, False, True), (True, None, True), (False, False, False), (False, True, True)],
+    ids=["not any more", "and nobody says it now", "never", "since then"],
+)
+def test_a_source_that_is_compacted_or_was_at_the_position_is_asked_for_tombstones(
+    scene: Scene, before: bool, now: bool | None, is_stopped: bool
+) -> None:
+    scene.bring(replace(COMPACTED, is_compacted=before))
+    later = replace(grown(40, gone=[30]), is_compacted=now)
+    assert list(scene.bring(later, after_ms=DAY_MS + 1).failed) == (["a-0"] if is_stopped else [])
+    assert list(scene.bring(later).failed) == (["a-0"] if is_stopped else [])
+
+
+def test_what_was_read_since_its_source_is_not_compacted_any_more_is_stopped_by_nothing(scene: Scene) -> None:
+    scene.bring(replace(COMPACTED, is_compacted=True))
+    source = replace(COMPACTED, is_compacted=False)
+    scene.bring(grown(40, source=source), after_ms=HOUR_MS)
+    assert not scene.bring(grown(60, gone=[50], source=source), after_ms=9 * DAY_MS).failed
+
+
+def test_a_part_that_could_not_be_read_leaves_it_remembered_that_the_source_was_compacted(scene: Scene) -> None:
+    scene.bring(replace(COMPACTED, is_compacted=True))
+    source = replace(COMPACTED, is_compacted=False)
+    scene.bring(replace(grown(40, source=source), part_offsets=5, broken_at={"a": 32}), after_ms=DAY_MS - 1)
+    assert scene.position() == 30
+    assert list(scene.bring(grown(40, gone=[35], source=source), after_ms=2).failed) == ["a-0"]
+
+
 def test_one_partition_that_is_stopped_stops_no_other(scene: Scene) -> None:
     scene.bring(replace(COMPACTED, ends={"a": (20, 40)}))
     result = scene.bring(replace(COMPACTED, ends={"a": (40, 50)}, gone=[30]), after_ms=2 * DAY_MS)

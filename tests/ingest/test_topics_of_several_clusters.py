@@ -19,7 +19,8 @@ from keptlog.ingest.kafka_brokers import KafkaBrokers, topics_from_brokers
 from keptlog.ingest.plans import IngestPlans
 from keptlog.ingest.result import IngestResult
 from keptlog.kafka_client.settings import ClientSettings
-from keptlog.log.source import SourceIdentity, why_not_shown
+from keptlog.log.not_shown import why_not_shown
+from keptlog.log.source import SourceIdentity
 from keptlog.sources.kafka_broker.signs import Silence
 from keptlog.sources.kafka_broker.topics import BrokerTopics, look_at_topics
 from keptlog.table.store import LogStore

@@ -21,10 +21,10 @@ from __future__ import annotations
 
 import difflib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
@@ -33,7 +33,6 @@ from confluent_kafka.admin import (
     AdminClient,
     ClusterMetadata,
     ConfigResource,
-    ConfigSource,
     ListOffsetsResultInfo,
     OffsetSpec,
 )
@@ -52,10 +51,10 @@ from keptlog.kafka_client.one_cluster import require_one_cluster
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import topic_id_of
-from keptlog.log.config import DECIDING, NOT_APPLICABLE, SETTINGS
 from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic
 from keptlog.log.topic_partition import is_topic_name
 from keptlog.log.words.counted import counted
+from keptlog.sources.kafka_broker.made_settings import TopicSettings, is_compacted, made_settings
 from keptlog.sources.kafka_broker.signs import LEADERLESS, Silence
 
 Name = TypeVar("Name")
@@ -63,9 +62,6 @@ Value = TypeVar("Value")
 
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """What a broker says whose topics have no ids."""
-_KNOWN_SETTINGS = {setting.name for setting in SETTINGS}
-_OF_KAFKA = {"compaction.strategy": "offset"}
-"""What decides which records go, and goes without saying at a broker: Kafka has no other strategy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +77,6 @@ class BrokerTopics:
     hidden: set[str] = field(default_factory=set)
     """Of those that are missing, the ones that the user may not describe: so a broker answers of names that it does not
     have, too, and nobody is told whether they are there."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSettings:
-    """A topic's settings at its broker: what was made there, for it or for all topics, and what decides what goes."""
-
-    config: dict[str, str]
-    """Under Kafka's names; those that keptlog has too."""
-    left_out: dict[str, str]
-    """Settings that mean nothing here, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +172,7 @@ def _asked(
 def look_at_ids(
     settings: ClientSettings, topics: Sequence[str], wait_seconds: float = WAIT_SECONDS, silence: Silence | None = None
 ) -> BrokerTopics:
-    """Which topics are there, without their logs: no leader is asked, and one that is silent costs nothing.
+    """Which topics are there, and compacted, without their logs: no leader is asked, so a silent one costs nothing.
 
     Raises:
         InvalidConfig: a client setting, a password or a certificate is wrong.
@@ -195,9 +181,12 @@ def look_at_ids(
     with _asked(settings, f"{_shown(topics)} can't be looked at", wait_seconds, silence) as answers:
         metadata = answers.metadata()
         ids = _topic_ids(answers, metadata, topics)
-        names = list(_partitions(answers, metadata, topics))
-    there = {name: SourceIdentity(name, ids.get(name), settings.bootstrap) for name in names}
-    found = {name: SourceTopic(each, (), is_whole=False) for name, each in there.items() if name not in answers.errors}
+        names = [name for name in _partitions(answers, metadata, topics) if name not in answers.errors]
+        told = _settings_if_told(answers, metadata.controller_id, names)
+    found: dict[str, SourceTopic] = {}
+    for name in names:
+        identity = SourceIdentity(name, ids.get(name), settings.bootstrap)
+        found[name] = SourceTopic(identity, (), is_whole=False, is_compacted=is_compacted(told.get(name, {})))
     return BrokerTopics(found, answers.errors, hidden=answers.hidden)
 
 
@@ -254,15 +243,15 @@ def topic_settings(
         StorageUnavailable: no broker can be reached.
     """
     found, errors = _all_settings(settings, topics, wait_seconds)
-    return {name: _had(entries.values()) for name, entries in found.items()}, errors
+    return {name: made_settings(entries.values()) for name, entries in found.items()}, errors
 
 
 def tombstones_kept_ms(
-    settings: ClientSettings, topic: str, partitions: Iterable[int], wait_seconds: float = WAIT_SECONDS
+    settings: ClientSettings, topic: str, were_compacted: Mapping[int, bool], wait_seconds: float = WAIT_SECONDS
 ) -> dict[int, int | None]:
-    """A topic's ``delete.retention.ms``, by partition; null if its broker does not say it, none if it is not compacted.
+    """A topic's ``delete.retention.ms``, by partition; null if its broker does not say it.
 
-    Not every broker that speaks Kafka's protocol has all of its settings. One without ``cleanup.policy`` may compact.
+    Where it is not compacted, only that of partitions that were: what its cleaner did before stays done.
 
     Raises:
         InvalidConfig: the user may not see it.
@@ -273,10 +262,9 @@ def tombstones_kept_ms(
     if errors:
         raise errors[topic]
     entries = found[topic]
-    told = {name: entries[name].value for name in ("cleanup.policy", "delete.retention.ms") if name in entries}
-    policy, kept_ms = told.get("cleanup.policy"), told.get("delete.retention.ms")
-    if policy is not None and "compact" not in {each.strip() for each in policy.split(",")}:
-        return {}
+    kept_ms = entries["delete.retention.ms"].value if "delete.retention.ms" in entries else None
+    may_be_cleaned = is_compacted(entries) is not False
+    partitions = [number for number, was_compacted in were_compacted.items() if may_be_cleaned or was_compacted]
     return dict.fromkeys(partitions, None if kept_ms is None else int(kept_ms))
 
 
@@ -286,25 +274,28 @@ def _all_settings(
     """All settings of topics, by their names, defaults too; and why those of others could not be had."""
     with _asked(settings, f"the settings of {_shown(topics)} can't be looked at", wait_seconds) as answers:
         controller = answers.metadata().controller_id  # tells early, and why, if nobody is there
-        resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
-        futures = answers.admin.describe_configs(resources, request_timeout=wait_seconds)
-        found, errors = answers.of(futures, lambda resource: str(resource.name), _ITS_SETTINGS, asked=controller)
-    return {str(each.name): told for each, told in found.items()}, {str(each.name): why for each, why in errors.items()}
+        return _settings_of(answers, topics, controller)
 
 
-def _had(entries: Iterable[Any]) -> TopicSettings:
-    """The settings that somebody made, for the topic or for all topics of the broker, and all that decide what goes.
+def _settings_if_told(answers: _Answers, controller: int, topics: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """All settings of those topics that they can be had of, for whoever can do without them.
 
-    Of these a default counts too: where one is missing, this home's settings would decide (ADR 30).
+    The controller is asked. One that is silent is waited for a few seconds, and then not asked again.
     """
-    said = [entry for entry in entries if entry.value is not None]
-    made = {entry.name: entry.value for entry in said if ConfigSource(entry.source) is not ConfigSource.DEFAULT_CONFIG}
-    deciding = {entry.name: entry.value for entry in said if entry.name in DECIDING}
-    left_out = {
-        name: NOT_APPLICABLE.get(name, "keptlog has no such setting") for name in made if name not in _KNOWN_SETTINGS
-    }
-    known = {name: value for name, value in made.items() if name not in left_out}
-    return TopicSettings(_OF_KAFKA | known | deciding, left_out)
+    few_seconds = min(answers.wait_seconds, AFTER_SILENCE_SECONDS)
+    if not topics or answers.silence.wait_seconds(controller, few_seconds, 0) == 0:
+        return {}
+    found, _ = _settings_of(replace(answers, wait_seconds=few_seconds), topics, controller)
+    return found
+
+
+def _settings_of(
+    answers: _Answers, topics: Sequence[str], controller: int
+) -> tuple[dict[str, Mapping[str, Any]], dict[str, KeptlogError]]:
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
+    futures = answers.admin.describe_configs(resources, request_timeout=answers.wait_seconds)
+    found, errors = answers.of(futures, lambda resource: str(resource.name), _ITS_SETTINGS, asked=controller)
+    return {str(each.name): told for each, told in found.items()}, {str(each.name): why for each, why in errors.items()}
 
 
 def _partitions(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, list[int]]:

@@ -34,10 +34,9 @@ from keptlog.table.metadata.file_metrics import data_file_of
 from keptlog.table.metadata.lineage import COMMIT_ID
 from keptlog.table.metadata.manifests import FileChange
 from keptlog.table.metadata.partitions import PARTITIONS
+from keptlog.table.metadata.reached import ReachedEpoch, ReachedTime
 from keptlog.table.metadata.state import (
     SOURCE,
-    ReachedEpoch,
-    ReachedTime,
     as_of,
     ingest_stopped,
     leader_epoch,
@@ -150,9 +149,8 @@ class Ingestion:
                 reached = ReachedEpoch(each.range.end_offset, each.range.end_epoch)
                 state[leader_epoch(each.range.partition)] = to_json(reached)
             if each.range.end_as_of_ms is not None:
-                state[as_of(each.range.partition)] = to_json(
-                    ReachedTime(each.range.end_offset, each.range.end_as_of_ms)
-                )
+                time = ReachedTime(each.range.end_offset, each.range.end_as_of_ms, each.is_compacted)
+                state[as_of(each.range.partition)] = to_json(time)
             if each.range.is_first:
                 state[log_start_offset(each.range.partition)] = str(each.range.from_offset)
         return state

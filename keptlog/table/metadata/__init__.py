@@ -2,7 +2,7 @@
 
 the table             ``schema``, ``columns``, ``references``, ``metadata_files``, ``metadata_reading``,
 ``metadata_json``, ``loaded``, ``plain_location``
-what it remembers     ``state``, ``partitions``, ``prefixes``, ``format``, ``runs``, ``history``,
+what it remembers     ``state``, ``reached``, ``partitions``, ``prefixes``, ``format``, ``runs``, ``history``,
 ``adoption_doubt``; as JSON: ``stored_json``
 its segments          ``segment_metrics``, ``live_segments``, ``logs``; for those who commit: ``file_metrics``,
 ``live_files``

@@ -60,6 +60,7 @@ from keptlog.log.uncleanable import Uncleanable
 from keptlog.log.words.next_command import next_command
 from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.partitions import LONGEST_SHOWN, is_long, partition_count
+from keptlog.table.metadata.reached import ReachedEpoch, ReachedTime
 from keptlog.table.metadata.stored_json import from_property, to_json
 
 SNAPSHOT_ID = "log.snapshot-id"
@@ -153,22 +154,6 @@ class _Property(Generic[_T]):
             return from_property(self.kind, text, f"topic {topic}: property {name}", self.what, remedy)
         except LogCorrupt as error:
             raise (error.mended_by(command) if self.is_note else error) from None
-
-
-@dataclass(frozen=True, slots=True)
-class ReachedEpoch:
-    """Under which leader epoch a log end was reached; of no use once the log ends elsewhere."""
-
-    end_offset: int
-    leader_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReachedTime:
-    """As of when a log end was all that its source had; of no use once the log ends elsewhere."""
-
-    end_offset: int
-    as_of_ms: int
 
 
 _EPOCH = _Property(ReachedEpoch, "leader epoch", "remove it, and the source is believed to be whole", is_note=True)
@@ -330,10 +315,12 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     # An older keptlog moves the log end and leaves the epoch and the time as they were.
     epochs = {n: each.leader_epoch for n, each in reached.items() if each and each.end_offset == positions[n]}
     of_then = {number: _TIME.read(topic, properties, as_of(number)) for number in numbers}
-    times = {n: each.as_of_ms for n, each in of_then.items() if each and each.end_offset == positions[n]}
+    times = {n: each for n, each in of_then.items() if each and each.end_offset == positions[n]}
+    as_of_ms = {number: each.as_of_ms for number, each in times.items()}
+    compacted = frozenset(number for number, each in times.items() if each.is_compacted)
     truncated = {number: _TRUNCATIONS.read(topic, properties, truncations(number)) for number in numbers}
     counts = {number: each.count for number, each in truncated.items() if each}
-    return StoredSource(source, positions, epochs, times, counts)
+    return StoredSource(source, positions, epochs, as_of_ms, counts, compacted)
 
 
 def read_positions(topic: str, properties: Mapping[str, str]) -> tuple[int | None, ...]:

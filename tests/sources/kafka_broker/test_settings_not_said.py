@@ -40,4 +40,10 @@ def test_what_is_not_said_is_not_known(
 ) -> None:
     entries = {name: Entry(value) for name, value in said.items()}
     monkeypatch.setattr(topics, "_all_settings", lambda *_: ({"orders": entries}, {}))
-    assert tombstones_kept_ms(SETTINGS, "orders", [0, 3]) == kept_ms
+    assert tombstones_kept_ms(SETTINGS, "orders", {0: False, 3: False}) == kept_ms
+
+
+def test_what_was_compacted_still_has_the_time_that_its_tombstones_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = {"cleanup.policy": Entry("delete"), "delete.retention.ms": Entry("5000")}
+    monkeypatch.setattr(topics, "_all_settings", lambda *_: ({"orders": entries}, {}))
+    assert tombstones_kept_ms(SETTINGS, "orders", {0: False, 3: True}) == {3: 5000}
