@@ -55,6 +55,9 @@ class KeptlogError(Exception):
     whole_before_offset: int | None = None
     """Of a source that is read in order: what lies below this offset was read whole, and may land."""
 
+    live_legs = 0
+    """Of a clean in legs that it has ended: so many of them are live."""
+
     def from_offset(self, offset: int) -> Self:
         """The same error, of what lies at this offset of a source, below which all was read."""
         self.whole_before_offset = offset
@@ -64,6 +67,15 @@ class KeptlogError(Exception):
         """The same error, saying which command mends it."""
         self.command = command
         return self
+
+    def after_legs(self, live: int) -> Self:
+        """The same error, of a clean of which so many legs are live; itself if none is."""
+        if not live:
+            return self
+        legs = "1 leg of its clean is" if live == 1 else f"{live} legs of its clean are"
+        told = self.reworded(f"{legs} live, and the next one goes on from there: {self}")
+        told.live_legs = live
+        return told
 
     def reworded(self, text: str) -> Self:
         """A new error that says this of the same: what one error of a kind knows, and another does not, goes with it.

@@ -226,7 +226,9 @@ def _report(result: Pass, *, as_json: bool, told: Mapping[str, str]) -> None:
         left_alone = {**result.plan.left_alone, **told}
         print_json({"run_id": result.run_id, "committed": committed, "left_alone": left_alone}, result.failed)
     else:
-        empty = "nothing was cleaned" if result.failed else "nothing to do"
+        is_begun = any(error.live_legs for error in result.failed.values())
+        not_done = "no clean came to its end" if is_begun else "nothing was cleaned"
+        empty = not_done if result.failed else "nothing to do"
         print_table([_shown(each) for each in result.committed], empty=empty, expendable=_GO_FIRST)
         for topic_partition, end in early.items():
             click.echo(harmless(f"{topic_partition}: {end}"))

@@ -215,10 +215,12 @@ class Cleaner:
         rewrites = Rewrites(self.store, self.engine, planned.run_id, progress)
         apart = Apart(rewrites.done, rewrites.look_for_outage, planned.run_id)
         apart.rewrite_all(steps)
+        failed = apart.failed | self._lost_inputs(steps, apart.failed)
+        legs = {str(step.topic_partition): rewrites.live_legs(step) for step in steps}
         return replace(
             planned,
             outcomes=planned.outcomes + tuple(apart.outcomes),
-            failed=planned.failed | apart.failed | self._lost_inputs(steps, apart.failed),
+            failed=planned.failed | {name: error.after_legs(legs[name]) for name, error in failed.items()},
             blameless=planned.blameless | apart.blameless,
             outage=apart.outage,
             duration_ms=planned.duration_ms + self.monotonic_ms() - started_ms,
@@ -234,6 +236,8 @@ class Cleaner:
         return done
 
     def _landed(self, staged: Pass) -> Pass:
+        from keptlog.passes.in_legs import changed_by  # noqa: PLC0415
+
         by_topic: dict[str, list[RewriteResult]] = defaultdict(list)
         for outcome in staged.outcomes:
             if outcome.is_empty:
@@ -254,11 +258,12 @@ class Cleaner:
         landing = Landing(swap, staged.run_id)
         landing.land_all(sorted(by_topic))
         names = {topic: [str(each.step.topic_partition) for each in theirs] for topic, theirs in by_topic.items()}
-        failed = {name: error for topic, error in landing.failed.items() for name in names[topic]}
+        failed = {name: error for topic, error in landing.failed.items() for name in names[topic]} | stale
+        legs = {str(each.step.topic_partition): changed_by(each.earlier) for each in staged.outcomes}
         return replace(
             staged,
             committed=staged.committed + tuple(each.whole for topic in landing.landed for each in by_topic[topic]),
-            failed=staged.failed | failed | stale,
+            failed=staged.failed | {name: error.after_legs(legs[name]) for name, error in failed.items()},
             blameless=staged.blameless.union(*(names[topic] for topic in landing.blameless)),
             outage=staged.outage or landing.outage,
         )

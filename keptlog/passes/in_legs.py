@@ -12,6 +12,7 @@ first have done is told with it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -44,6 +45,11 @@ class _Begun:
         return _Begun(standing, (*self.live, leg))
 
 
+def changed_by(legs: Iterable[RewriteResult]) -> int:
+    """How many of these legs have changed the log: one in which nothing was to be done has no commit."""
+    return sum(not leg.is_empty for leg in legs)
+
+
 @dataclass
 class InLegs:
     """The large steps of one pass on their way."""
@@ -72,6 +78,11 @@ class InLegs:
                 self._commit(self._verified(outcome))
                 begun = self._begun[name] = begun.after(outcome)
         raise InvariantViolated(f"{name}: a clean in legs has no last one; nothing is lost, please report this")
+
+    def live_of(self, name: TopicPartition) -> tuple[RewriteResult, ...]:
+        """The legs of a log that are live; none if it was not begun."""
+        begun = self._begun.get(name)
+        return begun.live if begun else ()
 
     def _verified(self, outcome: RewriteResult) -> RewriteResult:
         try:

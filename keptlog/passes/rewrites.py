@@ -70,6 +70,12 @@ class Rewrites:
             for step in steps
         ]
 
+    def live_legs(self, step: CleanStep) -> int:
+        """How many commits a step has made that is not done."""
+        from keptlog.passes.in_legs import changed_by  # noqa: PLC0415
+
+        return changed_by(self._in_legs.live_of(step.topic_partition)) if is_in_legs(step) else 0
+
     def look_for_outage(self, steps: Sequence[CleanStep]) -> None:
         """Whether the first of these steps could be done at all, or its topic alone is out of reach.
 

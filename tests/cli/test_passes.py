@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from keptlog.errors import LogCorrupt
+from keptlog.log.result import RewriteResult
+from keptlog.passes import in_legs
 from keptlog.table.catalogs.catalog import open_catalog
 from tests.cli.conftest import Run
 
@@ -187,6 +190,22 @@ def test_where_all_failed_it_is_not_said_that_there_is_nothing_to_do(keptlog: Ru
     failed = keptlog(command)
     assert (failed.code, failed.out) == (1, "nothing was cleaned\n")
     assert "odd: topic odd: property log.p0.log-end-offset='many'" in failed.err
+
+
+def test_where_a_clean_breaks_off_whose_first_leg_is_live_it_is_not_said_that_nothing_was_cleaned(
+    keptlog: Run, users: str, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keptlog("append", "users", "--file", lines({"key": "b", "value": "2", "timestamp": NOW_MS - 2 * DAY_MS}))
+    monkeypatch.setenv("KEPTLOG_BROKER_KEPTLOG_CLEANER_COMMIT_MAX_BYTES", "1")
+
+    def breaks_off(outcome: RewriteResult) -> None:
+        if outcome.ends_step:
+            raise LogCorrupt("it broke off")
+
+    monkeypatch.setattr(in_legs, "verify", breaks_off)
+    failed = keptlog("clean")
+    assert (failed.code, failed.out) == (1, "no clean came to its end\n")
+    assert "users-0: 1 leg of its clean is live, and the next one goes on from there: it broke off" in failed.err
 
 
 def test_a_topic_that_cannot_be_purged_is_named_and_the_others_are_purged(keptlog: Run, home: Path, users: str) -> None:
