@@ -147,10 +147,20 @@ def test_a_deletion_that_can_make_no_journal_says_to_make_room_for_a_file(small_
 
 def test_a_deletion_of_a_topic_on_a_real_disk_that_is_full_is_told_and_can_be_made_again(small_disk: Path) -> None:
     append_each(create(small_disk), [("a", "1")])
-    with with_room(small_disk, 0), pytest.raises(StorageUnavailable, match=r"the disk is full, make room$"):
+    with with_room(small_disk, 0), pytest.raises(StorageUnavailable) as refused:
         store_at(small_disk).delete_topic(TOPIC, NOW_MS)
+    assert str(refused.value).endswith(" can't be deleted: the disk of the catalog's database is full: make room")
     assert len(values(store_at(small_disk))) == 1
     assert store_at(small_disk).delete_topic(TOPIC, NOW_MS).unfinished is None
+
+
+def test_a_topic_that_a_full_disk_has_no_room_for_is_told_without_a_name_of_python(small_disk: Path) -> None:
+    append_each(create(small_disk), [("a", "1")])
+    with with_room(small_disk, 0), pytest.raises(StorageUnavailable) as refused:
+        store_at(small_disk).create_topic("other", 1, {})
+    assert str(refused.value) == "topic other can't be created: the disk is full: make room"
+    assert refused.value.is_refused
+    assert store_at(small_disk).topics() == [TOPIC]
 
 
 def test_a_real_database_that_can_not_grow_is_a_full_disk_and_nothing_landed(tmp_path: Path) -> None:

@@ -143,11 +143,21 @@ class NotConnected(OperationalError):
 def unavailable(what: str, error: Exception) -> StorageUnavailable:
     """One of ``OUT_OF_REACH`` as callers know it; ``what`` begins its message."""
     disk = disk_refusal_of(error) or refusal_of(error)
-    todo = f"the disk {disk.why}, {disk.remedy}" if disk else todo_about(error)
-    told = StorageUnavailable(f"{what}: {store_refusal_of(error) or one_line(error)}; {todo}")
+    if disk:
+        text = f"{what}: the disk{_place_of(error)} {disk.why}: {disk.remedy}"
+    else:
+        text = f"{what}: {store_refusal_of(error) or one_line(error)}; {todo_about(error)}"
+    told = StorageUnavailable(text)
     if _is_damaged(error):
         return told.of_damage()
     return told.for_good() if failure_of(error) is FailureKind.REFUSED else told
+
+
+def _place_of(error: Exception) -> str:
+    """Which disk it is, as far as the error says it; the words of the error say no more than the refusal."""
+    if isinstance(error, OSError):
+        return f" of {error.filename}" if isinstance(error.filename, str) else ""
+    return " of the catalog's database"
 
 
 def todo_about(error: Exception) -> str:
