@@ -31,7 +31,7 @@ def test_nothing_to_purge_is_no_line(store: LogStore, caplog: pytest.LogCaptureF
     assert lines(caplog, logging.DEBUG) == []
 
 
-def test_retired_segments_that_are_gone_are_one_line_that_leads_to_the_receipt(
+def test_what_the_receipt_says_is_not_told_again_but_to_whoever_looks_closer(
     store: LogStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     clean(store)
@@ -39,7 +39,8 @@ def test_retired_segments_that_are_gone_are_one_line_that_leads_to_the_receipt(
     purged = store.purge(TOPIC, MUCH_LATER_MS)
     size_bytes = sum(file.bytes for file in purged.deleted_files)
     told = f"topic {TOPIC}: 2 retired segments, {size_bytes} bytes, gone: receipt {purged.receipts[0]}"
-    assert lines(caplog) == [("INFO", told)]
+    assert lines(caplog) == []
+    assert ("DEBUG", told) in lines(caplog, logging.DEBUG)
 
 
 def test_a_receipt_that_can_not_be_sealed_is_told_with_the_reason(
@@ -57,15 +58,13 @@ def test_a_receipt_that_can_not_be_sealed_is_told_with_the_reason(
         assert ("WARNING", told) in lines(caplog)
 
 
-def test_orphans_are_one_line_together_and_one_each_for_whoever_looks_closer(
-    store: LogStore, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_orphans_are_one_line_together_and_one_each(store: LogStore, caplog: pytest.LogCaptureFixture) -> None:
     for name in ("x", "y"):
         (folder(store) / "data" / f"{name}.parquet").write_bytes(b"staged")
     store.purge(TOPIC, MUCH_LATER_MS)
     together = f"topic {TOPIC}: 2 orphans, 12 bytes, gone: what crashes and refused commits left"
-    assert [text for _, text in lines(caplog) if "orphan" in text] == [together]
-    assert len([text for _, text in lines(caplog, logging.DEBUG) if "orphan" in text]) == 3
+    told = [text for _, text in lines(caplog, logging.DEBUG) if "orphan" in text]
+    assert (len(told), told.count(together)) == (3, 1)
 
 
 def test_the_journal_of_a_purge_that_was_killed_is_told(store: LogStore, caplog: pytest.LogCaptureFixture) -> None:

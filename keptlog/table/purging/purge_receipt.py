@@ -70,7 +70,7 @@ class Account:
     dropped_refs: tuple[EndedRef, ...]
 
     def receipt(self, topic: str) -> PurgeReceipt:
-        """All of it in one, told in the log too."""
+        """All of it in one. Whoever gets it tells it, so it is in the log only for who looks closer."""
         expiries = [journal for journal in self.done.values() if journal.kind != SWEEP]
         sweeps = [journal for journal in self.done.values() if journal.kind == SWEEP]
         receipt = PurgeReceipt(
@@ -93,7 +93,7 @@ class Account:
         for file in receipt.deleted_orphans:
             _logger.debug("topic %s: orphan %s with %d bytes is swept", topic, file.path, file.bytes)
         for left in receipt.not_deleted:
-            _logger.warning("topic %s: %s could not be deleted: %s", topic, left.path, left.reason)
+            _logger.debug("topic %s: %s could not be deleted: %s", topic, left.path, left.reason)
         return receipt
 
 
@@ -107,4 +107,4 @@ def _tell(topic: str, what: str, files: Collection[DeletedFile], where: str) -> 
     """One line for all of them."""
     if files:
         size_bytes = sum(file.bytes for file in files)
-        _logger.info("topic %s: %s, %d bytes, gone: %s", topic, counted(len(files), what), size_bytes, where)
+        _logger.debug("topic %s: %s, %d bytes, gone: %s", topic, counted(len(files), what), size_bytes, where)
