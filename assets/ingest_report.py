@@ -10,6 +10,7 @@ What failed, and at which position, stands in a tag of the run: the sensor's bac
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -49,6 +50,8 @@ for what was never read. Beside it the id of each topic that did not come in as 
 """
 _NAMES_IN_LINE = 3
 _REASONS = 5
+_FIELDS = {"--skip-lost": "skip_lost", "--reconcile": "reconcile"}
+"""By the option of the command that does the same."""
 _ITSELF = "\0"
 """Stands for a log in what is said of it."""
 
@@ -134,7 +137,7 @@ def source_outlook(topic: TopicLag) -> Metadata:
     """
     told: Metadata = {}
     if topic.stopped:
-        lines = by_reason({str(name): why for name, why in topic.stopped.items()})
+        lines = by_reason({str(name): in_configuration(why, topic.topic) for name, why in topic.stopped.items()})
         told["topic_stopped"] = dg.MetadataValue.md(as_list(first_lines(lines, _REASONS)))
     if not topic.failed:
         told["topic_consumer_lag"] = topic.lag
@@ -163,7 +166,7 @@ def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag, outlo
     return dg.AssetObservation(
         keys.source(name.topic),
         partition=str(name),
-        description=f"stopped: {stopped}" if stopped else None,
+        description=f"stopped: {in_configuration(stopped, name.topic)}" if stopped else None,
         metadata=numbers,
     )
 
@@ -174,6 +177,14 @@ def lag_told(observation: dg.AssetObservation) -> ShownLag:
     stopped, names = told.get("stopped"), ("position", "log_start_offset", "last_stable_offset", "high_watermark")
     offsets = (each if isinstance(each := told.get(name), int) else None for name in names)
     return ShownLag(None if stopped is None else str(stopped), *offsets)
+
+
+def in_configuration(reason: str, topic: str) -> str:
+    """Why something of a topic is stopped, with the choice as the configuration of a run has it, not a command line."""
+    named = f"topics: [{topic}]"
+    for option, field in _FIELDS.items():
+        reason = reason.replace(f"({option})", f"({named}, {field}: true)")
+    return re.sub(r"\(--into (\S+)\)", rf"({named}, into: \1)", reason)
 
 
 def by_reason(reasons: Mapping[str, str]) -> list[str]:
@@ -214,10 +225,11 @@ def _fail_if_any_failed(run: Run, plans: IngestPlans, result: IngestResult, now_
         failed_at = {"at_ms": now_ms, "positions": positions, "topic_ids": _topic_ids(run, positions)}
         tags = as_tags(FAILED_TAG, ",".join(names)) | as_tags(FAILED_AT_TAG, json.dumps(failed_at))
     tell_in_tags(context.instance, context.run.run_id, tags)
+    topics = {str(log): log.topic for each in plans.topics for log in each.plan.names}
+    reasons = {name: in_configuration(str(result.failed[name]), topics.get(name, name)) for name in names}
     raise dg.Failure(
-        f"{len(names)} not ingested, {len(result.committed)} ingested: "
-        + "; ".join(by_reason({name: str(result.failed[name]) for name in names})),
-        metadata={name: str(result.failed[name]) for name in names},
+        f"{len(names)} not ingested, {len(result.committed)} ingested: " + "; ".join(by_reason(reasons)),
+        metadata=reasons,
         allow_retries=False,
     )
 

@@ -131,6 +131,8 @@ def _topics(config: IngestConfig, only: set[TopicPartition], log_store: LogStore
     """
     from keptlog.ingest.kafka_brokers import topics_from_brokers  # noqa: PLC0415  # as above
 
+    if config.skip_lost and config.reconcile:
+        raise InvalidConfig("skip_lost and reconcile are both given: give one of the two")
     if config.topics and only:
         raise InvalidConfig("topics and topic_partitions are both given: give one of the two")
     if config.into:

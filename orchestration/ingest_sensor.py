@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from keptlog.dagster.assets.ingest_report import by_reason, source_observation, source_outlook
+from keptlog.dagster.assets.ingest_report import by_reason, in_configuration, source_observation, source_outlook
 from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
@@ -198,7 +198,7 @@ def _all_caught_up(scan: LagScan) -> str:
 
 
 def _texts(reasons: Mapping[TopicPartition, str]) -> dict[str, str]:
-    return {str(name): why for name, why in reasons.items()}
+    return {str(name): in_configuration(why, name.topic) for name, why in reasons.items()}
 
 
 def _request(decision: LagDecision, scan: LagScan, failures: IngestFailures) -> dg.RunRequest:

@@ -188,6 +188,11 @@ class IngestPlan:
     """Where nothing is to be read, and the source is to be asked whether it was cut off (``keptlog.log.refilled``)."""
 
     @property
+    def names(self) -> list[TopicPartition]:
+        """All topic-partitions, here or there."""
+        return [TopicPartition(self.topic, number) for number in range(self.partitions)]
+
+    @property
     def lags(self) -> dict[int, int]:
         """By partition that something is to be read of, how many offsets; some may hold no record."""
         return {each.partition: each.end_offset - each.from_offset for each in self.ranges}

@@ -33,7 +33,7 @@ def tags(world: World, run_id: str) -> dict[str, str]:
         ({"topics": ["users", "a/b"]}, "'a/b'"),
         ({"topic_partitions": ["users-0", "users"]}, "'users' is not a topic-partition"),
         ({"topics": ["users"], "config": {"segment.ms": "soon"}}, "segment.ms"),
-        ({"topics": ["users"], "skip_lost": True, "reconcile": True}, "give one of the two"),
+        ({"topics": ["users"], "skip_lost": True, "reconcile": True}, "skip_lost and reconcile are both given: give"),
     ],
 )
 def test_an_ingest_that_is_refused_keeps_the_sensor_from_nothing(
