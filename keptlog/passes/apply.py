@@ -252,6 +252,8 @@ class Applier:
 
     def _altered(self, declared: DeclaredTopic) -> PlannedChange:
         """What a topic that is there lacks; all that its commit would refuse is refused here."""
+        from keptlog.table.purging.quiet import has_open_erasures  # noqa: PLC0415  # only for a topic that is there
+
         table = self.store.load_table(declared.name)
         before = declared_topic(table)
         change = change_to(before, declared, read_source(declared.name, table.properties).positions)
@@ -268,7 +270,7 @@ class Applier:
             planned,
             defaults=_values(fallen_back(change.unset, self._broker_settings)),
             defaults_before=_values(were),
-            notes=(*notes, *what_altering_does(there, after)),
+            notes=(*notes, *what_altering_does(there, after, are_erasures_open=has_open_erasures(table))),
         )
 
     def _config_there(self, name: str, properties: Mapping[str, str]) -> TopicConfig | None:

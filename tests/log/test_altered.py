@@ -66,6 +66,13 @@ def test_who_lets_records_go_that_stayed_is_told(
     assert what_altering_does(TopicConfig.of(before), TopicConfig.of(after)) == told
 
 
+def test_where_no_erasure_is_open_nobody_is_sent_to_one() -> None:
+    before, after = TopicConfig.of(COMPACT), TopicConfig.of(COMPACT | BY_TIMESTAMP)
+    assert what_altering_does(before, after, are_erasures_open=False) == (
+        "the latest record of a key is the latest by timestamp from now on",
+    )
+
+
 def test_a_log_that_may_be_less_large_than_before_is_told() -> None:
     before = TopicConfig.of(DELETE | NO_LIMIT)
     after = TopicConfig.of(DELETE | NO_LIMIT | {"retention.bytes": "1024"})

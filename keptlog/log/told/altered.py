@@ -22,14 +22,19 @@ from keptlog.log.words.units import in_words
 _POLICY = "cleanup.policy"
 
 
-def what_altering_does(before: TopicConfig | None, after: TopicConfig) -> tuple[str, ...]:
-    """What to tell whoever changes ``before`` into ``after``; null if what is there can't be resolved."""
+def what_altering_does(
+    before: TopicConfig | None, after: TopicConfig, *, are_erasures_open: bool = True
+) -> tuple[str, ...]:
+    """What to tell whoever changes ``before`` into ``after``; null if what is there can't be resolved.
+
+    ``are_erasures_open`` is whether one may wait for a clean of the topic.
+    """
     was_compacted = before is None or before.is_compacted
     told = []
     if was_compacted and not after.is_compacted:
         told.append(f"{_POLICY} is {after.policy_text} from now on: it is not compacted any more")
     if after.is_compacted:
-        told += _by_compaction(before, after)
+        told += _by_compaction(before, after, are_erasures_open=are_erasures_open)
     also = ", the latest records of their keys too" if was_compacted or after.is_compacted else ""
     if _is_tighter(_time_limit(before), limit_ms := _time_limit(after)):
         limit = in_words("retention.ms", limit_ms)
@@ -40,15 +45,18 @@ def what_altering_does(before: TopicConfig | None, after: TopicConfig) -> tuple[
     return tuple(told)
 
 
-def _by_compaction(before: TopicConfig | None, after: TopicConfig) -> Sequence[str]:
+def _by_compaction(before: TopicConfig | None, after: TopicConfig, *, are_erasures_open: bool) -> Sequence[str]:
     if before is None or not before.is_compacted:
         what = "of each key only the latest record stays, and records without a key are deleted"
         return (f"{_POLICY} is {after.policy_text} from now on: {what}",)
     if before.strategy == after.strategy:
         return ()
     header = f" {after.strategy.header}" if after.strategy.kind.needs_header else ""
+    by_another = f"the latest record of a key is the latest by {after.strategy.kind}{header} from now on"
+    if not are_erasures_open:
+        return (by_another,)
     return (
-        f"the latest record of a key is the latest by {after.strategy.kind}{header} from now on",
+        by_another,
         "a tombstone that no clean has passed yet may lose by that, so that its key is back: ask again, with another "
         "id, for the keys of open erasures that wait for a clean (keptlog erasure list)",
     )
