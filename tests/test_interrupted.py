@@ -35,6 +35,7 @@ import sys
 class CtrlC:
     def find_spec(self, name, *_):
         if name == {module!r}:
+            sys.meta_path.remove(self)
             {ctrl_c}
 sys.meta_path.insert(0, CtrlC())
 """
@@ -121,14 +122,19 @@ def test_who_ignores_it_goes_on_to_ignore_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("module", ["keptlog.resident.handover", "keptlog.cli", "click", "keptlog.cli.status"])
-def test_a_command_that_still_imports_ends_with_130_and_one_line(tmp_path: Path, module: str) -> None:
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_a_command_that_still_imports_ends_with_130_and_one_line(tmp_path: Path, module: str, option: str) -> None:
     custom = _WHILE_IMPORTED.format(module=module, ctrl_c=_CTRL_C_IN_EXEC)
     (tmp_path / "sitecustomize.py").write_text(custom, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
-    command = [sys.executable, "-m", "keptlog", "status"]
+    command = [sys.executable, "-m", "keptlog", "status", *filter(None, [option])]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (130, "")
+    assert done.returncode == 130
     assert done.stderr.strip() == "keptlog: stopped before anything was done"
+    errors = json.loads(done.stdout)["errors"] if option else []
+    told = {"kind": "KeyboardInterrupt", "subject": None, "message": "stopped before anything was done"}
+    assert errors == ([told | {"action": "retry"}] if option else [])
+    assert bool(done.stdout) == bool(option)
 
 
 _WRITTEN_BY_PYDANTIC = """

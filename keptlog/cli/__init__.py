@@ -250,12 +250,21 @@ def _kind_of(error: BaseException) -> str:
     return next((name for kind, name in kinds.items() if isinstance(error, kind)), type(error).__name__)
 
 
+def print_stopped(message: str) -> None:
+    """What a command prints with ``--json`` that was stopped, if it has not answered by then."""
+    _print_error(message, KeyboardInterrupt(), Action.RETRY)
+
+
 def _fail(message: str, code: int, error: BaseException, action: Action = Action.FIX_CONFIG) -> NoReturn:
     tell_wrong(message)
+    _print_error(message, error, action)
+    sys.exit(code)
+
+
+def _print_error(message: str, error: BaseException, action: Action) -> None:
     # It may be the command line itself that can't be understood.
     if "--json" in itertools.takewhile(lambda argument: argument != "--", sys.argv):
         try:
             print_json_errors(error_row(_kind_of(error), message, action))
         except (NotPrinted, OSError):  # stderr has it
             _drop_stdout()
-    sys.exit(code)
