@@ -7,7 +7,7 @@ which logs        ``names``
 how they stand    ``observer`` (the one way to look), ``observable``, ``judging``, ``stores_asked``, ``standings``,
                   ``stored_files``
 what is checked   ``verify_pass``, ``verify``, ``segment_content``, ``check``, ``holders``
-what is adopted   ``columns_beside``
+what is adopted   ``columns_beside``, ``undone_erasures``
 readers, proofs   ``readers``, ``reader_position``, ``receipts``
 who is told       ``watch`` (notify)
 

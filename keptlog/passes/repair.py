@@ -24,13 +24,14 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
-from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay
+from keptlog.log.erasures.erasure import Erasure
 from keptlog.log.given.given_time import passed_now_ms
 from keptlog.log.record import TimestampType
 from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.check import CheckResult
 from keptlog.passes.columns_beside import values_beside
+from keptlog.passes.undone_erasures import reaches_into, tombstones_in, undone_erasures
 from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
@@ -74,7 +75,7 @@ class RepairProposal:
     """Ids of verified requests below whose bounds the log would get segments: records of their keys may be back. Or why
     nobody can tell."""
     undone_erasures: tuple[str, ...] | LogCorrupt
-    """Ids of open requests that would lose tombstones, or have the records again that they had dropped: they would
+    """Ids of open requests that would lose tombstones, or have the records again that they had removed: they would
     never remove what is left of their keys. Or why nobody can tell."""
     other_columns: Mapping[str, int] = field(default_factory=dict)
     """Columns that are none of a topic's, to how many values adopted files have there: the next cleans drop them."""
@@ -114,9 +115,9 @@ class Repairer:
         if isinstance(erasures, LogCorrupt):
             return RepairProposal(plan, lost, is_exact, foreign, erasures, erasures, beside)
         back = {name.partition: segments[0].base_offset for name, segments in not_acknowledged.items() if segments}
-        ended = (each.id for each in erasures if each.ended_ms is not None and _reaches_into(each, back))
-        undone = (each.id for each in erasures if each.is_open and _is_undone(each, plan, back))
-        return RepairProposal(plan, lost, is_exact, foreign, tuple(ended), tuple(undone), beside)
+        ended = (each.id for each in erasures if each.ended_ms is not None and reaches_into(each, back))
+        undone = undone_erasures(erasures, plan, back, self.store.files)
+        return RepairProposal(plan, lost, is_exact, foreign, tuple(ended), undone, beside)
 
     def damaged_notes(self, topic: str) -> tuple[str, ...]:
         """The properties beside the logs of a topic that say nothing that can be read."""
@@ -260,17 +261,12 @@ class Repairer:
         spans = []
         for segment in went:
             try:
-                had.append(self._tombstones(segment))
+                had.append(tombstones_in(self.store.files, segment))
             except (LogCorrupt, FileNotFoundError):
                 spans.append((segment.base_offset, segment.last_offset, segment.tombstone_count))
         came = [segment for segment in log.segments if segment.path not in known] if went else []
-        gone = np.setdiff1d(_joined(had), _joined([self._tombstones(segment) for segment in came]))
+        gone = np.setdiff1d(_joined(had), _joined([tombstones_in(self.store.files, segment) for segment in came]))
         return spans + [(first, last, last - first + 1) for first, last in spans_of(gone)]
-
-    def _tombstones(self, segment: Segment) -> Offsets:
-        tables = read_row_groups(self.store.files, segment, ["offset", "key", "value"])
-        masks = ((table, pc.and_(table["key"].is_valid(), table["value"].is_null())) for table in tables)
-        return _joined([table["offset"].filter(mask).to_numpy() for table, mask in masks])
 
     def _offsets(self, segment: Segment) -> Offsets:
         return _joined([table["offset"].to_numpy() for table in read_row_groups(self.store.files, segment, ["offset"])])
@@ -343,25 +339,6 @@ def _not_acknowledged(plan: RepairPlan, foreign: _SegmentsByLog) -> dict[TopicPa
         log.topic_partition: log.segments if plan.acknowledged is None else foreign.get(log.topic_partition, ())
         for log in plan.logs
     }
-
-
-def _reaches_into(erasure: Erasure, back: Mapping[int, int]) -> bool:
-    """Whether segments that begin there, by partition, begin below a bound of it."""
-    return any(each.end_offset > back.get(each.partition, each.end_offset) for each in erasure.bounds)
-
-
-def _is_undone(erasure: Erasure, plan: RepairPlan, back: Mapping[int, int]) -> bool:
-    """Whether an open request would lose tombstones, or have records again that it has dropped."""
-    if erasure.way == ErasureWay.HERE:
-        return erasure.has_reached(ErasureState.COMPACTED) and _reaches_into(erasure, back)
-    return any(
-        each.partition == gone.partition
-        and each.base_offset <= gone.last_offset
-        and each.end_offset > gone.first_offset
-        and each.has_tombstones
-        for each in erasure.bounds
-        for gone in plan.given_up
-    )
 
 
 def _joined(pieces: Sequence[Offsets]) -> Offsets:

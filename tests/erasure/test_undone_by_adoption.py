@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 from keptlog.home import new_id
+from keptlog.log.erasures.erasure import ErasureState
 from keptlog.passes.repair import Repairer, RepairProposal
 from tests.cli.conftest import Run, home, keptlog
-from tests.erasure.world import KEY, OTHER, VALUE, World
-from tests.table.foreign import current_id, delete_rows, insert, roll_back, update_rows
+from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
+from tests.table.foreign import current_id, delete_rows, insert, roll_back, table_of, update_rows
 
 __all__ = ["home", "keptlog"]
 
@@ -61,6 +62,44 @@ def test_so_is_one_here_whose_drop_was_rolled_back(world: World) -> None:
     assert world.erasure().has_reached("compacted")  # type: ignore[arg-type]
     roll_back(world.home, before, "users")
     assert proposed(world).undone_erasures == ("r1",)
+
+
+def compacted(world: World) -> int:
+    """The snapshot before a request whose records are gone, and its tombstone too; files go only days later."""
+    world.create(settings={"file.delete.delay.ms": str(9 * DAY_MS)})
+    world.append((KEY, VALUE), (OTHER, VALUE))
+    before = current_id(world.home, "users")
+    world.ask()
+    for _ in range(2):
+        world.later(DAY_MS)
+        world.clean()
+    assert world.records() == [(1, OTHER, VALUE)]
+    assert world.erasure().has_reached(ErasureState.COMPACTED)
+    return before
+
+
+def test_so_is_one_whose_tombstone_had_gone_when_its_records_come_back(world: World) -> None:
+    roll_back(world.home, compacted(world), "users")
+    assert proposed(world).undone_erasures == ("r1",)
+
+
+def test_one_that_has_done_its_work_is_not_named_for_files_in_which_nothing_is_back(world: World) -> None:
+    compacted(world)
+    update_rows(world.home, [1], b"changed", "users")
+    assert proposed(world).undone_erasures == ()
+
+
+def test_one_whose_tombstone_comes_back_with_the_records_is_not_named_for_the_next_clean_removes_them(
+    world: World,
+) -> None:
+    before, snapshots = compacted(world), table_of(world.home, "users").metadata.snapshots
+    [asked_for] = [each.snapshot_id for each in snapshots if each.parent_snapshot_id == before]
+    roll_back(world.home, asked_for, "users")
+    proposal = proposed(world)
+    assert proposal.undone_erasures == ()
+    Repairer(world.store).repair(proposal, new_id(), now_ms=world.now_ms)
+    world.clean()
+    assert (0, KEY, VALUE) not in world.records()
 
 
 def test_one_that_keeps_its_tombstone_is_not_named(world: World) -> None:

@@ -209,7 +209,7 @@ class RepairForm(TypedDict):
     """Verified requests below whose bounds adopted segments begin: records of their keys may be back. Null: nobody can
     tell. Those that ended more than 30 days ago are not among them."""
     undone_erasures: list[str] | None
-    """Open requests that lose tombstones, or get back the records that they dropped: ask for their keys anew with
+    """Open requests that lose tombstones, or get back records that they have removed: ask for their keys anew with
     another id. Null: nobody can tell."""
     notes: list[str]
     """Properties beside the logs that were written anew before, for they could not be read."""
