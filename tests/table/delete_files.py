@@ -14,6 +14,7 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
 )
 from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.typedef import Record
@@ -36,7 +37,7 @@ class _AddsDeletes(_FastAppendFiles):
         return _DeletesWriter(spec, table.schema(), self.new_manifest_output(), self._snapshot_id, "deflate")
 
 
-def delete_by_position(home: Path, topic: str) -> str:
+def delete_by_position(home: Path, topic: str, branch: str = MAIN_BRANCH) -> str:
     """Commit a delete file for a row of partition 0; gives its path."""
     table = table_of(home, topic)
     path = f"{table.location()}/data/partition=0/{uuid4()}-deletes.parquet"
@@ -51,7 +52,7 @@ def delete_by_position(home: Path, topic: str) -> str:
     )
     file.spec_id = table.spec().spec_id
     with table.transaction() as transaction:
-        producer = _AddsDeletes(Operation.DELETE, transaction, table.io)
+        producer = _AddsDeletes(Operation.DELETE, transaction, table.io, branch=branch)
         producer.append_data_file(file)
         producer.commit()
     return path

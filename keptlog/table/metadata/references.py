@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from keptlog.storage.files import StoredFile
 
 _Read = TypeVar("_Read")
-_DATA, _EQUALITY_DELETES, _DELETED = 0, 2, 2
-"""Iceberg's numbers for a file of data, one of deleted keys, and for an entry of a file that was removed."""
+_DATA, _DELETED = 0, 2
+"""Iceberg's numbers for a file of data, and for an entry of a file that was removed."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class _Content:
 
     files: References
     bounded: frozenset[str]
-    equality_bytes: Mapping[str, int]
+    deletes_bytes: Mapping[str, int]
 
 
 @dataclass(slots=True)
@@ -113,9 +113,9 @@ class Manifests:
         """The live files of a manifest, and the manifest itself."""
         return self._content_of(manifest).files
 
-    def equality_bytes_in(self, manifest: ManifestFile) -> Mapping[str, int]:
-        """The files of a manifest by which another engine deletes by key, with their sizes: the keys stand in them."""
-        return self._content_of(manifest).equality_bytes
+    def deletes_bytes_in(self, manifest: ManifestFile) -> Mapping[str, int]:
+        """The files of a manifest by which another engine deletes, with their sizes: keys or rows may stand in them."""
+        return self._content_of(manifest).deletes_bytes
 
     def bounded_by(self, manifest: ManifestFile) -> frozenset[str]:
         """The segments, live and removed, of which a manifest has bounds of keys, values or headers."""
@@ -164,7 +164,7 @@ def _told_of(path: str, error: LogCorrupt) -> str:
 def _content_of(manifest: ManifestFile, io: FileIO) -> _Content:
     found = References(metadata_bytes={manifest.manifest_path: manifest.manifest_length})
     bounded: set[str] = set()
-    equality_bytes: dict[str, int] = {}
+    deletes_bytes: dict[str, int] = {}
     for entry in listed_entries(manifest, io, discard_deleted=False):
         data_file = entry.data_file
         if PERSONAL & {*(data_file.lower_bounds or {}), *(data_file.upper_bounds or {})}:
@@ -174,11 +174,11 @@ def _content_of(manifest: ManifestFile, io: FileIO) -> _Content:
         is_data = data_file.content == _DATA
         paths = found.data_bytes if is_data else found.metadata_bytes
         paths[data_file.file_path] = data_file.file_size_in_bytes
-        if data_file.content == _EQUALITY_DELETES:
-            equality_bytes[data_file.file_path] = data_file.file_size_in_bytes
+        if not is_data:
+            deletes_bytes[data_file.file_path] = data_file.file_size_in_bytes
         if is_data and (offsets := offset_range(data_file)):
             found.ranges[data_file.file_path] = offsets
-    return _Content(found, frozenset(bounded), equality_bytes)
+    return _Content(found, frozenset(bounded), deletes_bytes)
 
 
 def references_of(snapshots: Iterable[Snapshot], manifests: Manifests) -> References:

@@ -171,8 +171,8 @@ class ShownFiles:
 
     def _look_into(self, manifest: ManifestFile, shown: _Shown) -> None:
         try:
-            # What deletes by key has keys in it, as segments have.
-            files = self.manifests.files_in(manifest).data_bytes | dict(self.manifests.equality_bytes_in(manifest))
+            # What deletes by key has keys in it, and what deletes by position may have whole rows.
+            files = self.manifests.files_in(manifest).data_bytes | dict(self.manifests.deletes_bytes_in(manifest))
         except LogCorrupt as error:
             self._pass_over(error, shown.by, shown.until_ms)
             return
