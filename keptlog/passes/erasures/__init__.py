@@ -4,4 +4,5 @@ asked for         ``erase`` (some topics), ``erase_topic`` (one commit), ``asked
 kept of it        ``erasure_request`` (as it is stored), ``ended_erasures``
 how far it is     ``erase_look``; where keys lie: ``key_places``, ``kept_records``
 proved            ``erase_verify``, ``left_files`` (what keeps one open), ``erasure_receipt``
+in no topic       ``lost_topics`` (another program dropped the table, and left the files)
 """

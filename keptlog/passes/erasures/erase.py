@@ -50,6 +50,7 @@ from keptlog.passes.erasures.erasure_request import (
     require_keys,
 )
 from keptlog.passes.erasures.key_text import names_hashed_key, names_key, quotes
+from keptlog.passes.erasures.lost_topics import requests_of_lost_topics
 from keptlog.passes.names import require_topics
 from keptlog.progress import Progress, silent
 from keptlog.storage.erasure_secret import require_own_hashes, require_secret
@@ -219,10 +220,11 @@ class Eraser:
         now_ms = passed_now_ms(now_ms)
         self.store.require_writable()
         ids = texts(ids, "the ids of erasures")
+        topics = texts(topics, "the topics of erasures")
         found = self._looked_at(topics, now_ms, with_ended=True)
-        refuse_unknown_ids(ids, found)
+        failed = {**found.failed, **({} if topics else requests_of_lost_topics(self.store, ids))}
+        refuse_unknown_ids(ids, ErasureList(found.rows, failed))
         rows = list(found.rows)
-        failed = dict(found.failed)
         by_topic: dict[str, list[int]] = {}
         for index, row in enumerate(rows):
             if _is_to_be_verified(row) and (not ids or row.id in ids):

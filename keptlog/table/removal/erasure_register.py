@@ -72,10 +72,20 @@ def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
     return from_json(Register, content.decode(errors="replace"), path, "list of erasures", mend).erasures
 
 
+def read_register_file(files: TableFiles, path: str) -> tuple[Erasure, ...]:
+    """The erasures of a file, whether a table names it or not.
+
+    Raises:
+        LogCorrupt: it is no such file.
+        FileNotFoundError: it is gone.
+    """
+    return from_json_file(Register, files.read_bytes(path), path, "list of erasures", "").erasures
+
+
 def is_register(files: TableFiles, path: str) -> bool:
     """Whether a file is one, named by its table or not; FileNotFoundError if it is gone."""
     try:
-        from_json_file(Register, files.read_bytes(path), path, "list of erasures", "")
+        read_register_file(files, path)
     except LogCorrupt:
         return False
     return True

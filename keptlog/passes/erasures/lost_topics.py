@@ -1,0 +1,52 @@
+"""Open requests of topics whose table is no topic any more: another program has dropped or renamed it, and left files.
+
+Their register lies in the folder, and no topic names it. So no look brings them on, and a request that was asked of
+other topics too would be verified there alone, with the records still in that folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.log.words.counted import some_of
+from keptlog.table.doctor.unowned import UnownedFolder, unowned_folders
+from keptlog.table.removal.erasure_register import read_register_file
+from keptlog.table.removal.journal import erasures_folder
+
+if TYPE_CHECKING:
+    from keptlog.log.erasures.erasure import Erasure
+    from keptlog.table.store import LogStore
+
+_NAMED = 3
+
+
+def requests_of_lost_topics(store: LogStore, ids: Collection[str]) -> dict[str, KeptlogError]:
+    """Folder to what is to be done about it: those in which one of these requests is open, or any if none is named."""
+    try:
+        return dict(_found(store, ids))
+    except KeptlogError as error:
+        return {"folders without a topic": error}
+
+
+def _found(store: LogStore, ids: Collection[str]) -> Iterator[tuple[str, KeptlogError]]:
+    for folder in unowned_folders(store):
+        try:
+            still_open = [each.id for each in _erasures_in(store, folder) if each.is_open]
+        except LogCorrupt as error:
+            yield folder.path, error
+            continue
+        meant = [each for each in still_open if not ids or each in ids]
+        if meant:
+            what = f"{folder}, and no verification looks there for the keys of {some_of(meant, _NAMED)}"
+            yield folder.path, UnknownTopic(f"{what}; {folder.todo}")
+
+
+def _erasures_in(store: LogStore, folder: UnownedFolder) -> Collection[Erasure]:
+    """As the newest register has them: those before it may not be deleted yet."""
+    registers = sorted(store.files.list(erasures_folder(folder.path)), key=lambda file: (file.modified_ms, file.path))
+    found: dict[str, Erasure] = {}
+    for file in registers:
+        found |= {each.id: each for each in read_register_file(store.files, file.path)}
+    return found.values()

@@ -1,0 +1,61 @@
+"""A request of several topics, of which another program has dropped one, is not told as verified by the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from keptlog.errors import InvalidConfig
+from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.namespaces import NAMESPACE
+from tests.cli.conftest import Run, home, keptlog
+from tests.erasure.world import KEY, OTHER, VALUE, World
+
+__all__ = ["home", "keptlog"]
+
+
+def asked_of(world: World, *topics: str) -> None:
+    for topic in topics:
+        world.create(topic)
+        world.append((KEY, VALUE), (OTHER, b"1"), topic=topic)
+    world.ask(topics=topics)
+
+
+def drop_table(world: World, topic: str) -> str:
+    """What SQL's ``DROP TABLE`` does; gives the folder that is left."""
+    open_catalog(world.home).drop_table((NAMESPACE, topic))
+    return f"file://{world.home}/warehouse/{NAMESPACE}/{topic}"
+
+
+@pytest.mark.parametrize("ids", [["r1"], []])
+def test_a_verification_names_the_folder_and_what_puts_the_topic_back(world: World, ids: list[str]) -> None:
+    asked_of(world, "users", "carts")
+    world.to_deleted()
+    folder = drop_table(world, "carts")
+    found = world.eraser.verify(ids, now_ms=world.now_ms)
+    assert [(row.topic, row.erasure.state) for row in found.rows] == [("users", "verified")]
+    told = str(found.failed[folder])
+    assert "no verification looks there for the keys of r1; " in told
+    assert "keptlog topic register carts" in told
+
+
+def test_where_no_topic_is_left_that_knows_it_it_is_not_told_that_there_is_no_such_request(world: World) -> None:
+    asked_of(world, "users")
+    folder = drop_table(world, "users")
+    found = world.eraser.verify(["r1"], now_ms=world.now_ms)
+    assert (found.rows, list(found.failed)) == ((), [folder])
+
+
+def test_a_request_that_nobody_has_open_there_is_not_named_with_it(world: World) -> None:
+    asked_of(world, "users", "carts")
+    drop_table(world, "carts")
+    with pytest.raises(InvalidConfig, match="there is no erasure 'r2'"):
+        world.eraser.verify(["r2"], now_ms=world.now_ms)
+    assert world.eraser.verify(["r1"], ["users"], now_ms=world.now_ms).failed == {}
+
+
+def test_the_command_ends_with_1(world: World, keptlog: Run) -> None:
+    asked_of(world, "users", "carts")
+    folder = drop_table(world, "carts")
+    told = keptlog("erasure", "verify", "r1")
+    assert told.code == 1
+    assert f"keptlog: {folder}: no topic lies in this folder any more" in told.err
