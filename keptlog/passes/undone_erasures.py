@@ -3,11 +3,14 @@
 dropped here    the records were dropped, and files that begin below the bound are adopted
 tombstones      one was acknowledged, and would be no more
 or they have gone, once they had done their work, and values below them would be back
+
+How far a request is says nothing of its tombstones: they may have done their work since somebody last looked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +33,8 @@ def undone_erasures(
     erasures: Iterable[Erasure], plan: RepairPlan, back: Mapping[int, int], files: Files
 ) -> tuple[str, ...]:
     """Ids of those that are open; ``back`` is where segments that were not acknowledged begin, by partition."""
-    return tuple(each.id for each in erasures if each.is_open and _is_undone(each, plan, back, files))
+    adopted = _Adopted(plan, files)
+    return tuple(each.id for each in erasures if each.is_open and _is_undone(each, adopted, back))
 
 
 def reaches_into(erasure: Erasure, back: Mapping[int, int]) -> bool:
@@ -51,56 +55,73 @@ def _keyed_offsets(files: Files, segment: Segment, *, have_values: bool) -> Offs
     return np.concatenate(found)
 
 
-def _is_undone(erasure: Erasure, plan: RepairPlan, back: Mapping[int, int], files: Files) -> bool:
-    is_compacted = erasure.has_reached(ErasureState.COMPACTED)
+def _is_undone(erasure: Erasure, adopted: _Adopted, back: Mapping[int, int]) -> bool:
+    reaches = reaches_into(erasure, back)
     if erasure.way == ErasureWay.HERE:
-        return is_compacted and reaches_into(erasure, back)
+        return erasure.has_reached(ErasureState.COMPACTED) and reaches
     bounds = [each for each in erasure.bounds if each.has_tombstones]
-    if any(_is_given_up(each, plan) for each in bounds):
-        return True
-    return is_compacted and reaches_into(erasure, back) and any(_is_back(each, plan, files) for each in bounds)
+    return any(map(adopted.gives_up, bounds)) or (reaches and any(map(adopted.brings_back, bounds)))
 
 
-def _is_given_up(bound: ErasureBound, plan: RepairPlan) -> bool:
-    return any(
-        bound.partition == gone.partition
-        and bound.base_offset <= gone.last_offset
-        and bound.end_offset > gone.first_offset
-        for gone in plan.given_up
-    )
+@dataclass(frozen=True)
+class _Adopted:
+    """The logs as they would be; each file is read once, however many erasures ask."""
 
+    plan: RepairPlan
+    files: Files
+    _first_back: dict[int, int | None] = field(default_factory=dict)
+    """By partition."""
+    _tombstones: dict[str, Offsets] = field(default_factory=dict)
+    """By segment."""
 
-def _is_back(bound: ErasureBound, plan: RepairPlan, files: Files) -> bool:
-    """Whether values below the tombstones would be there that were not, and tombstones would not."""
-    live = [
-        segment for log in plan.logs if log.topic_partition.partition == bound.partition for segment in log.segments
-    ]
-    near = [each for each in live if each.base_offset < bound.end_offset and each.last_offset >= bound.base_offset]
-    tombstones = {offset for segment in near for offset in tombstones_in(files, segment).tolist()}
-    if tombstones.issuperset(range(bound.base_offset, bound.end_offset)):
-        return False
-    acknowledged = (plan.acknowledged or {}).get(bound.partition, ())
-    had = _values_below(bound, files, _without(acknowledged, live), may_be_gone=True)
-    return bool(_values_below(bound, files, _without(live, acknowledged)) - had)
+    def gives_up(self, bound: ErasureBound) -> bool:
+        """Whether tombstones that were acknowledged would be none any more."""
+        return any(
+            bound.partition == gone.partition
+            and bound.base_offset <= gone.last_offset
+            and bound.end_offset > gone.first_offset
+            for gone in self.plan.given_up
+        )
+
+    def brings_back(self, bound: ErasureBound) -> bool:
+        """Whether values below the tombstones would be there that were not, and tombstones would not."""
+        number = bound.partition
+        if number not in self._first_back:
+            self._first_back[number] = self._first_value_back(number)
+        first = self._first_back[number]
+        return first is not None and first < bound.base_offset and not self._has_all_tombstones(bound)
+
+    def _first_value_back(self, partition: int) -> int | None:
+        live, acknowledged = self._live(partition), (self.plan.acknowledged or {}).get(partition, ())
+        had = [np.array([], np.int64)]
+        for segment in _without(acknowledged, live):
+            try:
+                had.append(_keyed_offsets(self.files, segment, have_values=True))
+            except (LogCorrupt, FileNotFoundError):
+                continue  # What nobody can read any more may as well be back.
+        known = np.concatenate(had)
+        for segment in _without(live, acknowledged):
+            values = np.setdiff1d(_keyed_offsets(self.files, segment, have_values=True), known)
+            if values.size:
+                return int(values[0])
+        return None
+
+    def _has_all_tombstones(self, bound: ErasureBound) -> bool:
+        found = 0
+        for segment in self._live(bound.partition):
+            if segment.base_offset < bound.end_offset and segment.last_offset >= bound.base_offset:
+                if segment.path not in self._tombstones:
+                    self._tombstones[segment.path] = tombstones_in(self.files, segment)
+                offsets = self._tombstones[segment.path]
+                found += int(np.count_nonzero((offsets >= bound.base_offset) & (offsets < bound.end_offset)))
+        return found >= bound.end_offset - bound.base_offset
+
+    def _live(self, partition: int) -> list[Segment]:
+        logs = (each for each in self.plan.logs if each.topic_partition.partition == partition)
+        return [segment for log in logs for segment in log.segments]
 
 
 def _without(segments: Sequence[Segment], others: Sequence[Segment]) -> list[Segment]:
+    """By rising offset."""
     paths = {segment.path for segment in others}
-    return [segment for segment in segments if segment.path not in paths]
-
-
-def _values_below(
-    bound: ErasureBound, files: Files, segments: Sequence[Segment], *, may_be_gone: bool = False
-) -> set[int]:
-    """Offsets of records with key and value."""
-    found: set[int] = set()
-    for segment in segments:
-        if segment.base_offset < bound.base_offset:
-            try:
-                offsets = _keyed_offsets(files, segment, have_values=True)
-            except (LogCorrupt, FileNotFoundError):
-                if not may_be_gone:
-                    raise
-                continue
-            found.update(offset for offset in offsets.tolist() if offset < bound.base_offset)
-    return found
+    return sorted((each for each in segments if each.path not in paths), key=lambda each: each.base_offset)
