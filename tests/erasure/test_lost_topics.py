@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from keptlog.errors import InvalidConfig
 from keptlog.table.catalogs.catalog import open_catalog
+from keptlog.table.io.files import TableFiles
 from keptlog.table.namespaces import NAMESPACE
 from tests.cli.conftest import Run, home, keptlog
 from tests.erasure.world import KEY, OTHER, VALUE, World
@@ -59,3 +62,35 @@ def test_the_command_ends_with_1(world: World, keptlog: Run) -> None:
     told = keptlog("erasure", "verify", "r1")
     assert told.code == 1
     assert f"keptlog: {folder}: no topic lies in this folder any more" in told.err
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), TimeoutError(110, "no answer")])
+def test_erasures_of_a_lost_topic_that_can_t_be_read_keep_no_other_topic_from_its_proof(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    asked_of(world, "users", "carts")
+    world.to_deleted()
+    folder, really = drop_table(world, "carts"), TableFiles.read_bytes
+
+    def read(files: TableFiles, path: str) -> bytes:
+        if "/carts/metadata/receipts/erasures/" in path:
+            raise error
+        return really(files, path)
+
+    monkeypatch.setattr(TableFiles, "read_bytes", read)
+    found = world.eraser.verify(now_ms=world.now_ms)
+    assert [(row.topic, row.erasure.state) for row in found.rows] == [("users", "verified")]
+    assert str(found.failed[folder]).startswith(f"the erasures in {folder} can't be read")
+
+
+def test_one_that_was_verified_before_the_table_went_is_not_named_where_a_copy_has_other_times(world: World) -> None:
+    asked_of(world, "users", "carts")
+    world.to_deleted("carts")
+    assert world.verified("carts").is_verified_now
+    folder = drop_table(world, "carts")
+    lie_in = world.home / "warehouse" / NAMESPACE / "carts/metadata/receipts/erasures"
+    registers = sorted(lie_in.iterdir(), key=lambda each: each.stat().st_mtime_ns)
+    assert len(registers) > 1
+    for age, register in enumerate(registers):
+        os.utime(register, (1000 - age, 1000 - age))
+    assert folder not in world.eraser.verify(now_ms=world.now_ms).failed

@@ -7,16 +7,18 @@ other topics too would be verified there alone, with the records still in that f
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
+from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.log.erasures.erasure import Erasure, further
 from keptlog.log.words.counted import some_of
 from keptlog.table.doctor.unowned import UnownedFolder, unowned_folders
 from keptlog.table.removal.erasure_register import read_register_file
 from keptlog.table.removal.journal import erasures_folder
+from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
-    from keptlog.log.erasures.erasure import Erasure
     from keptlog.table.store import LogStore
 
 _NAMED = 3
@@ -33,8 +35,9 @@ def requests_of_lost_topics(store: LogStore, ids: Collection[str]) -> dict[str, 
 def _found(store: LogStore, ids: Collection[str]) -> Iterator[tuple[str, KeptlogError]]:
     for folder in unowned_folders(store):
         try:
-            still_open = [each.id for each in _erasures_in(store, folder) if each.is_open]
-        except LogCorrupt as error:
+            with reaching(f"the erasures in {folder.path} can't be read"):
+                still_open = [each.id for each in _erasures_in(store, folder) if each.is_open]
+        except KeptlogError as error:
             yield folder.path, error
             continue
         meant = [each for each in still_open if not ids or each in ids]
@@ -44,9 +47,11 @@ def _found(store: LogStore, ids: Collection[str]) -> Iterator[tuple[str, Keptlog
 
 
 def _erasures_in(store: LogStore, folder: UnownedFolder) -> Collection[Erasure]:
-    """As the newest register has them: those before it may not be deleted yet."""
+    """As the register has them that is furthest: older ones lie beside it, and a copy of the files has other times."""
     registers = sorted(store.files.list(erasures_folder(folder.path)), key=lambda file: (file.modified_ms, file.path))
     found: dict[str, Erasure] = {}
     for file in registers:
-        found |= {each.id: each for each in read_register_file(store.files, file.path)}
+        with suppress(FileNotFoundError):  # whoever wrote a newer one has deleted it since it was listed
+            for each in read_register_file(store.files, file.path):
+                found[each.id] = further(each, found.get(each.id, each))
     return found.values()
