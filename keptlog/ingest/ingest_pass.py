@@ -112,7 +112,7 @@ class Ingest:
         for each in survey.topics:
             known = seen_current(stored[each.topic] or StoredSource(None, ()), each.topic, seen)
             try:
-                plan = plan_ingest(each.topic, known.source, known.positions, each.there, skip_lost=skip_lost)
+                plan = plan_ingest(each.topic, known, each.there, skip_lost=skip_lost)
                 plan = plan if skip_lost else with_leader_epochs(plan, known, each.there)
                 plan = without_refilled(plan, known, each.there, skip_lost=skip_lost)
                 plan = with_times(plan, known, each.there, now_ms, confirm_all=reconcile)

@@ -333,7 +333,7 @@ class LagScanner:
 
     def _lag_of(self, topic: str, known: _Known, there: SourceTopic, now_ms: int) -> TopicLag:
         stored, seen = known.stored, known.seen
-        plan = plan_ingest(topic, stored.source, stored.positions, there)
+        plan = plan_ingest(topic, stored, there)
         behind = {each.partition for each in plan.ranges} | plan.stopped.keys()
         current = {log.partition for log in there.logs} - behind
         with self._lock:

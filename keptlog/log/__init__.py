@@ -7,7 +7,7 @@
     what a clean does       ``verdict``, ``strategy`` (which record is the latest), ``offset_map`` (where a pass ends),
                             ``watermark``, ``groups``; and ``clean``, all of them together in memory
     what is done to a log   ``steps``, ``plan``, ``result``; ``retention``, which knows no keys; ``drop``,
-                            ``truncations``, ``lost_deletions``, ``refilled``, ``stopped_ingest``
+                            ``truncations``, ``lost_deletions``, ``refilled``, ``cut_off``, ``stopped_ingest``
     who else has a say      ``holds`` (registered readers), ``holder`` (what holds old bytes), ``run_id``
     where a key lies        ``search``
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from keptlog.log.source import IngestPlan, OffsetRange, SourceTopic, StoredSource, why_refilled
+from keptlog.log.cut_off import why_refilled
+from keptlog.log.source import IngestPlan, OffsetRange, SourceTopic, StoredSource
 from keptlog.log.topic_partition import TopicPartition
 
 
@@ -53,7 +54,7 @@ def without_cut_off(
         name, position = TopicPartition(plan.topic, each.partition), each.from_offset
         end = ends.get(name, position)
         if end is None or end < position:
-            stopped[each.partition] = why_refilled(name, position, end)
+            stopped[each.partition] = why_refilled(name, position, end, plan.kept)
         if each.partition in stopped or name in unanswered:
             left_alone.add(each.partition)
     ranges = tuple(each for each in plan.ranges if each.partition not in left_alone)

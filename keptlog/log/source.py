@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, replace
 
 from keptlog.errors import InvalidConfig
 from keptlog.log.broker_addresses import share_a_broker
+from keptlog.log.cut_off import NOTHING_KEPT, Kept, erase_again, why_beyond, why_refilled
 from keptlog.log.segment import Segment
 from keptlog.log.topic_partition import MAX_PARTITIONS, TopicPartition
 
@@ -87,6 +88,8 @@ class StoredSource:
     """By partition, how many truncations its log here has had, if any (``keptlog.log.truncations``)."""
     compacted: frozenset[int] = frozenset()
     """Partitions that were compacted there since then, as far as that was said."""
+    kept: Kept = field(default=NOTHING_KEPT, compare=False)
+    """What of the topic here no truncation takes away; says nothing of its source."""
 
     def position(self, partition: int) -> int | None:
         """Of one partition; null as above, and for one that is not here."""
@@ -186,6 +189,8 @@ class IngestPlan:
     stopped: Mapping[int, str] = field(default_factory=dict)
     unsure: tuple[OffsetRange, ...] = ()
     """Where nothing is to be read, and the source is to be asked whether it was cut off (``keptlog.log.refilled``)."""
+    kept: Kept = NOTHING_KEPT
+    """What of the topic here no truncation takes away."""
 
     @property
     def names(self) -> list[TopicPartition]:
@@ -208,14 +213,7 @@ class Arrival:
     """Whether it was compacted there since ``range.end_as_of_ms``, to be remembered."""
 
 
-def plan_ingest(
-    topic: str,
-    stored: SourceIdentity | None,
-    positions: Sequence[int | None],
-    found: SourceTopic,
-    *,
-    skip_lost: bool = False,
-) -> IngestPlan:
+def plan_ingest(topic: str, known: StoredSource, found: SourceTopic, *, skip_lost: bool = False) -> IngestPlan:
     """What to read, from the positions of all partitions here, none if the topic is new.
 
     ``skip_lost`` goes on where the source begins, although records before it were never read.
@@ -223,6 +221,7 @@ def plan_ingest(
     Raises:
         InvalidConfig: the topic here has another source, or records of its own; or no topic has such a partition.
     """
+    stored, positions = known.source, known.positions
     _require_one_source(topic, stored, positions, found.source)
     logs = {log.partition: log for log in found.logs}
     for partition in logs:
@@ -232,7 +231,7 @@ def plan_ingest(
                 f"{MAX_PARTITIONS - 1}; leave it out, or rename it if that is not its number"
             )
     if stored is not None and not stored.may_be(found.source):
-        why = _why_another_topic(topic, stored, found.source)
+        why = _why_another_topic(topic, stored, found.source) + erase_again(topic, known.kept)
         partitions = [number for number in range(len(positions)) if found.is_whole or number in logs]
         return IngestPlan(topic, found.source, len(positions), (), dict.fromkeys(partitions, why))
     ranges: list[OffsetRange] = []
@@ -243,12 +242,15 @@ def plan_ingest(
         log = logs.get(partition)
         if log is None and not found.is_whole:
             continue
-        if why_stopped := _why_stopped(topic, position, log, found.source, skip_lost=skip_lost):
+        why_stopped = _why_stopped(TopicPartition(topic, partition), position, log, known.kept)
+        if not (why_stopped or skip_lost):
+            why_stopped = _why_lost(position, log, found.source)
+        if why_stopped:
             stopped[partition] = _perhaps_elsewhere(stored, found.source) + why_stopped
         elif log and (position is None or position < log.end_offset):
             from_offset = max(position or 0, log.log_start_offset)
             ranges.append(OffsetRange(partition, position, from_offset, log.end_offset, None, log.leader_epoch))
-    return IngestPlan(topic, found.source, partition_count, tuple(ranges), stopped)
+    return IngestPlan(topic, found.source, partition_count, tuple(ranges), stopped, kept=known.kept)
 
 
 def with_leader_epochs(plan: IngestPlan, stored: StoredSource, found: SourceTopic) -> IngestPlan:
@@ -268,7 +270,8 @@ def with_leader_epochs(plan: IngestPlan, stored: StoredSource, found: SourceTopi
         if end is None:
             ranges.append(replace(each, position_epoch=epoch))
         elif end < each.position:
-            stopped[each.partition] = why_refilled(TopicPartition(plan.topic, each.partition), each.position, end)
+            name = TopicPartition(plan.topic, each.partition)
+            stopped[each.partition] = why_refilled(name, each.position, end, stored.kept)
         else:
             ranges.append(each)
     return replace(plan, ranges=tuple(ranges), stopped=stopped)
@@ -289,10 +292,12 @@ def with_later_ends(plan: IngestPlan, found: SourceTopic, looked_ms: int) -> Ing
     stopped = dict(plan.stopped)
     ranges: list[OffsetRange] = []
     for each in plan.ranges:
-        log = logs.get(each.partition)
+        log, name = logs.get(each.partition), TopicPartition(plan.topic, each.partition)
+        why_stopped = log and _why_stopped(name, each.position, log, plan.kept)
+        why_stopped = why_stopped or _why_lost(each.position, log, found.source)
         if log is None and found.is_whole:
             stopped[each.partition] = NO_PARTITION
-        elif log and (why_stopped := _why_stopped(plan.topic, each.position, log, found.source, skip_lost=False)):
+        elif why_stopped:
             stopped[each.partition] = why_stopped
         elif log and log.end_offset >= each.end_offset:
             ranges.append(_as_by_then(each, log, looked_ms))
@@ -310,21 +315,6 @@ def _as_by_then(planned: OffsetRange, log: SourceLog, looked_ms: int) -> OffsetR
         end_epoch=log.leader_epoch if log.end_offset > planned.end_offset else planned.end_epoch,
         position_as_of_ms=looked_ms if planned.is_first else planned.position_as_of_ms,
         end_as_of_ms=log.ends_as_of_ms(looked_ms),
-    )
-
-
-def why_refilled(log: TopicPartition, position: int, end_offset: int | None) -> str:
-    """Why a log must not be gone on with that was cut off below the position, and the choice.
-
-    ``end_offset`` is where it was cut off; null if nobody tells.
-    """
-    cut_off = "" if end_offset is None else f" and ended at offset {end_offset}"
-    return (
-        f"below offset {position} there are other records at its source than were read, because a leader took over "
-        f"that lacked some{cut_off}: remove what it lacked here too, and read on (keptlog truncate {log} "
-        f"{'OFFSET' if end_offset is None else end_offset}), ingest it into another topic (--into {log.topic}-again), "
-        f"delete the one here first (keptlog topic delete {log.topic}), or keep what was read and go on at offset "
-        f"{position} (--skip-lost)"
     )
 
 
@@ -369,27 +359,23 @@ def _perhaps_elsewhere(stored: SourceIdentity | None, source: SourceIdentity) ->
     return f"it was last at {stored.bootstrap}: if it still is there, leave out --bootstrap. If it is not, "
 
 
-def _why_stopped(
-    topic: str, position: int | None, log: SourceLog | None, source: SourceIdentity, *, skip_lost: bool
-) -> str | None:
-    """Why nothing must be read at a position; null if it may be."""
+def _why_stopped(name: TopicPartition, position: int | None, log: SourceLog | None, kept: Kept) -> str | None:
+    """Why nothing must be read at a position, whatever may be lost; null if it may be."""
     if position is None:
         return None
     if log is None:
         return NO_PARTITION
-    if position > log.end_offset:
-        return (
-            f"it ends at offset {position} here and at {log.end_offset} at its source, which was cut off, created "
-            f"again, or is an older copy: ingest it into another topic (--into {topic}-again), delete the one here "
-            f"first (keptlog topic delete {topic}), or remove what lies beyond here and read on (keptlog truncate "
-            f"{topic}-{log.partition} {log.end_offset})"
-        )
-    if position < log.log_start_offset and not skip_lost:
-        # Nobody can put records back at their offsets into a broker's log; into a directory one can.
-        backup = "take them from a copy of its log directory, if there is one (keptlog import kafka-logs),"
-        others = backup if source.bootstrap else "restore them there"
-        return (
-            f"offsets {position} to {log.log_start_offset - 1} are no longer at its source, which begins at "
-            f"{log.log_start_offset}: go on without those records (--skip-lost), or {others} first"
-        )
-    return None
+    return why_beyond(name, position, log.end_offset, kept) if position > log.end_offset else None
+
+
+def _why_lost(position: int | None, log: SourceLog | None, source: SourceIdentity) -> str | None:
+    """The same where records were never read."""
+    if position is None or log is None or position >= log.log_start_offset:
+        return None
+    # Nobody can put records back at their offsets into a broker's log; into a directory one can.
+    backup = "take them from a copy of its log directory, if there is one (keptlog import kafka-logs),"
+    others = backup if source.bootstrap else "restore them there"
+    return (
+        f"offsets {position} to {log.log_start_offset - 1} are no longer at its source, which begins at "
+        f"{log.log_start_offset}: go on without those records (--skip-lost), or {others} first"
+    )

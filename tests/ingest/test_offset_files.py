@@ -77,7 +77,7 @@ def test_a_broker_goes_on_behind_what_files_have_brought(store: LogStore, tmp_pa
     ingest(store, files(write(tmp_path / "1.parquet", (0, 5), (0, 12))))
     there = SourceTopic(SourceIdentity("there", "its id", "broker:9092"), (SourceLog(0, 9, 20), SourceLog(1, 3, 4)))
     stored = store.source_of(TOPIC)
-    plan = plan_ingest(TOPIC, stored.source, stored.positions, there)
+    plan = plan_ingest(TOPIC, stored, there)
     assert [(each.partition, each.from_offset, each.end_offset) for each in plan.ranges] == [(0, 13, 20), (1, 3, 4)]
     assert not plan.stopped
 

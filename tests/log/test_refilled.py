@@ -28,7 +28,7 @@ NAME = TopicPartition("t", 0)
 def planned(epoch: int | None, log: SourceLog, now_ms: int = 1_001, *, skip_lost: bool = False) -> IngestPlan:
     stored = StoredSource(SOURCE, (log.end_offset,), {} if epoch is None else {0: epoch}, {0: 1_000})
     found = SourceTopic(SOURCE, (log,))
-    plan = plan_ingest("t", SOURCE, stored.positions, found, skip_lost=skip_lost)
+    plan = plan_ingest("t", stored, found, skip_lost=skip_lost)
     return with_times(without_refilled(plan, stored, found, skip_lost=skip_lost), stored, found, now_ms)
 
 

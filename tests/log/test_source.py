@@ -29,18 +29,18 @@ def found(*logs: tuple[int, int], source: SourceIdentity = USERS) -> SourceTopic
 
 
 def plan(positions: list[int | None], *logs: tuple[int, int], skip_lost: bool = False) -> IngestPlan:
-    return plan_ingest("t", USERS, positions, found(*logs), skip_lost=skip_lost)
+    return plan_ingest("t", StoredSource(USERS, tuple(positions)), found(*logs), skip_lost=skip_lost)
 
 
 def test_a_topic_that_is_new_here_is_read_from_its_log_start_on() -> None:
-    new = plan_ingest("t", None, [], found((40, 200), (0, 7)))
+    new = plan_ingest("t", StoredSource(None, ()), found((40, 200), (0, 7)))
     assert new.ranges == (OffsetRange(0, None, 40, 200), OffsetRange(1, None, 0, 7))
     assert (new.topic, new.source, new.partitions, dict(new.stopped)) == ("t", USERS, 2, {})
     assert all(each.is_first for each in new.ranges)
 
 
 def test_a_topic_without_records_may_become_that_of_a_source() -> None:
-    assert plan_ingest("t", None, [None, None, None], found((40, 200))).partitions == 3
+    assert plan_ingest("t", StoredSource(None, (None, None, None)), found((40, 200))).partitions == 3
 
 
 def test_reading_goes_on_at_the_position() -> None:
@@ -53,7 +53,7 @@ def test_reading_goes_on_at_the_position() -> None:
 def test_a_partition_that_no_topic_can_have_is_refused_and_not_counted_up_to() -> None:
     there = SourceTopic(USERS, (SourceLog(99_999_999_999, 0, 1),))
     with pytest.raises(InvalidConfig, match="has a partition 99999999999 at its source: a topic here has 0 to 9999"):
-        plan_ingest("t", None, [], there)
+        plan_ingest("t", StoredSource(None, ()), there)
 
 
 def test_nothing_is_read_where_nothing_came() -> None:
@@ -80,10 +80,10 @@ def test_partitions_never_shrink() -> None:
 
 def test_partitions_that_are_elsewhere_neither_stop_nor_are_read() -> None:
     partial = replace(found((40, 210)), is_whole=False)
-    here = plan_ingest("t", USERS, [200, 5, None], partial)
+    here = plan_ingest("t", StoredSource(USERS, (200, 5, None)), partial)
     assert (here.partitions, here.ranges, dict(here.stopped)) == (3, (OffsetRange(0, 200, 200, 210),), {})
     another = replace(partial, source=SourceIdentity("users", "id-2"))
-    assert list(plan_ingest("t", USERS, [200, 5, None], another).stopped) == [0]
+    assert list(plan_ingest("t", StoredSource(USERS, (200, 5, None)), another).stopped) == [0]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_partitions_that_are_elsewhere_neither_stop_nor_are_read() -> None:
 )
 def test_a_topic_of_the_same_name_and_address_was_made_anew_or_is_of_another_cluster(address: str | None) -> None:
     another = found((0, 9), source=SourceIdentity("users", "id-2", address))
-    [why] = plan_ingest("t", USERS, [200], another).stopped.values()
+    [why] = plan_ingest("t", StoredSource(USERS, (200,)), another).stopped.values()
     assert why == (
         "users was deleted and created again, or this is another cluster (its id was id-1 and is id-2), so that its "
         "offsets mean other records now: ingest it into another topic (--into t-again), or delete the one here first "
@@ -102,7 +102,7 @@ def test_a_topic_of_the_same_name_and_address_was_made_anew_or_is_of_another_clu
 
 def test_a_topic_of_the_same_name_elsewhere_is_another_one_and_nothing_is_to_be_deleted_for_it() -> None:
     another = found((0, 9), source=SourceIdentity("users", "id-2", "b:1"))
-    [why] = plan_ingest("t", USERS, [200], another).stopped.values()
+    [why] = plan_ingest("t", StoredSource(USERS, (200,)), another).stopped.values()
     assert why == (
         "topic users at b:1 (id id-2) is not the topic that was read before: that one has the id id-1, and was last at "
         "broker:9092. If it still is there, leave out --bootstrap. If it is not, or was deleted and created again, "
@@ -124,7 +124,7 @@ def test_what_a_broker_has_lost_nobody_puts_back_there_but_a_copy_may_have_it() 
         "(keptlog import kafka-logs), first"
     )
     directory = SourceIdentity("users", "id-1")
-    [why] = plan_ingest("t", directory, [120], found((150, 200), source=directory)).stopped.values()
+    [why] = plan_ingest("t", StoredSource(directory, (120,)), found((150, 200), source=directory)).stopped.values()
     assert why.endswith("go on without those records (--skip-lost), or restore them there first")
 
 
@@ -170,7 +170,9 @@ def test_a_log_that_ends_before_the_position_stops(skip_lost: bool) -> None:
 
 
 def test_a_topic_that_was_created_again_stops_as_a_whole() -> None:
-    again = plan_ingest("t", USERS, [0, 120], found((0, 200), (0, 200), (0, 3), source=SourceIdentity("users", "id-2")))
+    again = plan_ingest(
+        "t", StoredSource(USERS, (0, 120)), found((0, 200), (0, 200), (0, 3), source=SourceIdentity("users", "id-2"))
+    )
     assert again.ranges == ()
     assert again.partitions == 2
     assert list(again.stopped) == [0, 1]
@@ -186,17 +188,17 @@ def test_a_topic_that_was_created_again_stops_as_a_whole() -> None:
     ],
 )
 def test_an_id_that_one_of_them_does_not_know_stops_nothing(stored: SourceIdentity, now: SourceIdentity) -> None:
-    assert plan_ingest("t", stored, [3], found((0, 9), source=now)).ranges == (OffsetRange(0, 3, 3, 9),)
+    assert plan_ingest("t", StoredSource(stored, (3,)), found((0, 9), source=now)).ranges == (OffsetRange(0, 3, 3, 9),)
 
 
 def test_a_topic_with_records_of_its_own_takes_no_source() -> None:
     with pytest.raises(InvalidConfig, match=r"topic t has records of its own.*--into t-ingested"):
-        plan_ingest("t", None, [None, 3], found((0, 9), (0, 9)))
+        plan_ingest("t", StoredSource(None, (None, 3)), found((0, 9), (0, 9)))
 
 
 def test_a_topic_has_one_source() -> None:
     with pytest.raises(InvalidConfig, match="topic t comes from users, not from orders"):
-        plan_ingest("t", USERS, [3], found((0, 9), source=SourceIdentity("orders")))
+        plan_ingest("t", StoredSource(USERS, (3,)), found((0, 9), source=SourceIdentity("orders")))
 
 
 def test_what_is_stored_learns_the_id_and_follows_the_address() -> None:
@@ -231,7 +233,7 @@ def test_positions_only_advance_and_no_offset_is_read_twice_or_where_the_source_
     positions: list[int | None], logs: dict[int, tuple[int, int]], skip_lost: bool
 ) -> None:
     there = SourceTopic(USERS, tuple(SourceLog(number, *bounds) for number, bounds in logs.items()))
-    made = plan_ingest("t", USERS, positions, there, skip_lost=skip_lost)
+    made = plan_ingest("t", StoredSource(USERS, tuple(positions)), there, skip_lost=skip_lost)
     read = {each.partition: each for each in made.ranges}
     assert len(read) == len(made.ranges)
     assert not read.keys() & made.stopped.keys()
@@ -259,7 +261,7 @@ def planned(log: SourceLog, position: int, epoch: int | None) -> IngestPlan:
     source = SourceIdentity("t")
     found = SourceTopic(source, (log,))
     stored = StoredSource(source, (position,), {} if epoch is None else {0: epoch})
-    return with_leader_epochs(plan_ingest("t", source, stored.positions, found), stored, found)
+    return with_leader_epochs(plan_ingest("t", stored, found), stored, found)
 
 
 @pytest.mark.parametrize(("position", "epoch"), [(100, 7), (99, 7), (40, 3), (150, 9), (150, 12), (150, None)])
@@ -289,5 +291,5 @@ def test_where_only_the_broker_can_tell_the_range_says_which_epoch_it_is_to_be_a
 def test_what_is_read_from_elsewhere_than_the_position_needs_no_epoch() -> None:
     source = SourceIdentity("t")
     found = SourceTopic(source, (SourceLog(0, 150, 200, 9),))
-    plan = plan_ingest("t", source, (120,), found, skip_lost=True)
+    plan = plan_ingest("t", StoredSource(source, (120,)), found, skip_lost=True)
     assert with_leader_epochs(plan, StoredSource(source, (120,), {0: 7}), found) == plan

@@ -9,7 +9,7 @@ import pytest
 
 from keptlog.dagster.assets.ingest_report import source_observation, source_outlook
 from keptlog.ingest.lag import TopicLag
-from keptlog.log.source import IngestPlan, SourceIdentity, SourceLog, SourceTopic, plan_ingest
+from keptlog.log.source import IngestPlan, SourceIdentity, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.topic_partition import TopicPartition
 from tests.orchestration.ingesting import IngestWorld, ingest_world
 from tests.orchestration.shipped import KEYS
@@ -83,7 +83,7 @@ def test_the_lag_of_a_topic_is_of_what_may_be_read_as_in_the_health_report() -> 
     """A topic that was created again was said to be behind by the distance to the end of the other one."""
     here, there = (SourceIdentity("users", each, "broker:9092") for each in ("old", "new"))
     logs = {0: SourceLog(0, 0, 1000)}
-    plan = plan_ingest("users", here, (7,), SourceTopic(there, tuple(logs.values())))
+    plan = plan_ingest("users", StoredSource(here, (7,)), SourceTopic(there, tuple(logs.values())))
     told = source_outlook(topic := TopicLag("users", "", (7,), plan, logs, 0))
 
     assert "topic_stopped" in told

@@ -8,7 +8,7 @@ import pytest
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
 from keptlog.ingest.lag import LagScan, TopicLag
-from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic, plan_ingest
+from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic, StoredSource, plan_ingest
 from keptlog.log.told.conditions import KnownCondition, Sighting, after_look
 from keptlog.passes.watch import ingest_evidence
 
@@ -22,7 +22,7 @@ def scan(now_ms: int, log: SourceLog | None, failed: Mapping[int, str] | None = 
     """Of a topic of two partitions: of one nothing is wrong."""
     logs = {0: SourceLog(0, 0, 10)} | ({1: log} if log else {})
     there = SourceTopic(SourceIdentity("t", "id", "b:1"), tuple(logs.values()), is_whole=log is not None)
-    plan = plan_ingest("t", there.source, (10, 5), there)
+    plan = plan_ingest("t", StoredSource(there.source, (10, 5)), there)
     topic = TopicLag("t", "location", (10, 5), plan, logs, now_ms, failed=failed or {})
     return LagScan(now_ms, (topic,), (), answered=frozenset({"b:1"}))
 

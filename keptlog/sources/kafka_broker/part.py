@@ -43,7 +43,7 @@ from keptlog.kafka_client.errors import (
     translated,
 )
 from keptlog.kafka_client.settings import ClientSettings
-from keptlog.log.source import why_refilled
+from keptlog.log.cut_off import NOTHING_KEPT, Kept, why_refilled
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker.messages import table_of
 from keptlog.sources.kafka_broker.remedies import delete_there
@@ -104,6 +104,7 @@ class BrokerPart:
     """Of its cluster."""
     stall_seconds: float = 60
     """So long nothing may come from the broker, not even what is left out; a restart takes less."""
+    kept: Kept = NOTHING_KEPT
 
     @property
     def weight(self) -> int:
@@ -283,7 +284,7 @@ class _Reading:
                     f"{self.part.there} was cut off at offset {end_offset} while it was read; ingest again to see what "
                     "is there now"
                 )
-            why = why_refilled(self.part.topic_partition, self.part.from_offset, end_offset)
+            why = why_refilled(self.part.topic_partition, self.part.from_offset, end_offset, self.part.kept)
             raise IngestStopped(f"{self.part.there}: {why}")
         if error.code() == OFFSET_OUT_OF_RANGE:
             raise StalePlan(

@@ -42,5 +42,5 @@ def _parts(plan: IngestPlan, settings: ClientSettings, offsets: int, silence: Si
         ]
         for start, end in pairwise(cuts):
             epoch = each.position_epoch if start == each.position else None
-            parts.append(BrokerPart(settings, plan.source.topic, name, start, end, epoch, silence))
+            parts.append(BrokerPart(settings, plan.source.topic, name, start, end, epoch, silence, kept=plan.kept))
     return tuple(parts)

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from pyiceberg.table import Table
 
 from keptlog.errors import InvalidConfig
+from keptlog.log.cut_off import Kept, erase_again
 from keptlog.log.holds import RESTORE_READER
 from keptlog.log.sections import GIVEN_UP, cleaned_to
 from keptlog.log.segment import Log, Segment
@@ -224,18 +225,16 @@ class Truncation:
             raise self._refused("its records were appended, so nothing could be read again: see keptlog delete-records")
         if offset < log.log_start_offset:
             raise self._refused(f"it begins at offset {log.log_start_offset}: give that or a later one")
-        elsewhere, has_erasures = f"(--into {topic}-again)", remembers_erasures(topic, table.properties)
-        if has_erasures:
-            elsewhere += f", and erase there too what is at its source still (keptlog erase {topic}-again)"
+        again, kept = f"(--into {topic}-again)", Kept(remembers_erasures(topic, table.properties))
         if offset < cleaned_to(log):
             raise self._refused(
                 f"{_how_far_cleaned(log)}, and what went there is not all at its source: ingest it into another topic "
-                f"{elsewhere}, or delete the one here first (keptlog topic delete {topic})"
+                f"{again}, or delete the one here first (keptlog topic delete {topic}){erase_again(topic, kept)}"
             )
-        if has_erasures:
+        if kept.has_erasures:
             raise self._refused(
                 "keys were erased in its topic, and would come back with what is read again: ingest it into another "
-                f"topic {elsewhere}"
+                f"topic {again}, and erase there too what is at its source still (keptlog erase {topic}-again)"
             )
 
     def _require_read_by_nobody(self, files: TableFiles, table: Table, end_offset: int) -> None:

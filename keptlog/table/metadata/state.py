@@ -45,13 +45,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from keptlog.errors import LogCorrupt
 from keptlog.foreign_json import json_value
+from keptlog.log.cut_off import Kept
 from keptlog.log.declared import About
 from keptlog.log.erasures.open_erasures import OpenErasures
+from keptlog.log.sections import GIVEN_UP
 from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.log.stopped_ingest import StoppedIngest
 from keptlog.log.told.metrics import LastPass
@@ -320,7 +323,17 @@ def read_source(topic: str, properties: Mapping[str, str]) -> StoredSource:
     compacted = frozenset(number for number, each in times.items() if each.is_compacted)
     truncated = {number: _TRUNCATIONS.read(topic, properties, truncations(number)) for number in numbers}
     counts = {number: each.count for number, each in truncated.items() if each}
-    return StoredSource(source, positions, epochs, as_of_ms, counts, compacted)
+    return StoredSource(source, positions, epochs, as_of_ms, counts, compacted, _kept(topic, properties))
+
+
+def _kept(topic: str, properties: Mapping[str, str]) -> Kept:
+    below: dict[int, int] = {}
+    for number in range(partition_count(topic, properties)):
+        with suppress(LogCorrupt):  # it is told by whoever needs it
+            log = LogState.read(topic, number, properties)
+            cleaned = 0 if log.checkpoint in {None, GIVEN_UP} else min(log.checkpoint or 0, log.log_end_offset)
+            below[number] = max(log.log_start_offset, log.cleaning_to or 0, cleaned)
+    return Kept(remembers_erasures(topic, properties), {number: each for number, each in below.items() if each})
 
 
 def read_positions(topic: str, properties: Mapping[str, str]) -> tuple[int | None, ...]:
