@@ -72,6 +72,12 @@ def delay_answers(owner: Producer, broker_id: int, milliseconds: int) -> None:
     assert not refused, f"there is no broker {broker_id}"
 
 
+def set_coordinator(owner: Producer, kind: str, key: str, broker_id: int) -> None:
+    """Make a broker of a mock cluster the coordinator of a "group", or of a transactional id ("transaction")."""
+    refused = _librdkafka().rd_kafka_mock_coordinator_set(_cluster(owner), kind.encode(), key.encode(), broker_id)
+    assert not refused, f"there is no broker {broker_id}"
+
+
 def set_topic_error(owner: Producer, topic: str, code: int) -> None:
     """Let a mock cluster say nothing else of a topic, whoever asks for it."""
     _librdkafka().rd_kafka_mock_topic_set_error(_cluster(owner), topic.encode(), code)
@@ -120,6 +126,12 @@ def _librdkafka() -> ctypes.CDLL:
     ]
     library.rd_kafka_mock_broker_set_rtt.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int]
     library.rd_kafka_mock_topic_set_error.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
+    library.rd_kafka_mock_coordinator_set.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_char_p,
+        ctypes.c_int32,
+    ]
     library.rd_kafka_mock_push_request_errors_array.argtypes = [
         ctypes.c_void_p,
         ctypes.c_int16,

@@ -24,6 +24,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from keptlog.errors import InvalidConfig, KeptlogError, StorageUnavailable, UnknownTopic
+from keptlog.kafka_client.leaders import LEADERLESS, UNKNOWN
 from keptlog.kafka_client.settings import ClientSettings
 
 _logger = logging.getLogger(__name__)
@@ -154,6 +155,7 @@ _PASSING = (_NAME_LOOKUP, _CONNECTION, _SILENCE)
 _OF_ONE = "broker {broker} of the cluster at {where}"
 _SILENT_BROKER = f"{_OF_ONE} does not answer: {{text}}; try again when it does"
 _NAMELESS_BROKER = f"{_OF_ONE} is not found: {{text}}; is the name right that it gives (advertised.listeners)?"
+_NO_LEADER = "at {where} nobody leads the partition: {text}; try again when a broker does"
 
 _FINAL = (_AUTHENTICATION, _TLS, _SETTING, _AUTHORIZATION, _REFUSAL)
 """No waiting will mend these."""
@@ -165,6 +167,8 @@ class Trouble:
 
     errors: dict[tuple[int, str | None], KafkaError] = field(default_factory=dict)
     """By code, and by the broker that it is of."""
+    asked: int | None = None
+    """As ``broker`` of ``translated``, as long as nobody else is asked."""
 
     def __call__(self, error: KafkaError) -> None:
         self.errors.setdefault((error.code(), _whose(error)), error)
@@ -180,9 +184,9 @@ class Trouble:
         """
 
         def is_of_it(whose: str | None, error: KafkaError) -> bool:
-            if broker is None or whose == str(broker):
+            if broker in {None, UNKNOWN} or whose == str(broker):
                 return True
-            return whose in {None, _NO_ID_YET} and _kind(error) not in _PASSING
+            return broker != LEADERLESS and whose in {None, _NO_ID_YET} and _kind(error) not in _PASSING
 
         return [error for (_, whose), error in self.errors.items() if is_of_it(whose, error)]
 
@@ -217,7 +221,19 @@ def broker_errors(settings: ClientSettings, doing: str) -> Iterator[Trouble]:
         yield trouble
     except KafkaException as error:
         # The cause stays away: it shows librdkafka's own words, secrets and all.
-        raise translated(error.args[0], settings, doing, trouble) from None
+        raise translated(error.args[0], settings, doing, trouble, trouble.asked) from None
+
+
+@contextmanager
+def asked_alone(admin: AdminClient, trouble: Trouble, broker: int | None) -> Iterator[None]:
+    """Around what only one broker can tell, within ``broker_errors``; ``broker`` is that of ``translated``."""
+    trouble.asked = broker
+    try:
+        yield
+    except KafkaException:
+        admin.poll(0)  # lets it tell ``trouble`` why that one does not answer
+        raise
+    trouble.asked = None
 
 
 def no_answer() -> KafkaException:
@@ -268,7 +284,8 @@ def translated(
 ) -> KeptlogError:
     """One error of a client as keptlog's. If it only says that nothing came, the reason is in ``trouble``.
 
-    ``broker`` is the id of the one that was asked, where it is only one: others of its cluster may well answer.
+    ``broker`` is the id of the one that was asked, where it is only one: others of its cluster may well answer. It is
+    ``LEADERLESS`` or ``UNKNOWN`` where it should have been a leader's.
     """
     known = [*trouble.may_explain(broker), error] if trouble and is_no_answer(error) else [error]
     telling = min(known, key=lambda each: _KINDS.index(_kind(each)))
@@ -277,7 +294,9 @@ def translated(
         # Librdkafka says that a certificate can't be loaded, and not from where.
         text = f"{text} ({', '.join(unreadable)} can't be read: each machine that asks the broker needs it)"
     what = kind.what
-    if broker is not None and kind in _PASSING:
+    if broker == LEADERLESS and kind in _PASSING:
+        what = _NO_LEADER
+    elif broker not in {None, UNKNOWN} and kind in _PASSING:
         what = _NAMELESS_BROKER if kind is _NAME_LOOKUP else _SILENT_BROKER
     return kind.error(f"{doing}: {what.format(where=settings.bootstrap, text=text, broker=broker)}")
 

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import re
-import socket
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from threading import Thread
 
 import pytest
 from confluent_kafka import Producer
 
 from keptlog.errors import StorageUnavailable
 from keptlog.ingest.kafka_brokers import KafkaBrokers
+from keptlog.kafka_client.leaders import LEADERLESS
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.source import IngestPlan, SourceIdentity
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker import topics as module
 from keptlog.sources.kafka_broker.part import BrokerPart
-from keptlog.sources.kafka_broker.signs import LEADERLESS
 from tests.mock_broker import PARTITIONS, delay_answers, set_leader
+from tests.mock_cluster import MockCluster, mock_cluster, seen_elsewhere
 
 TOPICS = {name: name for name in ("t", "u")}
 WAIT_SECONDS, FEW_SECONDS = 2.0, 0.2
 SILENT, HEALTHY = 2, 1
-NO_CONTROLLER = 0
-"""What a mock cluster says, which has no such broker."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +31,7 @@ class Cluster:
 
     owner: Producer
     source: KafkaBrokers
-    ports: Mapping[int, int]
-    id: str
-    """As brokers tell it, before who is their controller."""
+    mock: MockCluster
 
     def survey(self) -> tuple[float, list[str]]:
         """How long it took, and what could not be had."""
@@ -55,20 +48,12 @@ class Cluster:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(module, "AFTER_SILENCE_SECONDS", FEW_SECONDS)
-    owner = Producer({"test.mock.num.brokers": 2, "bootstrap.servers": "unused", "log_level": 0})
-    told = owner.list_topics(timeout=60)
-    ports = {broker.id: broker.port for broker in told.brokers.values()}
-    settings = ClientSettings.load({"bootstrap.servers": f"127.0.0.1:{ports[HEALTHY]}"}, {})
-    producer = Producer({"bootstrap.servers": settings.bootstrap or "", "log_level": 0})
+    mock = mock_cluster(HEALTHY, SILENT)
     for topic in TOPICS:
-        for partition in range(PARTITIONS):
-            producer.produce(topic, key=b"k", value=b"v", partition=partition)
-    assert not producer.flush(60)
-    for topic in TOPICS:
-        for partition in range(PARTITIONS):
-            set_leader(owner, topic, partition, SILENT if partition == 1 else HEALTHY)
-    delay_answers(owner, SILENT, 600_000)
-    return Cluster(owner, KafkaBrokers(settings, TOPICS, wait_seconds=WAIT_SECONDS), ports, str(told.cluster_id))
+        mock.create(topic, {1: SILENT})
+    delay_answers(mock.owner, SILENT, 600_000)
+    settings = ClientSettings.load({"bootstrap.servers": mock.bootstrap}, {})
+    return Cluster(mock.owner, KafkaBrokers(settings, TOPICS, wait_seconds=WAIT_SECONDS), mock)
 
 
 def test_what_was_read_lands_without_a_wait_for_it(cluster: Cluster) -> None:
@@ -108,7 +93,7 @@ def test_the_reason_is_its_own_and_not_that_of_another_address(
     cluster: Cluster, advertised: tuple[str, int], told: str, others: str
 ) -> None:
     """Of a leader that nobody can reach at what it calls itself, no more was said than that time was up."""
-    with seen_elsewhere(cluster, advertised) as address:
+    with seen_elsewhere(cluster.mock, SILENT, advertised) as address:
         there = ClientSettings.load({"bootstrap.servers": others + address}, {})
         why = KafkaBrokers(there, TOPICS, wait_seconds=WAIT_SECONDS).survey(dict.fromkeys(TOPICS)).failed["t-1"]
     said = f"topic t: its offsets can't be looked at: broker {SILENT} of the cluster at [^ ]* {told}"
@@ -125,7 +110,7 @@ def test_the_reason_is_its_own_and_not_that_of_another_address(
 def test_so_is_the_controller_which_alone_is_asked_for_settings(
     cluster: Cluster, advertised: tuple[str, int], told: str
 ) -> None:
-    with seen_elsewhere(cluster, advertised, controller=SILENT) as address:
+    with seen_elsewhere(cluster.mock, SILENT, advertised, controller=SILENT) as address:
         there = ClientSettings.load({"bootstrap.servers": f"y.invalid:9092,{address}"}, {})
         _, errors = module.topic_settings(there, ["t"], WAIT_SECONDS)
     said = f"topic t: its settings can't be looked at: broker {SILENT} of the cluster at [^ ]* {told}"
@@ -144,7 +129,7 @@ def test_who_reads_from_it_is_told_the_same_and_not_that_no_broker_answers(
     cluster: Cluster, advertised: tuple[str, int], told: str, others: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As on a machine that does not know its name, or once it is down: where the cluster is asked somebody answers."""
-    with seen_elsewhere(cluster, advertised) as address:
+    with seen_elsewhere(cluster.mock, SILENT, advertised) as address:
         there = ClientSettings.load({"bootstrap.servers": others + address}, {})
         part = BrokerPart(there, "t", TopicPartition("t", 1), 0, 1, stall_seconds=3)
         with pytest.raises(StorageUnavailable) as why:
@@ -166,46 +151,3 @@ def test_where_brokers_say_that_nobody_leads_a_log_no_address_is_the_reason(
     with pytest.raises(StorageUnavailable, match=r"nobody led it when brokers last told of it; try again$"):
         list(part.read(lambda _: None))
     assert not caplog.messages
-
-
-@contextmanager
-def seen_elsewhere(cluster: Cluster, advertised: tuple[str, int], controller: int = NO_CONTROLLER) -> Iterator[str]:
-    """Where the cluster is asked through somebody who says that its silent broker is at another address."""
-    asked = socket.create_server(("127.0.0.1", 0))
-    own = asked.getsockname()
-    said = {_address(("127.0.0.1", cluster.ports[SILENT])): _address(advertised)}
-    said[_address(("127.0.0.1", cluster.ports[HEALTHY]))] = _address(own)
-    said[_number(cluster.id, NO_CONTROLLER)] = _number(cluster.id, controller)
-
-    def pass_on(source: socket.socket, target: socket.socket, words: Mapping[bytes, bytes]) -> None:
-        with suppress(OSError):  # the test is over
-            while data := source.recv(2**16):
-                for word, instead in words.items():
-                    data = data.replace(word, instead)
-                target.sendall(data)
-
-    def serve() -> None:
-        with suppress(OSError):  # as above
-            while True:
-                client, _ = asked.accept()
-                broker = socket.create_connection(("127.0.0.1", cluster.ports[HEALTHY]))
-                Thread(target=pass_on, args=(client, broker, {}), daemon=True).start()
-                Thread(target=pass_on, args=(broker, client, said), daemon=True).start()
-
-    serving = Thread(target=serve)
-    serving.start()
-    try:
-        yield f"127.0.0.1:{own[1]}"
-    finally:
-        asked.shutdown(socket.SHUT_RDWR)  # or who waits for the next client goes on
-        asked.close()
-        serving.join()
-
-
-def _address(of: tuple[str, int]) -> bytes:
-    """As Kafka's protocol has it: all here are as long."""
-    return _number(*of)
-
-
-def _number(behind: str, number: int) -> bytes:
-    return behind.encode() + number.to_bytes(4, "big")

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from keptlog.errors import KeptlogError, StalePlan, StorageUnavailable
-from keptlog.kafka_client.errors import translated
+from keptlog.kafka_client.errors import AFTER_SILENCE_SECONDS, is_no_answer, translated
+from keptlog.kafka_client.leaders import leader_now
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.sinks.kafka_broker.acceptance import too_large, untimely
 from keptlog.sinks.kafka_broker.position import Pair
@@ -38,10 +39,13 @@ class Failures:
     transactions: Transactions
     first: KeptlogError | None = None
     """That of the first record that the broker did not take."""
+    _reported: tuple[KafkaError, int, int] | None = None
+    """Instead, until it is told, what the client reported, with partition and offset: while a client reports, it can't
+    be asked for the cause, or who leads. To ask it would end the process."""
 
     def delivery(self, partition: int, offset: int, error: KafkaError, _message: Message) -> None:
         """What librdkafka reports of a record that was not taken: its offset here, and why."""
-        if self.first or error.code() in _CONSEQUENCES:
+        if self.is_known or error.code() in _CONSEQUENCES:
             return
         where, target = self.where(partition, offset), self.pair.target
         if error.code() in _TOO_LARGE:
@@ -49,19 +53,31 @@ class Failures:
         elif error.code() == KafkaError.INVALID_TIMESTAMP:
             self.first = untimely(where, target)
         else:
-            self.first = self.translated(error, where)
+            self._reported = error, partition, offset
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a record is known that the broker did not take."""
+        return self.first is not None or self._reported is not None
 
     def hear(self) -> None:
         """Wait for the report of a record that was not taken, as long as one may come."""
         producer = self.transactions.producer
         for _ in range(_REPORT_TURNS):
-            if self.first or not len(producer):
+            if self.is_known or not len(producer):
                 return
             with suppress(KafkaException, SystemError):
                 producer.poll(_TURN_SECONDS)
 
     def require_none(self) -> None:
         """Raises the first failure, if there is one."""
+        if self._reported:
+            (error, partition, offset), self._reported = self._reported, None
+            producer = self.transactions.producer
+            leader = None
+            if is_no_answer(error):
+                leader = leader_now(producer, self.pair.target.name, partition, AFTER_SILENCE_SECONDS)
+            self.first = self.translated(error, self.where(partition, offset), leader)
         if self.first:
             raise self.first
 
@@ -75,8 +91,8 @@ class Failures:
             self.require_none()
             raise self.translated(error.args[0], f"{self.pair.topic} can't be restored: {what}") from None
 
-    def translated(self, error: KafkaError, doing: str) -> KeptlogError:
-        """One error of the producer as keptlog's."""
+    def translated(self, error: KafkaError, doing: str, broker: int | None = None) -> KeptlogError:
+        """One error of the producer as keptlog's; ``broker`` as in ``kafka_client.errors``."""
         error = self.transactions.cause_of(error)
         if is_fenced(error):
             open_seconds = self.transactions.outlived_seconds
@@ -87,7 +103,7 @@ class Failures:
                     "aborted it; nothing is lost, try again"
                 )
             return overtaken(self.pair)
-        return translated(error, self.settings, doing, self.transactions.trouble)
+        return translated(error, self.settings, doing, self.transactions.trouble, broker)
 
     def where(self, partition: int, offset: int) -> str:
         """The record that can't be passed."""

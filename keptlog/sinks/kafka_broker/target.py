@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, OffsetSpec, ResourceType
 from confluent_kafka.cimpl import NewTopic
 
-from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, broker_errors
+from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, asked_alone, broker_errors
+from keptlog.kafka_client.leaders import ask_leaders, leaders_of
 from keptlog.kafka_client.one_cluster import require_one_cluster
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
@@ -75,23 +76,24 @@ class Targets:
     def find(self, name: str) -> Target | None:
         """The topic of this name; null if there is none."""
         with broker_errors(self.settings, f"topic {name} can't be looked at") as trouble:
-            admin = self._admin(trouble)
-            described = admin.describe_topics(TopicCollection([name]), request_timeout=WAIT_SECONDS)[name]
-            try:
-                topic = described.result()
-            except KafkaException as error:
-                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    return None
-                raise
-            config = _config_of(admin, ResourceType.TOPIC, name)
+            admin, told = self._reached(trouble)
+            with asked_alone(admin, trouble, _controller(told)):
+                described = admin.describe_topics(TopicCollection([name]), request_timeout=WAIT_SECONDS)[name]
+                try:
+                    topic = described.result()
+                except KafkaException as error:
+                    if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        return None
+                    raise
+                config = _config_of(admin, ResourceType.TOPIC, name)
             return Target(name, topic_id_of(topic.topic_id), len(topic.partitions), config)
 
     def as_created(self, name: str, partitions: int, config: Mapping[str, str]) -> Target:
         """What ``create`` would make, but for its id; without the brokers' defaults, where they are not to be had."""
         brokers: dict[str, str] = {}
         with broker_errors(self.settings, f"topic {name} can't be looked at") as trouble:
-            admin = self._admin(trouble)
-            number = min(admin.list_topics(timeout=WAIT_SECONDS).brokers)
+            admin, metadata = self._reached(trouble)
+            number = min(metadata.brokers)
             with suppress(KafkaException):  # not everybody may see them; then the broker has the last word
                 told = _config_of(admin, ResourceType.BROKER, str(number))
                 brokers = {ours: told[theirs] for ours, theirs in _DEFAULTS.items() if theirs in told}
@@ -102,23 +104,23 @@ class Targets:
         known = _settings_there(config)
         with broker_errors(self.settings, f"topic {name} can't be created") as trouble:
             new = NewTopic(name, num_partitions=partitions, replication_factor=_BROKERS_DEFAULT, config=known)
-            admin = self._admin(trouble)
-            admin.create_topics([new], operation_timeout=WAIT_SECONDS)[name].result()
+            admin, told = self._reached(trouble)
+            with asked_alone(admin, trouble, _controller(told)):
+                admin.create_topics([new], operation_timeout=WAIT_SECONDS)[name].result()
 
     def with_records(self, target: Target) -> list[int]:
         """The partitions that have offsets between log start and end, committed or not."""
-        names = [TopicPartition(target.name, partition) for partition in range(target.partitions)]
         with broker_errors(self.settings, f"topic {target.name} can't be looked at") as trouble:
-            admin = self._admin(trouble)
-            starts = admin.list_offsets(dict.fromkeys(names, _EARLIEST), request_timeout=WAIT_SECONDS)
-            ends = admin.list_offsets(dict.fromkeys(names, _LATEST), request_timeout=WAIT_SECONDS)
-            return [
-                name.partition for name in names if told_offset(starts[name]).offset < told_offset(ends[name]).offset
-            ]
+            admin, told = self._reached(trouble)
+            leaders = leaders_of(told, target.name, range(target.partitions))
+            starts = _offsets(admin, trouble, leaders, _EARLIEST)
+            ends = _offsets(admin, trouble, leaders, _LATEST)
+        return [each.partition for each in leaders if starts[each] < ends[each]]
 
-    def _admin(self, trouble: Trouble) -> AdminClient:
-        """A client that has reached a broker, of a list without another cluster's."""
-        return _asked(self.settings, trouble)[0]
+    def _reached(self, trouble: Trouble) -> tuple[AdminClient, ClusterMetadata]:
+        """A client that has reached a broker, of a list without another cluster's, and what that broker told."""
+        admin, told, _ = _asked(self.settings, trouble)
+        return admin, told
 
 
 def of_one_cluster(settings: ClientSettings) -> ClientSettings:
@@ -126,14 +128,31 @@ def of_one_cluster(settings: ClientSettings) -> ClientSettings:
     if len(addresses(settings.bootstrap or "")) < 2:
         return settings
     with broker_errors(settings, "nothing can be restored") as trouble:
-        return _asked(settings, trouble)[1]
+        return _asked(settings, trouble)[2]
 
 
-def _asked(settings: ClientSettings, trouble: Trouble) -> tuple[AdminClient, ClientSettings]:
-    """A client that has reached a broker, and the settings with which others reach no other cluster."""
+def _asked(settings: ClientSettings, trouble: Trouble) -> tuple[AdminClient, ClusterMetadata, ClientSettings]:
+    """A client that has reached a broker, what it told, and the settings with which others reach no other cluster."""
     admin = AdminClient(settings.for_admin(trouble))
     told = ask(admin, trouble, lambda seconds: admin.list_topics(timeout=seconds))
-    return admin, require_one_cluster(settings, told)
+    return admin, told, require_one_cluster(settings, told)
+
+
+def _controller(told: ClusterMetadata) -> int | None:
+    """The broker that alone is asked for topics and their settings; null where the cluster has none for a moment."""
+    return told.controller_id if told.controller_id >= 0 else None
+
+
+def _offsets(
+    admin: AdminClient, trouble: Trouble, leaders: Mapping[TopicPartition, int], which: OffsetSpec
+) -> dict[TopicPartition, int]:
+    asked = ask_leaders(admin, leaders, which, IsolationLevel.READ_UNCOMMITTED, lambda _: WAIT_SECONDS)
+    found: dict[TopicPartition, int] = {}
+    for futures in asked.values():
+        for each, future in futures.items():
+            with asked_alone(admin, trouble, leaders[each]):
+                found[each] = told_offset(future).offset
+    return found
 
 
 def _config_of(admin: AdminClient, kind: ResourceType, name: str) -> dict[str, str]:

@@ -42,6 +42,7 @@ from keptlog.kafka_client.errors import (
     no_answer,
     translated,
 )
+from keptlog.kafka_client.leaders import leader_now
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.cut_off import NOTHING_KEPT, Kept, why_refilled
 from keptlog.log.topic_partition import TopicPartition
@@ -164,10 +165,7 @@ class BrokerPart:
 
     def _ask_who_leads(self, consumer: Consumer, signs: Signs) -> None:
         """Of a small part nobody says it before the end; so one that was silent, and has just answered, stayed that."""
-        with contextlib.suppress(KafkaException):
-            told = consumer.list_topics(self.topic, timeout=_WHO_LEADS_SECONDS).topics[self.topic].partitions
-            if partition := told.get(self.topic_partition.partition):
-                signs.is_led_by(partition.leader)
+        signs.is_led_by(leader_now(consumer, self.topic, self.topic_partition.partition, _WHO_LEADS_SECONDS))
 
 
 @dataclass

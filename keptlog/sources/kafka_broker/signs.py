@@ -16,11 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from keptlog.foreign_json import json_value
-
-LEADERLESS = -1
-"""Leads a partition of which brokers say that nobody does."""
-UNKNOWN = -2
-"""Leads a partition as long as no broker has said who does, or that nobody does."""
+from keptlog.kafka_client.leaders import LEADERLESS, UNKNOWN
 
 _UP = "UP"
 """Of a connection: the broker has answered on it."""

@@ -20,7 +20,6 @@ again; the others of its cluster are waited for as ever.
 from __future__ import annotations
 
 import difflib
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -47,6 +46,7 @@ from keptlog.kafka_client.errors import (
     is_no_answer,
     translated,
 )
+from keptlog.kafka_client.leaders import ask_leaders
 from keptlog.kafka_client.one_cluster import require_one_cluster
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
@@ -55,7 +55,7 @@ from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic
 from keptlog.log.topic_partition import is_topic_name
 from keptlog.log.words.counted import counted
 from keptlog.sources.kafka_broker.made_settings import TopicSettings, is_compacted, made_settings
-from keptlog.sources.kafka_broker.signs import LEADERLESS, Silence
+from keptlog.sources.kafka_broker.signs import Silence
 
 Name = TypeVar("Name")
 Value = TypeVar("Value")
@@ -156,7 +156,7 @@ class _Answers:
                 self.hidden.add(topic)
         if asked is not None:
             self.admin.poll(0)  # lets it tell ``trouble`` why that one does not answer
-        return translated(error, self.settings, doing, self.trouble, asked if asked != LEADERLESS else None)
+        return translated(error, self.settings, doing, self.trouble, asked)
 
 
 @contextmanager
@@ -294,7 +294,8 @@ def _settings_of(
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, KeptlogError]]:
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
     futures = answers.admin.describe_configs(resources, request_timeout=answers.wait_seconds)
-    found, errors = answers.of(futures, lambda resource: str(resource.name), _ITS_SETTINGS, asked=controller)
+    asked = controller if controller >= 0 else None  # for a moment a cluster may have none
+    found, errors = answers.of(futures, lambda resource: str(resource.name), _ITS_SETTINGS, asked=asked)
     return {str(each.name): told for each, told in found.items()}, {str(each.name): why for each, why in errors.items()}
 
 
@@ -355,22 +356,13 @@ def _offsets(
     which: OffsetSpec,
     isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
 ) -> dict[tuple[str, int], ListOffsetsResultInfo]:
-    """An offset of each topic-partition, of committed records or of all, and the leader epoch of then.
-
-    Each leader is asked by itself, and all at once: the client waits for the slowest of those that it asks together.
-    """
-    wanted: dict[int, dict[Position, OffsetSpec]] = defaultdict(dict)
-    for each, leader in leaders.items():
-        if each.topic not in answers.errors and (each.topic, each.partition) not in answers.failed:
-            wanted[leader][each] = which
-    if len(wanted) > 1:
-        # Of those that nobody leads the client says so only if somebody else is asked too.
-        leaderless = wanted.pop(LEADERLESS, {})
-        wanted[min(wanted, key=answers.wait_of)] |= leaderless
-    asked = {
-        leader: answers.admin.list_offsets(specs, isolation_level=isolation, request_timeout=answers.wait_of(leader))
-        for leader, specs in wanted.items()
+    """An offset of each topic-partition, of committed records or of all, and the leader epoch of then."""
+    wanted = {
+        each: leader
+        for each, leader in leaders.items()
+        if each.topic not in answers.errors and (each.topic, each.partition) not in answers.failed
     }
+    asked = ask_leaders(answers.admin, wanted, which, isolation, answers.wait_of)
     offsets: dict[tuple[str, int], ListOffsetsResultInfo] = {}
     for leader, futures in asked.items():
         found, errors = answers.of(futures, lambda each: str(each.topic), _ITS_OFFSETS, told_offset, leader)

@@ -12,12 +12,12 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.kafka_client.leaders import LEADERLESS
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import Record
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker import part as module
 from keptlog.sources.kafka_broker.part import BrokerPart
-from keptlog.sources.kafka_broker.signs import LEADERLESS
 from tests.sources.kafka_broker.conftest import Mock, read
 
 T = 1_700_000_000_000

@@ -11,12 +11,13 @@ import pytest
 from confluent_kafka import Producer
 
 from keptlog.errors import StorageUnavailable
+from keptlog.kafka_client.leaders import LEADERLESS, UNKNOWN
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.log.record import Record
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.sources.kafka_broker import part as module
 from keptlog.sources.kafka_broker.part import BrokerPart
-from keptlog.sources.kafka_broker.signs import LEADERLESS, UNKNOWN, Signs, Silence
+from keptlog.sources.kafka_broker.signs import Signs, Silence
 from tests.mock_broker import BROKER_ID, PARTITIONS, delay_answers, mock_broker, set_leader
 from tests.sources.kafka_broker.conftest import Mock, read
 
