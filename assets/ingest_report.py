@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from keptlog.ingest.log_lag import LogLag
     from keptlog.ingest.plans import IngestPlans
     from keptlog.ingest.result import IngestResult, Intake
+    from keptlog.log.source import SourceIdentity
 
 FAILED_AT_TAG = "keptlog/ingest_failed_at"
 """On a run: JSON with the time, and the position of each topic-partition that did not come in; null for a topic, and
@@ -137,7 +138,7 @@ def source_outlook(topic: TopicLag) -> Metadata:
     """
     told: Metadata = {}
     if topic.stopped:
-        lines = by_reason({str(name): in_configuration(why, topic.topic) for name, why in topic.stopped.items()})
+        lines = by_reason(stopped_in_configuration(topic))
         told["topic_stopped"] = dg.MetadataValue.md(as_list(first_lines(lines, _REASONS)))
     if not topic.failed:
         told["topic_consumer_lag"] = topic.lag
@@ -146,7 +147,9 @@ def source_outlook(topic: TopicLag) -> Metadata:
     return told
 
 
-def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag, outlook: Metadata) -> dg.AssetObservation:
+def source_observation(
+    keys: AssetKeys, name: TopicPartition, lag: LogLag, outlook: Metadata, source: SourceIdentity | None = None
+) -> dg.AssetObservation:
     """A topic-partition at its source, and how far behind the one here is; ``outlook`` is that of its topic."""
     stopped, position, log, offsets = lag
     # Nothing else on the page of what nobody materializes says whose numbers these are.
@@ -166,7 +169,7 @@ def source_observation(keys: AssetKeys, name: TopicPartition, lag: LogLag, outlo
     return dg.AssetObservation(
         keys.source(name.topic),
         partition=str(name),
-        description=f"stopped: {in_configuration(stopped, name.topic)}" if stopped else None,
+        description=f"stopped: {in_configuration(stopped, name.topic, source)}" if stopped else None,
         metadata=numbers,
     )
 
@@ -179,12 +182,23 @@ def lag_told(observation: dg.AssetObservation) -> ShownLag:
     return ShownLag(None if stopped is None else str(stopped), *offsets)
 
 
-def in_configuration(reason: str, topic: str) -> str:
-    """Why something of a topic is stopped, with the choice as the configuration of a run has it, not a command line."""
-    named = f"topics: [{topic}]"
+def in_configuration(reason: str, topic: str, source: SourceIdentity | None) -> str:
+    """Why something of a topic is stopped, with the choice as the configuration of a run has it, not a command line.
+
+    Another topic is new here: a run takes it by its name there, and nothing here remembers its brokers. ``source`` is
+    null if nobody knows where that is; then whoever has named it has to do that again.
+    """
     for option, field in _FIELDS.items():
-        reason = reason.replace(f"({option})", f"({named}, {field}: true)")
-    return re.sub(r"\(--into (\S+)\)", rf"({named}, into: \1)", reason)
+        reason = reason.replace(f"({option})", f"(topics: [{topic}], {field}: true)")
+    there = f"topics: [{source.topic}], " if source else ""
+    there += f"bootstrap: {source.bootstrap}, " if source and source.bootstrap else ""
+    return re.sub(r"\(--into (\S+)\)", lambda found: f"({there}into: {found[1]})", reason)
+
+
+def stopped_in_configuration(topic: TopicLag) -> dict[str, str]:
+    """By topic-partition why it is stopped, as above."""
+    reasons = topic.stopped.items()
+    return {str(name): in_configuration(why, topic.topic, topic.plan.source) for name, why in reasons}
 
 
 def by_reason(reasons: Mapping[str, str]) -> list[str]:
@@ -225,13 +239,21 @@ def _fail_if_any_failed(run: Run, plans: IngestPlans, result: IngestResult, now_
         failed_at = {"at_ms": now_ms, "positions": positions, "topic_ids": _topic_ids(run, positions)}
         tags = as_tags(FAILED_TAG, ",".join(names)) | as_tags(FAILED_AT_TAG, json.dumps(failed_at))
     tell_in_tags(context.instance, context.run.run_id, tags)
-    topics = {str(log): log.topic for each in plans.topics for log in each.plan.names}
-    reasons = {name: in_configuration(str(result.failed[name]), topics.get(name, name)) for name in names}
+    reasons = _in_configuration(plans, {name: str(result.failed[name]) for name in names})
     raise dg.Failure(
         f"{len(names)} not ingested, {len(result.committed)} ingested: " + "; ".join(by_reason(reasons)),
         metadata=reasons,
         allow_retries=False,
     )
+
+
+def _in_configuration(plans: IngestPlans, reasons: Mapping[str, str]) -> dict[str, str]:
+    """Why topics and topic-partitions have failed, as above; of one that was not planned nothing is known of there."""
+    sources: dict[str, tuple[str, SourceIdentity | None]] = {
+        each.plan.topic: (each.plan.topic, each.plan.source) for each in plans.topics
+    }
+    sources |= {str(log): sources[log.topic] for each in plans.topics for log in each.plan.names}
+    return {name: in_configuration(why, *sources.get(name, (name, None))) for name, why in reasons.items()}
 
 
 def _positions(plans: IngestPlans, result: IngestResult) -> dict[str, int | None]:

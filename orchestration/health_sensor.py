@@ -17,6 +17,7 @@ from pathlib import Path
 import dagster as dg
 
 from keptlog.dagster.assets.health import FULL_MS, Health, health_event
+from keptlog.dagster.assets.ingest_report import stopped_in_configuration
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
@@ -148,7 +149,8 @@ def _consumer_lag(
     if last is None:
         ingested = counted(len(with_brokers), "ingested topic")
         return None, [f"the consumer lag of {ingested}: {_why_not_asked(tick, states)}"]
-    stopped = [f"{name}: stopped: {why}" for name, why in last.stopped.items()]
+    reasons = [reason for topic in last.topics for reason in stopped_in_configuration(topic).items()]
+    stopped = [f"{name}: stopped: {why}" for name, why in reasons]
     unread = [
         f"the consumer lag of {topic}: {unnamed(topic, why)}"
         for topic, why in last.unread.items()

@@ -14,13 +14,18 @@ is due.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from keptlog.dagster.assets.ingest_report import by_reason, in_configuration, source_observation, source_outlook
+from keptlog.dagster.assets.ingest_report import (
+    by_reason,
+    source_observation,
+    source_outlook,
+    stopped_in_configuration,
+)
 from keptlog.dagster.assets.long_tags import as_tags
 from keptlog.dagster.assets.mount import MountCall, Tick
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
@@ -121,9 +126,9 @@ def _tick(tick: Tick) -> dg.SensorResult:
 def _observations(
     tick: Tick, scan: LagScan, news: Sequence[tuple[TopicPartition, LogLag]]
 ) -> list[dg.AssetObservation]:
-    topics = {name.topic for name, _ in news}
-    outlooks = {topic.topic: source_outlook(topic) for topic in scan.topics if topic.topic in topics}
-    return [source_observation(tick.keys, name, lag, outlooks[name.topic]) for name, lag in news]
+    names = {name.topic for name, _ in news}
+    topics = {topic.topic: (source_outlook(topic), topic.plan.source) for topic in scan.topics if topic.topic in names}
+    return [source_observation(tick.keys, name, lag, *topics[name.topic]) for name, lag in news]
 
 
 def _topic_ids(tick: Tick) -> dict[str, str | None]:
@@ -159,7 +164,7 @@ def decide(
                 paused[str(name)] = why_paused
             else:
                 requested.append((topic, name))
-    stopped = [f"stopped: {line}" for topic in scan.topics for line in by_reason(_texts(topic.stopped))]
+    stopped = [f"stopped: {line}" for topic in scan.topics for line in by_reason(stopped_in_configuration(topic))]
     if scan.topics and not (requested or left_to_wait or paused or stopped):
         left_to_wait = [_all_caught_up(scan)]
     unread = [
@@ -195,10 +200,6 @@ def _all_caught_up(scan: LagScan) -> str:
     topics = counted(len(scan.topics), "ingested topic")
     names = counted(sum(len(topic.names) for topic in scan.topics), "topic-partition")
     return f"{topics}, {names}, none is behind its broker"
-
-
-def _texts(reasons: Mapping[TopicPartition, str]) -> dict[str, str]:
-    return {str(name): in_configuration(why, name.topic) for name, why in reasons.items()}
 
 
 def _request(decision: LagDecision, scan: LagScan, failures: IngestFailures) -> dg.RunRequest:
