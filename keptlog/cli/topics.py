@@ -231,10 +231,11 @@ def alter(name: str, configs: Sequence[str], deleted: Sequence[str], *, as_json:
         parse_setting(setting, value)
     store = home_with(name).store
     before = _config_there(store, name)
-    altered = store.alter_topic(name, settings, deleted)
     from keptlog.table.purging.quiet import has_open_erasures  # noqa: PLC0415  # most commands here need none of it
 
+    # What can't be had behind the commit would tell of one that has landed as of one that failed.
     is_open = has_open_erasures(store.load_table(name))
+    altered = store.alter_topic(name, settings, deleted)
     notes = what_altering_does(before, altered.config, are_erasures_open=is_open)
     if as_json:
         print_json({"topic": name, "config": dict(altered.raw_config), "notes": list(notes)})
