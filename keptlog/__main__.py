@@ -21,10 +21,8 @@ def run() -> None:
         watch_ctrl_c()
         from keptlog.resident.handover import hand_over
 
-        has_begun = True
-        code = hand_over(sys.argv)
+        code = hand_over(sys.argv)  # once a resident has begun it, Ctrl-C is passed on to that, and raises nothing here
         if code is None:
-            has_begun = False
             # NumPy's library for matrices starts a thread a core when it is imported: a tenth of a second for nothing.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
             from keptlog.cli import run as run_here

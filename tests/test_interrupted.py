@@ -8,8 +8,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from socket import AF_UNIX, socket
 
 import pytest
+
+from keptlog.resident.place import as_short, socket_beside
 
 _CTRL_C_IN_EXEC = "exec('import os, signal; os.kill(os.getpid(), signal.SIGINT); [None for _ in range(9)]')"
 """As it is where a dataclass is made."""
@@ -135,6 +138,26 @@ def test_a_command_that_still_imports_ends_with_130_and_one_line(tmp_path: Path,
     told = {"kind": "KeyboardInterrupt", "subject": None, "message": "stopped before anything was done"}
     assert errors == ([told | {"action": "retry"}] if option else [])
     assert bool(done.stdout) == bool(option)
+
+
+def test_a_command_that_still_waits_for_a_resident_ends_with_130_and_its_document(tmp_path: Path) -> None:
+    """Which has not answered, and so has not begun it."""
+    environment = {**os.environ, "KEPTLOG_SPARK_MASTER": f"file:{tmp_path / 'address'}"}
+    environment.pop("KEPTLOG_RESIDENT", None)
+    path = Path(socket_beside(str(tmp_path / "address")))
+    with socket(AF_UNIX) as silent:
+        silent.settimeout(60)
+        with as_short(str(path)) as short:
+            silent.bind(short)
+        path.chmod(0o600)
+        silent.listen()
+        command = [sys.executable, "-m", "keptlog", "status", "--json"]
+        waiting = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        with silent.accept()[0]:
+            waiting.send_signal(signal.SIGINT)
+            out, _ = waiting.communicate()
+    assert waiting.returncode == 130
+    assert json.loads(out)["errors"][0]["kind"] == "KeyboardInterrupt"
 
 
 _WRITTEN_BY_PYDANTIC = """
