@@ -208,6 +208,7 @@ def given(**parts: object) -> str:
 
 
 LATER = "2099-01-01T00:00:00Z"
+ACTING = f"[profile acting]\nregion = us-east-1\nrole_arn = {ROLE}\nsource_profile = here\n"
 IDENTITY = {"AWS_ROLE_ARN": ROLE, "AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere/token"}
 CONTAINER = {
     "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:1/",
@@ -228,6 +229,11 @@ CONTAINER = {
         (f"credential_process = /bin/echo '{given(AccessKeyId=5)}'", {}, "it gave none that can be read"),
         (f"credential_process = /bin/echo '{given(SecretAccessKey=None)}'", {}, "it gave none that can be read"),
         (f"credential_process = /bin/echo '{given(SessionToken=5)}'", {}, "it gave none that can be read"),
+        (
+            f"credential_process = /bin/echo '{given(SessionToken=5)}'\n{ACTING}",
+            {"AWS_PROFILE": "acting"},
+            "it gave none",
+        ),
         ('credential_process = /bin/echo "half', {}, "No closing quotation: see to credential_process"),
         ("aws_access_key_id = me", {}, "there are no credentials"),
         (f"role_arn = {ROLE}", {}, "there are no credentials"),
@@ -297,9 +303,7 @@ def test_who_has_no_other_credentials_once_the_first_have_expired_leaves_the_ref
         ask(of_environment(dict(files.properties)["s3.endpoint"]))
 
 
-@pytest.mark.parametrize(
-    "of_role", ["", f"[profile acting]\nregion = us-east-1\nrole_arn = {ROLE}\nsource_profile = here\n"]
-)
+@pytest.mark.parametrize("of_role", ["", ACTING])
 @pytest.mark.parametrize("then", [given(SecretAccessKey=None, SessionToken="a", Expiration=LATER), "[]"])
 def test_credentials_that_are_renewed_and_can_not_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str, of_role: str

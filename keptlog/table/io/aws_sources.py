@@ -40,19 +40,22 @@ def tell_failures(session: Any) -> None:
     def credentials() -> Any:
         with _told("what AWS's configuration names"):
             found = look_up()
-            if kept := getattr(found, "_frozen_credentials", found):  # null of who is asked only later
-                _require_text(kept.access_key, kept.secret_key, kept.token or "")
-        _tell_renewals(found)
+            _take(found)
         return found
 
     session.get_credentials = credentials
 
 
-def _tell_renewals(found: Any) -> None:
-    """Of those with which a role is asked for too: it is not their source that gives no role."""
+def _take(found: Any) -> None:
+    """Refuse those that can't be used, and tell renewals; of those with which a role is asked for too.
+
+    Else who gives roles would be blamed for what their source has given.
+    """
+    if kept := getattr(found, "_frozen_credentials", found):  # null of who is asked only later
+        _require_text(kept.access_key, kept.secret_key, kept.token or "")
     if isinstance(found, RefreshableCredentials) and not isinstance(found._refresh_using, _Renewal):  # noqa: SLF001
         found._refresh_using = renewal = _Renewal(found)  # noqa: SLF001  # botocore has no public name
-        _tell_renewals(getattr(renewal.asked, "_source_credentials", None))
+        _take(getattr(renewal.asked, "_source_credentials", None))
 
 
 @contextmanager
