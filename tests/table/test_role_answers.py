@@ -207,6 +207,7 @@ def given(**parts: object) -> str:
     return json.dumps({"Version": 1, "AccessKeyId": "it", "SecretAccessKey": "ours"} | parts)
 
 
+HALF = "\ud800"
 LATER = "2099-01-01T00:00:00Z"
 ACTING = f"[profile acting]\nregion = us-east-1\nrole_arn = {ROLE}\nsource_profile = here\n"
 IDENTITY = {"AWS_ROLE_ARN": ROLE, "AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere/token"}
@@ -229,6 +230,12 @@ CONTAINER = {
         (f"credential_process = /bin/echo '{given(AccessKeyId=5)}'", {}, "it gave none that can be read"),
         (f"credential_process = /bin/echo '{given(SecretAccessKey=None)}'", {}, "it gave none that can be read"),
         (f"credential_process = /bin/echo '{given(SessionToken=5)}'", {}, "it gave none that can be read"),
+        (
+            f"credential_process = /bin/echo '{given(SessionToken='', Expiration=LATER[:-1])}'",
+            {},
+            "it gave none that can",
+        ),
+        (f"credential_process = /bin/echo '{given(Version=HALF)}'", {}, r"Unsupported version '\?'"),
         (
             f"credential_process = /bin/echo '{given(SessionToken=5)}'\n{ACTING}",
             {"AWS_PROFILE": "acting"},
@@ -268,7 +275,7 @@ def test_what_should_give_credentials_and_is_not_there_is_no_file_of_the_store_t
         b'{"AccessKeyId": "it", "SecretAccessKey": "ours", "Token": "a", "Expiration": null}',
         b'{"AccessKeyId": "it", "SecretAccessKey": "ours", "Token": "a", "Expiration": "1893456000000"}',
         given(Token="a", Expiration=LATER, AccessKeyId=None).encode(),  # noqa: S106  # nobody's
-        given(Token="a", Expiration=LATER, SecretAccessKey="\ud800").encode(),  # noqa: S106  # nobody's
+        given(Token="a", Expiration=LATER, SecretAccessKey=HALF).encode(),  # noqa: S106  # nobody's
         given(Token=5, Expiration=LATER).encode(),
         b"[" * 100_000,
     ],

@@ -54,6 +54,7 @@ def _take(found: Any) -> None:
     if kept := getattr(found, "_frozen_credentials", found):  # null of who is asked only later
         _require_text(kept.access_key, kept.secret_key, kept.token or "")
     if isinstance(found, RefreshableCredentials) and not isinstance(found._refresh_using, _Renewal):  # noqa: SLF001
+        found.refresh_needed()  # stumbles over an end that has no time zone
         found._refresh_using = renewal = _Renewal(found)  # noqa: SLF001  # botocore has no public name
         _take(getattr(renewal.asked, "_source_credentials", None))
 
@@ -70,7 +71,7 @@ def _told(source: str, asked: object = None) -> Iterator[None]:
         yield
     except CredentialRetrievalError as error:
         secrets = secrets_in({"Authorization": _container_token()})
-        told = without(secrets, error.kwargs["error_msg"].encode()).decode(errors="replace")
+        told = without(secrets, error.kwargs["error_msg"].encode(errors="replace")).decode(errors="replace")
         raise CredentialRetrievalError(provider=error.kwargs["provider"], error_msg=told) from None
     except (ClientError, BotoCoreError, KeptlogError):
         raise
