@@ -147,9 +147,17 @@ class _MetadataFile(InputFile, OutputFile):
         if self._far is not None:
             self._send(content)
         else:
+            self._keep(content)
+        self._written_bytes = len(content)
+
+    def _keep(self, content: bytes) -> None:
+        try:
             with self._created() as sink:
                 sink.write(content)
-        self._written_bytes = len(content)
+        except OSError as error:
+            # That of a write does not say which file it was.
+            error.filename = error.filename or str(self._path)
+            raise
 
     def _send(self, content: bytes) -> None:
         try:

@@ -156,7 +156,7 @@ def unavailable(what: str, error: Exception) -> StorageUnavailable:
 def _place_of(error: Exception) -> str:
     """Which disk it is, as far as the error says it; the words of the error say no more than the refusal."""
     if isinstance(error, OSError):
-        return f" of {error.filename}" if isinstance(error.filename, str) else ""
+        return f" of {error.filename}" if isinstance(error.filename, str | Path) else ""
     return " of the catalog's database"
 
 
