@@ -343,3 +343,41 @@ def test_a_cleaner_that_is_off_keeps_nothing_to_which_no_clean_comes(need: Erasu
     by_age = log_of(stamped, policy="delete", retention_ms=DAY_MS // 2)
     step = erasure_step("users", since(need, ASKED_MS), NOW_MS, [by_age], is_cleaner_off=True)
     assert step.command == "keptlog retain users"
+
+
+@pytest.mark.parametrize("need", [ErasureNeed.CLEAN, ErasureNeed.EXPIRY])
+def test_nobody_is_sent_to_a_retention_that_does_not_come_to_what_no_clean_takes(need: ErasureNeed) -> None:
+    """It was to be run at once where a segment has no timestamps, or a time that is ahead, and took nothing."""
+    stamped = replace(OF_THEN, base_offset=1, last_offset=2, tombstone_count=1, earliest_delete_horizon_ms=ASKED_MS)
+    without = Segment("n", 0, 0, -1, -1, 1, 1)
+    behind = replace(without, base_offset=3, last_offset=3)
+    late = replace(behind, first_timestamp_ms=ASKED_MS - DAY_MS, largest_timestamp_ms=NOW_MS)
+    ahead = replace(without, first_timestamp_ms=NOW_MS, largest_timestamp_ms=NOW_MS + DAY_MS)
+    found = since(need, ASKED_MS)
+    for segments, last_ms in (
+        ((stamped, behind), ASKED_MS),
+        ((stamped, late), ASKED_MS),
+        ((ahead, stamped), NOW_MS + DAY_MS),
+    ):
+        log = log_of(*segments, policy="delete", retention_ms=9 * DAY_MS)
+        goes_ms = last_ms + 9 * DAY_MS + 1
+        step = erasure_step("users", found, NOW_MS, [log])
+        assert step.cause.startswith(f"nothing brings it on before {iso_time(goes_ms)}: ")
+        assert erasure_step("users", found, goes_ms, [log]).command == "keptlog retain users"
+    never = log_of(without, stamped, policy="delete", retention_ms=DAY_MS // 2)
+    step = erasure_step("users", found, NOW_MS, [never])
+    assert step.cause.startswith("it waits for its age, and the segment of users-0 at offset 0 has no timestamps")
+    assert (step.todo.startswith("delete its records (keptlog delete-records)"), step.command) == (True, None)
+    unsettled = log_of(stamped, policy="delete", retention_ms=DAY_MS // 2, unsettled=("retention.ms",))
+    step = erasure_step("users", found, NOW_MS, [unsettled])
+    assert step.cause.startswith("it waits for its age, and topic users has no retention.ms of its own")
+    assert ("keptlog topic alter users --config retention.ms=" in step.todo, step.command) == (True, None)
+
+
+@pytest.mark.parametrize("need", [ErasureNeed.CLEAN, ErasureNeed.EXPIRY])
+def test_of_an_ingested_log_that_no_clean_takes_all_that_was_there_goes_by_its_age(need: ErasureNeed) -> None:
+    stamped = replace(OF_THEN, tombstone_count=1, earliest_delete_horizon_ms=ASKED_MS)
+    behind = Segment("n", 2, 2, -1, -1, 1, 1)
+    log = replace(log_of(stamped, behind, policy="delete", retention_ms=9 * DAY_MS), is_ingested=True)
+    step = erasure_step("users", since(need, ASKED_MS), NOW_MS, [log])
+    assert step.cause.startswith(f"nothing brings it on before {iso_time(ASKED_MS + 9 * DAY_MS + 1)}: ")

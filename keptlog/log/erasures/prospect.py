@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keptlog.log.erasures.erasure import ErasureWay
-from keptlog.log.erasures.erasure_deadline import why_not_taken
+from keptlog.log.erasures.erasure_deadline import never_taken, why_not_taken
 from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.erasures.open_erasures import BY_A_CLEAN, IN_LOG, ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.erasures.remembered import watermarks_end_ms
-from keptlog.log.retention import goes_by_age, retention_of, too_old_ms
+from keptlog.log.retention import goes_by_age, goes_by_age_to, retention_of, too_old_ms
 from keptlog.log.segment import Log, Segment
 from keptlog.log.strategy import StrategyKind
 
@@ -73,16 +73,35 @@ def _by_age(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> Prospect:
     """Of those to which no clean comes: the stored time may still be that of one, so retention's is found anew."""
     if never := why_not_taken(logs[0].config, ErasureWay.TOMBSTONE):
         return Prospect(needy, None, is_never_cleaned=True, why_never=never)
-    by_age = [log for log in logs if goes_by_age(log)]
-    old_ms = [
-        too_old_ms(each.largest_timestamp_ms, log.config.retention_ms)
-        for log in by_age
-        for each in _were_there(needy, log)
-    ]
+    first = [(log, segments) for log in logs if (segments := _first_to_go(needy, log))]
+    old_ms = [_all_old_ms(log, going[-1]) for log, segments in first if (going := _going_by_age(log, segments))]
+    if first and not old_ms:
+        log, segments = first[0]
+        never = f"waits for its age, and {never_taken(log, ErasureWay.TOMBSTONE, segments[0].last_offset + 1)}"
+        return Prospect(needy, None, is_never_cleaned=True, why_never=never)
     last_ms = max(old_ms, default=0)
     if last_ms > now_ms:
         return Prospect(needy, None, last_ms, is_any_by_age=True, is_never_cleaned=True)
     return Prospect(needy, ErasureNeed.RETENTION, is_never_cleaned=True)
+
+
+def _first_to_go(needy: NeedyErasures, log: Log) -> Sequence[Segment]:
+    """The segment of a log that has what the first of them waits for; of an ingested log, all that may be it."""
+    if log.is_ingested:
+        return _were_there(needy, log)
+    waited = _waited(needy, log)
+    return waited[:1] if _is_first_left(needy, log, waited) else ()
+
+
+def _going_by_age(log: Log, segments: Sequence[Segment]) -> Sequence[Segment]:
+    end_offset = goes_by_age_to(log)
+    return [each for each in segments if each.base_offset < end_offset]
+
+
+def _all_old_ms(log: Log, last: Segment) -> int:
+    """When retention comes to the end of a segment: what lies before it goes first."""
+    there = [each.largest_timestamp_ms for each in log.segments if each.base_offset <= last.base_offset]
+    return too_old_ms(max(there), log.config.retention_ms)
 
 
 def _at_once(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> str | None:
