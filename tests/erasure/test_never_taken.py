@@ -132,6 +132,35 @@ def test_what_lies_before_a_segment_that_never_goes_by_its_age_goes_by_its_own(w
     assert (row.next_ms, row.kept_by(world.now_ms), row.blocked) == (goes_ms, "retention.ms", ())
 
 
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_what_retention_takes_by_another_rule_than_age_is_not_told_that_nothing_takes_it(
+    world: World, policy: str
+) -> None:
+    """It was to be compacted again, or its records to be deleted, beside the retention that takes it."""
+    world.create(settings={"cleanup.policy": policy, "retention.ms": str(HOUR_MS)})
+    world.append((KEY, VALUE))
+    world.ask()
+    world.store.alter_topic("users", {"cleanup.policy": "delete", "retention.ms": "-1"})
+    assert len(world.row().blocked) == 1
+    world.store.alter_topic("users", {"retention.bytes": "1"})
+    world.append((OTHER, b"1"))
+    row = world.row()
+    assert (row.next_told(world.now_ms), row.blocked) == ("retention (keptlog retain users)", ())
+    retained = Retainer(world.store).retain(named_logs(world.store, ["users"]), "r", now_ms=world.now_ms)
+    assert len(retained.committed) == 1
+    assert world.erasure().has_reached("compacted")  # type: ignore[arg-type]
+
+
+def test_what_has_no_timestamps_and_goes_by_its_size_is_not_told_that_it_never_goes(world: World) -> None:
+    world.create(settings=SETTINGS)
+    without_timestamps(world)
+    world.ask()
+    world.store.alter_topic("users", {"retention.bytes": "1"})
+    world.append((OTHER, b"1"))
+    row = world.row()
+    assert (row.next_told(world.now_ms), row.blocked) == ("retention (keptlog retain users)", ())
+
+
 def test_retain_says_what_keeps_a_log_from_going(world: World) -> None:
     world.create(settings=SETTINGS)
     without_timestamps(world)

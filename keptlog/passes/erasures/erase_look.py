@@ -87,8 +87,9 @@ class TopicLook:
         times, waits = NextTimes(logs, self.now_ms), _Waits(logs, self.store.broker_settings)
         rows = []
         for each in found:
-            next_ms, setting, is_by_age = times.of(each) or (None, None, False)
-            blocked = tuple(_blocked(each, waits, kept))
+            until = times.of(each)
+            next_ms, setting, is_by_age = until or (None, None, False)
+            blocked = tuple(_blocked(each, waits, kept, is_taken=until is not None))
             rows.append(ErasureRow(self.topic, each, next_ms, blocked, next_setting=setting, is_by_age=is_by_age))
         return rows
 
@@ -159,29 +160,34 @@ class _Waits:
 
     logs: Mapping[int, Log]
     broker_settings: Mapping[str, str]
-    _of_ways: dict[ErasureWay, tuple[list[str], frozenset[int]]] = field(default_factory=dict, init=False, repr=False)
+    _of_ways: dict[ErasureWay, tuple[list[str], list[str], frozenset[int]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
-    def told(self, erasure: Erasure) -> list[str]:
-        """A line for each thing that keeps an erasure from being cleaned, or from going by its age."""
+    def told(self, erasure: Erasure, *, is_taken: bool) -> list[str]:
+        """A line for each thing that keeps an erasure from being cleaned, or from going by its age.
+
+        What never goes by its age may be taken by its size, or below the log start.
+        """
         way = ErasureWay(erasure.way)
         if way not in self._of_ways:
             self._of_ways[way] = self._of_way(way)
-        lines, unsure = self._of_ways[way]
-        ends = [each for each in erasure.bounds if each.partition in unsure] if unsure else []
+        off, not_taken, unsure = self._of_ways[way]
+        ends = [each for each in erasure.bounds if each.partition in unsure]
         never = dict.fromkeys(never_taken(self.logs[each.partition], way, each.end_offset) for each in ends)
         numbers = {each.partition for each in erasure.bounds if each.has_tombstones} if self._uncleanable else set()
         return [
-            *lines,
-            *(str(why) for why in never if why),
+            *off,
+            *([] if is_taken else [*not_taken, *(str(why) for why in never if why)]),
             *(text for number, text in self._uncleanable if number in numbers),
         ]
 
-    def _of_way(self, way: ErasureWay) -> tuple[list[str], frozenset[int]]:
-        """What is told of each request of a way, and the logs of which some records may never go by their age."""
+    def _of_way(self, way: ErasureWay) -> tuple[list[str], list[str], frozenset[int]]:
+        """What is told of each request of a way, what where nothing takes it, and the logs that may never go by age."""
         off = switched_off(self.logs.values(), way, BrokerConfig.of(self.broker_settings))
         not_taken = dict.fromkeys(why_not_taken(log.config, way) for log in self.logs.values())
         unsure = frozenset(n for n, log in self.logs.items() if never_taken(log, way, log.log_end_offset))
-        return [str(why) for why in (*off, *not_taken) if why], unsure
+        return [str(why) for why in off], [why for why in not_taken if why], unsure
 
     @cached_property
     def _uncleanable(self) -> Sequence[tuple[int, str]]:
@@ -192,8 +198,8 @@ class _Waits:
         ]
 
 
-def _blocked(erasure: Erasure, waits: _Waits, kept: KeptRecords | None) -> list[str]:
-    """What keeps an erasure from its next state, besides time."""
+def _blocked(erasure: Erasure, waits: _Waits, kept: KeptRecords | None, *, is_taken: bool) -> list[str]:
+    """What keeps an erasure from its next state, besides time; ``is_taken`` if it is known when that can come."""
     match erasure.state:
         case ErasureState.REQUESTED if erasure.way == ErasureWay.SOURCE and erasure.waiting:
             keys = len({each.key_hash for each in erasure.waiting})
@@ -202,7 +208,7 @@ def _blocked(erasure: Erasure, waits: _Waits, kept: KeptRecords | None) -> list[
         case ErasureState.TOMBSTONED if erasure.way == ErasureWay.HERE:
             return ["the pass that drops the records has not ended: ask again with the same id"]
         case ErasureState.TOMBSTONED | ErasureState.COMPACTED if erasure.gone is None:
-            return waits.told(erasure)
+            return waits.told(erasure, is_taken=is_taken)
         case ErasureState.COMPACTED if erasure.gone and kept:
             return [*kept.in_snapshots(erasure.gone)] or kept.no_purge()
         case ErasureState.UNREFERENCED if erasure.old_files_ms is not None and kept:
