@@ -179,10 +179,13 @@ def _found(seen: Overview, topics: set[str], lengths: PassLengths) -> dict[str, 
 
 
 def _needs_of(topic: str, erasures: OpenErasures, config: TopicConfig, times: PassTimes) -> tuple[TopicNeed, ...]:
+    """Where nothing is compacted any more, no clean brings on what waits for one: retention does, if anything."""
     delays_ms = {ErasureNeed.PURGE.value: config.file_delete_delay_ms}
+    aged = frozenset[str]() if config.is_compacted else BY_A_CLEAN
+    needs = (replace(each, need=ErasureNeed.RETENTION.value) if each.need in aged else each for each in erasures.needs)
     return tuple(
         TopicNeed(topic, each, ask_ms(each, config, times), (), each.since_ms + delays_ms.get(each.need, 0))
-        for each in erasures.needs
+        for each in needs
     )
 
 
@@ -219,12 +222,9 @@ def _with_logs(need: TopicNeed, logs: Sequence[Assessment], now_ms: int) -> Topi
 
 
 def _is_ready(log: Assessment, need: ErasureNeed, now_ms: int) -> bool:
-    """Whether a clean would do something; one that failed lately is left alone until it is tried again.
-
-    It leaves one alone that is not compacted any more.
-    """
+    """Whether a clean would do something; one that failed lately is left alone until it is tried again."""
     mark, horizon_ms = log.log.uncleanable, log.earliest_delete_horizon_ms
-    if (mark and mark.is_waiting(now_ms)) or not log.log.config.is_compacted:
+    if mark and mark.is_waiting(now_ms):
         return False
     # A tombstone in the segment that first dirty lies in may go only with the next compaction.
     is_compacted = len(expirable(log.log, log.sections)) < len(log.sections.clean)

@@ -13,6 +13,7 @@ from dagster_pyspark import LazyPySparkResource
 from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
+from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ReachedState
 from keptlog.log.erasures.erasure_schedule import ALLOWANCE_MS, VERIFIED_WITHIN_MS
 from keptlog.log.erasures.open_erasures import ErasureNeed
@@ -103,9 +104,19 @@ def test_no_clean_is_asked_for_where_nothing_is_compacted_any_more(world: World,
     due(world)
     world.store.alter_topic("users", {"cleanup.policy": "delete"})
     assert world.requests(erasure_sensor) == []
-    assert "users: 1 erasure waiting for a clean, which can do nothing yet" in world.skips(erasure_sensor)
+    assert "users: 1 erasure waiting for retention, deadline " in world.skips(erasure_sensor)
     world.store.alter_topic("users", {"cleanup.policy": "compact"})
     assert [asked_for(each) for each in world.requests(erasure_sensor)] == [["users-0"]]
+
+
+def test_a_cleaner_that_is_off_is_no_reason_where_nothing_is_compacted_any_more(world: World, users: str) -> None:
+    """It was told as what keeps an erasure, to which no clean comes with the cleaner on either."""
+    due(world)
+    (world.path / "server.properties").write_text("log.cleaner.enable=false")
+    world.reopen()
+    assert CLEANER_DISABLED in world.skips(erasure_sensor)
+    world.store.alter_topic("users", {"cleanup.policy": "delete"})
+    assert CLEANER_DISABLED not in world.skips(erasure_sensor)
 
 
 def test_each_state_is_brought_on_by_the_run_it_needs(world: World, users: str) -> None:
