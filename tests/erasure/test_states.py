@@ -230,6 +230,9 @@ def test_an_uncleanable_log_is_named_as_what_blocks(world: World) -> None:
     failure = Failure(log.topic_partition, "segment x is damaged", log.checkpoint)
     world.store.mark_uncleanable("users", [failure], world.now_ms, Backoff(1, 1))
     assert world.row().blocked == ("users-0 is uncleanable: segment x is damaged",)
+    # No clean comes any more, whatever is mended: retention takes it.
+    world.store.alter_topic("users", {"cleanup.policy": "delete"})
+    assert world.row().blocked == ()
 
 
 def test_what_was_verified_is_forgotten_after_a_month_and_its_receipt_alone_tells(world: World) -> None:

@@ -194,7 +194,7 @@ class _Waits:
         return [
             (number, f"{log.topic_partition} is uncleanable: {log.uncleanable.reason}")
             for number, log in self.logs.items()
-            if log.uncleanable
+            if log.uncleanable and log.config.is_compacted
         ]
 
 
