@@ -381,3 +381,17 @@ def test_of_an_ingested_log_that_no_clean_takes_all_that_was_there_goes_by_its_a
     log = replace(log_of(stamped, behind, policy="delete", retention_ms=9 * DAY_MS), is_ingested=True)
     step = erasure_step("users", since(need, ASKED_MS), NOW_MS, [log])
     assert step.cause.startswith(f"nothing brings it on before {iso_time(ASKED_MS + 9 * DAY_MS + 1)}: ")
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+@pytest.mark.parametrize("next_ms", [None, LATER_MS])
+def test_nobody_is_sent_to_retention_where_nothing_goes_by_its_age_any_more(policy: str, next_ms: int | None) -> None:
+    """It was to be run, or a time was told, while erasure list said that nothing takes what it waits for."""
+    found = replace(since(ErasureNeed.RETENTION, ASKED_MS), next_ms=next_ms)
+    log = log_of(OF_THEN, policy=policy, retention_ms=-1)
+    step = erasure_step("users", found, NOW_MS, [log])
+    why = "cleanup.policy is compact" if policy == "compact" else "retention.ms is -1"
+    assert (step.cause, step.command) == (f"it waits for retention, and {why}", None)
+    assert next_by_now(found, NOW_MS, [log]) == f"{step.cause.removeprefix('it ')}: {step.todo}"
+    deleted = replace(log, log_start_offset=2)
+    assert erasure_step("users", found, NOW_MS, [deleted]).command == "keptlog retain users"

@@ -7,6 +7,8 @@ waits for is not stored, so it is told of all that it may be. The first of these
     no log may have the first of it any more    a look, for they may be further by now
     retention takes what they wait for          retention, whatever brings them on else
     a clean passes some of it                   a clean
+    nothing takes it, as the topic is set       nothing
+    no clean comes, as the topic is set         nothing until it is old enough, then retention
     the clock has not come to the stored time   nothing, until then
 
 ``next_time`` says it of a single erasure, by its offsets.
@@ -61,18 +63,23 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
     never = needy.need in BY_A_CLEAN and bool(logs) and not any(log.config.is_compacted for log in logs)
     if at_once := _at_once(needy, now_ms, logs):
         return Prospect(needy, at_once, is_never_cleaned=never)
+    if needy.need in IN_LOG and logs and (why := why_not_taken(logs[0].config, _way_of(needy))):
+        return Prospect(needy, None, is_never_cleaned=never, why_never=why)
     if never:
         return _by_age(needy, now_ms, logs)
     ahead_ms = found.ahead_ms(now_ms)
-    if ahead_ms is not None and needy.need in {*IN_LOG, ErasureNeed.PURGE} and _may_be_kept(needy, now_ms, logs):
-        return Prospect(needy, None, ahead_ms, any(map(goes_by_age, logs)))
-    return Prospect(needy, needy.need)
+    is_early = ahead_ms is not None and needy.need in {*IN_LOG, ErasureNeed.PURGE}
+    is_kept = is_early and _may_be_kept(needy, now_ms, logs)
+    return Prospect(needy, None, ahead_ms, any(map(goes_by_age, logs))) if is_kept else Prospect(needy, needy.need)
+
+
+def _way_of(needy: NeedyErasures) -> ErasureWay:
+    """That, or one of which the same is told."""
+    return ErasureWay.RETENTION if needy.need == ErasureNeed.RETENTION else ErasureWay.TOMBSTONE
 
 
 def _by_age(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> Prospect:
     """Of those to which no clean comes: the stored time may still be that of one, so retention's is found anew."""
-    if never := why_not_taken(logs[0].config, ErasureWay.TOMBSTONE):
-        return Prospect(needy, None, is_never_cleaned=True, why_never=never)
     first = [(log, segments) for log in logs if (segments := _first_to_go(needy, log))]
     old_ms = [_all_old_ms(log, going[-1]) for log, segments in first if (going := _going_by_age(log, segments))]
     if first and not old_ms:
