@@ -25,7 +25,7 @@ from keptlog.log.assessment import Assessment
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure_schedule import PassTimes, ask_ms
 from keptlog.log.erasures.open_erasures import BY_A_CLEAN, ErasureNeed, NeedyErasures, OpenErasures
-from keptlog.log.erasures.prospect import prospect_of
+from keptlog.log.erasures.prospect import may_be_further
 from keptlog.log.given.past import is_past
 from keptlog.log.sections import expirable
 from keptlog.log.segment import Log
@@ -140,10 +140,10 @@ class KnownNeeds:
 
 @dataclass
 class KeptErasures:
-    """Which topics' erasures nothing brings on before the time that is stored with them, kept from tick to tick.
+    """Which topics' erasures no look brings on before the time that is stored with them, kept from tick to tick.
 
-    That time is of the settings as they were when it was stored. By altered ones what they wait for may go sooner, or
-    be gone; but only by a commit, so a topic is judged anew once its metadata location has changed.
+    That time is of the settings as they were when it was stored. By altered ones what they wait for may be passed, or
+    be gone, sooner; but only by a commit, so a topic is judged anew once its metadata location has changed.
     """
 
     _by_topic: dict[str, str] = field(default_factory=dict)
@@ -158,9 +158,9 @@ class KeptErasures:
         for each in seen.assessments if logs else ():
             if each.log.topic_partition.topic in logs:
                 logs[each.log.topic_partition.topic].append(each.log)
-        looks = {topic: partial(prospect_of, early[topic], now_ms, of_topic) for topic, of_topic in logs.items()}
+        looks = {topic: partial(may_be_further, early[topic], now_ms, of_topic) for topic, of_topic in logs.items()}
         found, _ = parted({topic: apart(topic, look) for topic, look in looks.items()})
-        goes_on = {topic for topic, prospect in found.items() if prospect and prospect.brought_on_by}
+        goes_on = {topic for topic, is_further in found.items() if is_further}
         self._by_topic = kept | {topic: seen.locations[topic] for topic in logs.keys() - goes_on}
         return self._by_topic.keys()
 

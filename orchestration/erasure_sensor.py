@@ -108,7 +108,7 @@ class _Tick:
 
     @cached_property
     def kept(self) -> AbstractSet[str]:
-        """Of these topics, those whose erasures nothing brings on yet."""
+        """Of these topics, those whose erasures no look brings on yet."""
         return self.memory.kept.of(self.seen, self.workable)
 
 

@@ -9,7 +9,7 @@ import pytest
 from keptlog.dagster.orchestration import erasure_needs
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.log.erasures.open_erasures import ErasureNeed
-from keptlog.log.erasures.prospect import Prospect, prospect_of
+from keptlog.log.erasures.prospect import may_be_further
 from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
 from tests.erasure.world import new_id
@@ -45,11 +45,11 @@ def test_what_is_kept_for_long_is_judged_anew_only_once_its_topic_has_changed(
 ) -> None:
     judged: list[str] = []
 
-    def told(*given: Any) -> Prospect | None:
+    def told(*given: Any) -> bool:
         judged.append(users)
-        return prospect_of(*given)
+        return may_be_further(*given)
 
-    monkeypatch.setattr(erasure_needs, "prospect_of", told)
+    monkeypatch.setattr(erasure_needs, "may_be_further", told)
     ask(world, by_ms=90 * DAY_MS)
     for _ in range(3):
         world.now_ms += LOOK_AGAIN_MS

@@ -25,6 +25,7 @@ from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.erasures.open_erasures import BY_A_CLEAN, IN_LOG, ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.erasures.remembered import watermarks_end_ms
 from keptlog.log.retention import goes_by_age, goes_by_age_to, retention_of, too_old_ms
+from keptlog.log.sections import first_dirty_of
 from keptlog.log.segment import Log, Segment
 from keptlog.log.strategy import StrategyKind
 
@@ -71,6 +72,22 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
     is_early = ahead_ms is not None and needy.need in {*IN_LOG, ErasureNeed.PURGE}
     is_kept = is_early and _may_be_kept(needy, now_ms, logs)
     return Prospect(needy, None, ahead_ms, any(map(goes_by_age, logs))) if is_kept else Prospect(needy, needy.need)
+
+
+def may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log]) -> bool:
+    """Whether a pass may have been over what they wait for in these logs: where only one is to come, no look helps.
+
+    Of an ingested log nobody knows what a clean has passed of it.
+    """
+    prospect = prospect_of(found, now_ms, logs)
+    if prospect is None or prospect.brought_on_by == LOOK:
+        return prospect is not None
+    needy, need = prospect.needy, prospect.brought_on_by
+    logs = [log for log in logs if not needy.partitions or log.topic_partition.partition in needy.partitions]
+    if need == ErasureNeed.CLEAN:
+        first = [(log, each) for log in logs for each in _waited(needy, log)[:1]]
+        return any(log.is_ingested or each.last_offset < first_dirty_of(log)[0] for log, each in first)
+    return need == needy.need == ErasureNeed.RETENTION and not any(_were_there(needy, log) for log in logs)
 
 
 def _way_of(needy: NeedyErasures) -> ErasureWay:

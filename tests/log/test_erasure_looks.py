@@ -1,0 +1,26 @@
+"""Whether a look may find erasures further than is stored: only where a pass may have been over what they wait for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from keptlog.log.erasures.open_erasures import ErasureNeed
+from keptlog.log.erasures.prospect import may_be_further
+from tests.log.test_erasure_step import ASKED_MS, DAY_MS, NOW_MS, OF_NOW, OF_THEN, log_of, since
+
+
+def test_what_waits_for_a_clean_may_be_further_once_one_has_passed_it() -> None:
+    found = since(ErasureNeed.CLEAN, ASKED_MS)
+    closed = log_of(OF_THEN, OF_NOW, segment_bytes=1 << 20, segment_ms=7 * DAY_MS)
+    assert not may_be_further(found, NOW_MS, [closed])
+    assert may_be_further(found, NOW_MS, [replace(closed, checkpoint=2)])
+    assert may_be_further(found, NOW_MS, [replace(closed, is_ingested=True)])
+    assert may_be_further(found, NOW_MS, [replace(closed, segments=(OF_NOW,), log_start_offset=2)])
+
+
+def test_what_waits_for_its_age_may_be_further_once_retention_has_taken_all_that_was_there() -> None:
+    old = log_of(OF_THEN, OF_NOW, policy="delete", retention_ms=DAY_MS // 2)
+    for need in (ErasureNeed.RETENTION, ErasureNeed.CLEAN):
+        found = since(need, ASKED_MS)
+        assert not may_be_further(found, NOW_MS, [old])
+        assert may_be_further(found, NOW_MS, [replace(old, segments=(OF_NOW,), log_start_offset=2)])

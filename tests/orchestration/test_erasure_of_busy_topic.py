@@ -1,0 +1,41 @@
+"""An erasure whose topic is appended to all the time: a look costs, and helps only once a pass has been there."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from keptlog.dagster.orchestration import erasure_sensor as sensor
+from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.log.erasures.open_erasures import ErasureNeed
+from tests.orchestration.conftest import DAY_MS, World
+from tests.orchestration.erasing import KEY, SETTINGS, ask, need, passes
+from tests.orchestration.shipped import erasure_sensor
+
+
+def test_what_a_clean_could_pass_is_looked_at_only_once_one_has_been_there(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was looked at every ten minutes from when its segment was closed, a large topic in a run each time."""
+    looked: list[str] = []
+    advanced = sensor._advanced
+
+    def told(tick: sensor._Tick, topic: str) -> object:
+        looked.append(topic)
+        return advanced(tick, topic)
+
+    monkeypatch.setattr(sensor, "_advanced", told)
+    lags = {"max_compaction_lag_ms": str(60 * DAY_MS), "segment_ms": str(60 * DAY_MS), "segment_bytes": str(2**20)}
+    world.topic("users", 1, **SETTINGS | lags)
+    world.append("users", (KEY, "1"), ("other", "1"), age_ms=0)
+    ask(world, by_ms=90 * DAY_MS)
+    for number in range(4):
+        world.now_ms += LOOK_AGAIN_MS
+        world.append("users", (f"key-{number}", os.urandom(2**19).hex()), age_ms=0)
+        world.tick(erasure_sensor)
+    assert (looked, need(world)) == ([], ErasureNeed.CLEAN)
+    passes(world).clean()
+    world.now_ms += LOOK_AGAIN_MS
+    world.tick(erasure_sensor)
+    assert (looked, need(world)) == (["users"], ErasureNeed.EXPIRY)
