@@ -27,6 +27,7 @@ from keptlog.dagster.assets.outlook import clean_observation, cleaned_by, log_ou
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.first_looks import ask_again, first_looks, forget_lost, told_sections
+from keptlog.dagster.orchestration.late_first import move_ahead
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.dagster.orchestration.requests import DueLogs, due_logs, left_over, run_request, set_pool_size, spent
 from keptlog.dagster.orchestration.still_told import left_in_turn, stored_keys
@@ -135,6 +136,8 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
     asked = seen.due(trigger) if broker.log_cleaner_enable else []
     own = OwnRuns.of_tick(tick)
     due = due_logs(own, asked, seen.locations, seen.now_ms)
+    if trigger is Trigger.MAX_COMPACTION_LAG:
+        _move_ahead(tick, own, asked, due)
     spark_is_down = tick.why_spark_is_down() if due.requested else None
     events, cursor = _events(tick, seen) if trigger is Trigger.DIRTY_RATIO else ([], None)
     is_asked_for = due.requested and not spark_is_down
@@ -157,6 +160,13 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
         asset_events=events,
         cursor=cursor,
     )
+
+
+def _move_ahead(tick: Tick, own: OwnRuns, late: Sequence[Assessment], due: DueLogs) -> None:
+    """Let queued runs of what is late go first."""
+    waiting = set(due.queued)
+    for run_id in move_ahead(own, [each.log for each in late if str(each.log.topic_partition) in waiting]):
+        tick.context.log.info("run %s goes first in Dagster's queue from now on: it is to clean what is late", run_id)
 
 
 def why_nothing(trigger: Trigger, seen: Overview, due: DueLogs) -> str:

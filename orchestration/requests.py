@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import dagster as dg
-from dagster._core.storage.tags import RUN_KEY_TAG
+from dagster._core.storage.tags import PRIORITY_TAG, RUN_KEY_TAG
 from dagster._utils.concurrency import get_max_concurrency_limit_value
 
 from keptlog.dagster.assets.mount import Tick
@@ -31,6 +31,7 @@ from keptlog.dagster.orchestration.in_flight import (
     slow_cleans,
     stopped_logs,
 )
+from keptlog.dagster.orchestration.late_first import PRIORITY
 from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, recent_outages
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.assessment import Assessment, Trigger
@@ -98,6 +99,7 @@ def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], no
     requested = due.requested[:LOGS_PER_RUN]
     names = [str(each.log.topic_partition) for each in requested]
     states = [f"{locations[each.log.topic_partition.topic]}#{due.outages.runs(*_names_of(each))}" for each in requested]
+    ahead = {PRIORITY_TAG: PRIORITY} if trigger is Trigger.MAX_COMPACTION_LAG else {}
     return dg.RunRequest(
         run_key=run_key(trigger.value, names, states, now_ms),
         run_config={"ops": {"plan": {"config": {"logs": names}}}},
@@ -106,6 +108,7 @@ def run_request(trigger: Trigger, due: DueLogs, locations: Mapping[str, str], no
             LOGS_TAG: some_of(names, NAMES_IN_TAG),
             # A log that fails is tried again when its time comes; two ways of trying again would multiply.
             "dagster/max_retries": "0",
+            **ahead,
         },
     )
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import dagster as dg
-from dagster._core.storage.tags import SCHEDULE_NAME_TAG
+from dagster._core.storage.tags import PRIORITY_TAG, SCHEDULE_NAME_TAG
 
 from keptlog.dagster.assets.mount import Mount
 from keptlog.dagster.orchestration.automation import Automation
 from keptlog.dagster.orchestration.in_flight import UNDER_WAY
+from keptlog.dagster.orchestration.late_first import PRIORITY
 from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME, VERIFY_JOB_NAME, OwnRuns
 from keptlog.dagster.orchestration.requests import TRIGGER_TAG
 
@@ -40,7 +41,7 @@ class _Alone:
     """On its runs, beside whose home it is."""
 
 
-_PURGE = _Alone(PURGE_SCHEDULE, PURGE_JOB_NAME, LONGEST_PURGE)
+_PURGE = _Alone(PURGE_SCHEDULE, PURGE_JOB_NAME, LONGEST_PURGE, {PRIORITY_TAG: PRIORITY})
 _VERIFY = _Alone(VERIFY_SCHEDULE, VERIFY_JOB_NAME, LONGEST_VERIFY, {TRIGGER_TAG: "schedule"})
 
 
