@@ -49,6 +49,8 @@ class ToVerify:
     """What is no topic any more and may have bytes, with what to do; nothing if topics were named."""
     unknown: Mapping[str, KeptlogError] = field(default_factory=dict)
     """Names that mean nothing."""
+    is_of_all: bool = False
+    """Whether no names were given."""
 
     @property
     def not_looked_at(self) -> dict[str, KeptlogError]:
@@ -78,7 +80,7 @@ def all_that_is_there(store: LogStore | UnopenedStore, names: Collection[str]) -
     unknown = {name: error for name, error in named.unreadable.items() if isinstance(error, UnknownTopic)}
     unreadable = {name: error for name, error in named.unreadable.items() if name not in unknown}
     # Asked for after the topics: one whose deletion begins in between is in both.
-    return ToVerify(named.logs, unreadable, {} if names else _unowned(store), unknown)
+    return ToVerify(named.logs, unreadable, {} if names else _unowned(store), unknown, not names)
 
 
 def _unowned(store: LogStore | UnopenedStore) -> dict[str, KeptlogError]:
@@ -94,8 +96,9 @@ def verify_logs(
 ) -> dict[str, list[CheckResult]]:
     """Check logs: topic-partition to one result for each of ``CHECKS``, and G8.
 
-    What can't be read stands there by its name. Results are left right after each look, at the storage of a topic or at
-    a log: all looks may take hours, and what others find meanwhile is newer.
+    What can't be read stands there by its name. Where all are looked at, a topic that was deleted meanwhile is simply
+    not there. Results are left right after each look, at the storage of a topic or at a log: all looks may take hours,
+    and what others find meanwhile is newer.
     """
     now_ms = passed_now_ms(now_ms)
     found = {name: _unreadable(error) for name, error in asked.not_looked_at.items()}
@@ -111,7 +114,15 @@ def verify_logs(
             results = list(verify_log(store, log, now_ms))
             leave({str(name): results}, is_same)
             found[str(name)] = [*results, gone[name.partition]]
+        names = [str(log.topic_partition) for log in logs]
+        if not all(each.passed for name in names for each in found[name]) and is_gone(store, asked, logs[0]):
+            found = {name: results for name, results in found.items() if name not in names}
     return found
+
+
+def is_gone(store: LogStore | UnopenedStore, asked: ToVerify, log: Log) -> bool:
+    """Whether a log went with its topic while all were looked at: there is nothing left of it to be looked at."""
+    return asked.is_of_all and not _is_same(store, log.topic_partition.topic, log.topic_id)
 
 
 def _is_same(store: LogStore | UnopenedStore, topic: str, topic_id: str | None) -> bool:
