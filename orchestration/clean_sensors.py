@@ -144,10 +144,11 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
     request = run_request(trigger, due, seen.locations, seen.now_ms) if is_asked_for else None
     ended = spent(own, request, seen.now_ms) if request else None
     requests = [request] if request and not ended else []
-    if requests:
+    if requests or due.queued:
+        # Where all that is due waits in the queue, nobody asks for a run any more, and more threads are set for them.
         set_pool_size(tick, broker.log_cleaner_threads)
-        if left := left_over(due):
-            context.log.info(left)
+    if requests and (left := left_over(due)):
+        context.log.info(left)
     reason = why_nothing(trigger, seen, due) if broker.log_cleaner_enable else CLEANER_DISABLED
     reason += "" if seen.locations else tick.log_store.perhaps_away()
     if ended:

@@ -54,6 +54,22 @@ def test_a_log_whose_run_is_queued_is_not_said_to_be_cleaned_and_all_of_them_are
     assert "its clean's run is queued" in str(event.metadata["worst"].value)
 
 
+@pytest.mark.parametrize("size", [0, 1])
+def test_more_threads_count_for_runs_that_wait_in_the_queue_already(world: World, size: int) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    (request,) = world.requests(dirty_ratio_sensor)
+    queue(world, clean_logs, request)
+    storage = world.instance.event_log_storage
+    storage.set_concurrency_slots("log_cleaner", size)
+    (world.path / "server.properties").write_text("log.cleaner.threads=3\n")
+    world.reopen()
+
+    assert "waits for its clean, whose run is queued" in world.skips(dirty_ratio_sensor)
+
+    assert [each.limit for each in storage.get_pool_limits() if each.name == "log_cleaner"] == [3]
+
+
 def test_an_erasure_waits_for_no_clean_that_only_waits_itself(world: World, users: str) -> None:
     due(world)
     queue(world, clean_logs, EVERYTHING)
