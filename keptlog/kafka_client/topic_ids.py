@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from confluent_kafka import Uuid
 
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What a broker before Kafka 2.8 says, whose topics have no ids."""
 _TO_KAFKAS = str.maketrans("+/", "-_")
 
 

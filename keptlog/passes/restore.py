@@ -39,6 +39,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
+from keptlog.log.broker_addresses import share_a_broker
 from keptlog.log.holds import RESTORE_READER
 from keptlog.log.record import Record
 from keptlog.log.segment import Log
@@ -159,6 +160,8 @@ class Restore:
                 reader, seen_ms = self.store.reader(topic, own=True, topic_id=pair.topic_id), self.clock()
                 _require_as_many(topic, len(reader.logs), target)
             new = [partition for partition, position in stored.items() if position is None]
+            if self._may_be_the_source(topic, target):
+                self._require_not_its_own(topic, target, new)
             if not append_to_existing:
                 self._require_empty(target, new)
             positions = {
@@ -245,6 +248,22 @@ class Restore:
         if source and source.topic_id == target.id:
             raise InvalidConfig(f"{topic} comes from topic {name} there: choose another one (--topic)")
         return target, found is None
+
+    def _may_be_the_source(self, topic: str, target: Target) -> bool:
+        """Whether only an id could tell that the topic does not come from there, and its brokers have none."""
+        source = self.store.source_of(topic).source
+        if target.has_id or source is None or source.topic != target.name:
+            return False
+        return share_a_broker(source.bootstrap or "", self.settings.bootstrap or "")
+
+    def _require_not_its_own(self, topic: str, target: Target, new: Iterable[int]) -> None:
+        """Refuse to add a topic to its source; one that was lost there, and made anew by a restore, has begun empty."""
+        used = sorted({*new} & {*Targets(self.settings).with_records(target)})
+        if used:
+            raise InvalidConfig(
+                f"{topic} comes from topic {target.name} there, whose {target.name}-{used[0]} has records that no "
+                "restore has written: they would be there twice; choose another topic (--topic)"
+            )
 
     def _require_empty(self, target: Target, partitions: Iterable[int]) -> None:
         used = sorted({*partitions} & {*Targets(self.settings).with_records(target)})

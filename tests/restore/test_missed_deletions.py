@@ -62,12 +62,18 @@ class Scene:
     def tombstones(self) -> list[int]:
         return [record.offset for _, record in self.store.read("users") if record.is_tombstone]
 
-    def restore(self, *, skip_lost: bool = False, progress: Callable[[str], None] = silent) -> list[int]:
+    def restore(
+        self,
+        *,
+        skip_lost: bool = False,
+        append_to_existing: bool = False,
+        progress: Callable[[str], None] = silent,
+    ) -> list[int]:
         """The offsets that the target got by it."""
         before = len(self.broker.sent)
         settings = ClientSettings.load({"bootstrap.servers": "nowhere:1"}, {})
         run = Restore(self.store, settings, lambda: self.now_ms, progress, new_id)
-        run.to_broker("users", "people", skip_lost=skip_lost)
+        run.to_broker("users", "people", skip_lost=skip_lost, append_to_existing=append_to_existing)
         return self.broker.sent[before:]
 
     def restore_one_transaction(self) -> None:

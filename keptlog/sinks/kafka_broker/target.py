@@ -15,7 +15,7 @@ from keptlog.kafka_client.leaders import ask_leaders, leaders_of
 from keptlog.kafka_client.one_cluster import require_one_cluster
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
-from keptlog.kafka_client.topic_ids import topic_id_of
+from keptlog.kafka_client.topic_ids import NO_ID, topic_id_of
 from keptlog.log.broker_addresses import addresses
 
 _NOT_KAFKAS = ("compaction.strategy", "internal.", "keptlog.")
@@ -47,6 +47,11 @@ class Target:
     def is_there(self) -> bool:
         """Whether it was created already."""
         return bool(self.id)
+
+    @property
+    def has_id(self) -> bool:
+        """Whether its brokers give topics ids at all."""
+        return self.id not in {"", NO_ID}
 
     @property
     def is_compacted(self) -> bool:

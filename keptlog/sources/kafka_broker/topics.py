@@ -50,7 +50,7 @@ from keptlog.kafka_client.leaders import ask_leaders
 from keptlog.kafka_client.one_cluster import require_one_cluster
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
-from keptlog.kafka_client.topic_ids import topic_id_of
+from keptlog.kafka_client.topic_ids import NO_ID, topic_id_of
 from keptlog.log.source import SourceIdentity, SourceLog, SourceTopic
 from keptlog.log.topic_partition import is_topic_name
 from keptlog.log.words.counted import counted
@@ -59,9 +59,6 @@ from keptlog.sources.kafka_broker.signs import Silence
 
 Name = TypeVar("Name")
 Value = TypeVar("Value")
-
-_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""What a broker says whose topics have no ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +344,7 @@ def _topic_ids(answers: _Answers, metadata: ClusterMetadata, topics: Sequence[st
     described, errors = answers.of(futures, str, _ITSELF, asked=controller)
     answers.errors |= errors
     ids = {name: topic_id_of(description.topic_id) for name, description in described.items()}
-    return {name: topic_id for name, topic_id in ids.items() if topic_id != _NO_ID}
+    return {name: topic_id for name, topic_id in ids.items() if topic_id != NO_ID}
 
 
 def _offsets(

@@ -1,0 +1,59 @@
+"""Where brokers give topics no ids, as before Kafka 2.8, a topic is not added to the very one that it comes from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from keptlog.errors import InvalidConfig
+from keptlog.kafka_client.topic_ids import NO_ID
+from keptlog.passes.restore import Restore
+from keptlog.sinks.kafka_broker.target import Target, Targets
+from tests.restore.stand_in import TARGET, Broker
+from tests.restore.test_missed_deletions import Scene
+from tests.table.foreign import set_properties
+
+WITHOUT_ID = Target("people", NO_ID, 1, TARGET.config)
+RestoreFrom = Callable[[dict[str, str]], list[int]]
+
+
+@pytest.fixture
+def restore_from(tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> RestoreFrom:
+    """Restore a topic with this source, and whoever asks for it adds to what is there, to a target that has records."""
+    monkeypatch.setattr(Targets, "with_records", lambda *_: [0])
+    monkeypatch.setattr(Restore, "_target", lambda *_: (WITHOUT_ID, False))
+    scene = Scene(tmp_path, broker)
+    scene.append(("a", "1"))
+
+    def restored(source: dict[str, str]) -> list[int]:
+        set_properties(tmp_path, {"log.source": json.dumps(source)}, "users")
+        return scene.restore(append_to_existing=True)
+
+    return restored
+
+
+def test_the_topic_that_it_comes_from_is_refused(restore_from: RestoreFrom, broker: Broker) -> None:
+    with pytest.raises(InvalidConfig, match=r"^users comes from topic people there, whose people-0 has records"):
+        restore_from({"topic": "people", "bootstrap": "nowhere:1"})
+    assert broker.sent == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"topic": "others", "bootstrap": "nowhere:1"},
+        {"topic": "people", "bootstrap": "elsewhere:1"},
+        {"topic": "people"},
+    ],
+    ids=["another name", "other brokers", "a log directory"],
+)
+def test_any_other_is_not(restore_from: RestoreFrom, source: dict[str, str]) -> None:
+    assert restore_from(source) == [0]
+
+
+def test_one_that_was_lost_there_and_was_made_anew_by_a_restore_goes_on(restore_from: RestoreFrom) -> None:
+    assert restore_from({"topic": "people"}) == [0]  # has a position from now on
+    assert restore_from({"topic": "people", "bootstrap": "nowhere:1"}) == []
