@@ -65,6 +65,28 @@ def test_a_timestamp_that_is_too_far_off_is_told(timestamp_ms: int, *, is_taken:
 
 
 @pytest.mark.parametrize(
+    ("limits", "names"),
+    [
+        ({}, "message.timestamp.difference.max.ms"),
+        ({"message.timestamp.before.max.ms": str(2**63 - 1)}, "message.timestamp.difference.max.ms"),
+        (
+            {"message.timestamp.before.max.ms": "9"},
+            "message.timestamp.before.max.ms and message.timestamp.difference.max.ms",
+        ),
+        ({"message.timestamp.before.max.ms": "11"}, None),
+    ],
+)
+def test_the_one_limit_of_older_brokers_counts_where_the_later_ones_are_not_made(
+    limits: dict[str, str], names: str | None
+) -> None:
+    """They were told as names that no such broker has, and after what came before had been sent."""
+    early = replace(FIRST, timestamp_ms=NOW_MS - 10)
+    refusal = told(limits | {"message.timestamp.difference.max.ms": "8"}, early)
+    assert (refusal is None) == (names is None)
+    assert names is None or f"its timestamp is outside of {names} of there: " in str(refusal)
+
+
+@pytest.mark.parametrize(
     ("topic_id", "remedy"),
     [
         ("id-there", r"raise (it|them) there, and run this again; it goes on from here"),

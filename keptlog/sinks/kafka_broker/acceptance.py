@@ -50,10 +50,9 @@ def too_large(where: str, target: Target) -> InvalidRecord:
 
 def untimely(where: str, target: Target) -> InvalidRecord:
     """For a record whose timestamp is too far off."""
-    return InvalidRecord(
-        f"{where}: its timestamp is outside of message.timestamp.before.max.ms and message.timestamp.after.max.ms of "
-        f"{target.name}: {_remedy(target, 'them', 'larger ones')}"
-    )
+    names = dict.fromkeys(name for _, name in target.timestamp_limits)
+    remedy = _remedy(target, *(("them", "larger ones") if len(names) > 1 else ("it", "a larger one")))
+    return InvalidRecord(f"{where}: its timestamp is outside of {' and '.join(names)} of {target.name}: {remedy}")
 
 
 def _remedy(target: Target, limits: str, larger: str) -> str:
@@ -77,11 +76,7 @@ class Acceptance:
         judged = {
             no_key: self._unkeyed(table),
             too_large: self._oversized(table, _limit(config.get("max.message.bytes"))),
-            untimely: self._untimely(
-                table["timestamp"],
-                _limit(config.get("message.timestamp.before.max.ms")),
-                _limit(config.get("message.timestamp.after.max.ms")),
-            ),
+            untimely: self._untimely(table["timestamp"], *(limit_ms for limit_ms, _ in self.target.timestamp_limits)),
         }
         found = [(int(np.argmax(wrong)), error) for error, wrong in judged.items() if wrong.any()]
         if not found:

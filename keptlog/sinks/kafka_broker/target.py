@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -17,15 +16,21 @@ from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import NO_ID, topic_id_of
 from keptlog.log.broker_addresses import addresses
+from keptlog.log.setting import LONG_MAX
 
 _NOT_KAFKAS = ("compaction.strategy", "internal.", "keptlog.")
 """Settings of a topic here that brokers do not know begin like this."""
 _BROKERS_DEFAULT = -1
+BEFORE = "message.timestamp.before.max.ms"
+AFTER = "message.timestamp.after.max.ms"
+DIFFERENCE = "message.timestamp.difference.max.ms"
+"""One for both until Kafka 3.6 had these two. Up to 3.9 it still counts where they are not made."""
 _DEFAULTS = {
     "cleanup.policy": "log.cleanup.policy",
     "max.message.bytes": "message.max.bytes",
-    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
-    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    BEFORE: f"log.{BEFORE}",
+    AFTER: f"log.{AFTER}",
+    DIFFERENCE: f"log.{DIFFERENCE}",
 }
 """Settings that decide which records a topic takes, and where a broker has their defaults."""
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()
@@ -62,6 +67,13 @@ class Target:
         return self.config.get("message.timestamp.type") == "LogAppendTime"
 
     @property
+    def timestamp_limits(self) -> tuple[tuple[int, str], tuple[int, str]]:
+        """How far a timestamp may lie before the clock, and after it, in ms, each with the setting that says it."""
+        both = (_limit(self.config.get(DIFFERENCE)), DIFFERENCE)
+        before, after = ((_limit(self.config.get(name)), name) for name in (BEFORE, AFTER))
+        return both if before[0] == LONG_MAX > both[0] else before, both if after[0] == LONG_MAX > both[0] else after
+
+    @property
     def max_message_bytes(self) -> int | None:
         """The largest record batch that it takes; null where nobody may see it."""
         limit = self.config.get("max.message.bytes")
@@ -95,21 +107,16 @@ class Targets:
 
     def as_created(self, name: str, partitions: int, config: Mapping[str, str]) -> Target:
         """What ``create`` would make, but for its id; without the brokers' defaults, where they are not to be had."""
-        brokers: dict[str, str] = {}
         with broker_errors(self.settings, f"topic {name} can't be looked at") as trouble:
-            admin, metadata = self._reached(trouble)
-            number = min(metadata.brokers)
-            with suppress(KafkaException):  # not everybody may see them; then the broker has the last word
-                told = _config_of(admin, ResourceType.BROKER, str(number))
-                brokers = {ours: told[theirs] for ours, theirs in _DEFAULTS.items() if theirs in told}
-        return Target(name, "", partitions, brokers | _settings_there(config))
+            brokers = _defaults(*self._reached(trouble))
+        return Target(name, "", partitions, brokers | _settings_there(config, brokers))
 
     def create(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
-        """Create a topic with the settings of one here, as far as brokers know them, that keeps timestamps."""
-        known = _settings_there(config)
+        """Create a topic with the settings of one here, as far as its brokers know them, that keeps timestamps."""
         with broker_errors(self.settings, f"topic {name} can't be created") as trouble:
-            new = NewTopic(name, num_partitions=partitions, replication_factor=_BROKERS_DEFAULT, config=known)
             admin, told = self._reached(trouble)
+            known = _settings_there(config, _defaults(admin, told))
+            new = NewTopic(name, num_partitions=partitions, replication_factor=_BROKERS_DEFAULT, config=known)
             with asked_alone(admin, trouble, _controller(told)):
                 admin.create_topics([new], operation_timeout=WAIT_SECONDS)[name].result()
 
@@ -167,7 +174,23 @@ def _config_of(admin: AdminClient, kind: ResourceType, name: str) -> dict[str, s
     return {entry.name: entry.value for entry in entries.values() if entry.value is not None}
 
 
-def _settings_there(config: Mapping[str, str]) -> dict[str, str]:
-    """Those of a topic that is created for one with these settings here."""
+def _limit(text: str | None) -> int:
+    return LONG_MAX if text is None else int(text)
+
+
+def _defaults(admin: AdminClient, told: ClusterMetadata) -> dict[str, str]:
+    """The defaults of a broker, under the names of a topic's settings; none where nobody may see them."""
+    try:
+        settings = _config_of(admin, ResourceType.BROKER, str(min(told.brokers)))
+    except KafkaException:
+        return {}  # then the broker has the last word
+    return {ours: settings[theirs] for ours, theirs in _DEFAULTS.items() if theirs in settings}
+
+
+def _settings_there(config: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Those of a topic that is created for one with these settings here, at brokers with these defaults."""
     known = {key: value for key, value in config.items() if not key.startswith(_NOT_KAFKAS)}
+    if DIFFERENCE in defaults and BEFORE not in defaults:
+        # Before Kafka 3.6 a topic is refused for them. What one takes later is for its broker to say.
+        known = {key: value for key, value in known.items() if key not in {BEFORE, AFTER}}
     return known | {"message.timestamp.type": "CreateTime"}
