@@ -41,6 +41,15 @@ def test_a_record_that_is_too_large_is_named_and_waited_for(twins: Twins, client
     assert twins.there() == twins.here()
 
 
+def test_a_record_that_no_segment_holds_is_named(twins: Twins) -> None:
+    """The broker has one word for it and for a batch above max.message.bytes, which could be raised in vain."""
+    large = {"max.message.bytes": "10000000"}
+    twins.create(COMPACTED | large, there=KEPT | large | {"segment.bytes": str(2**20)})
+    twins.append(NewRecord(b"k", b"x" * 2**21, wall_clock_ms(), 0))
+    with pytest.raises(InvalidRecord, match=r"-0 can't be restored beyond offset 0: it is larger than segment\.bytes="):
+        twins.restore()
+
+
 def test_a_topic_that_would_refuse_a_record_is_not_created(twins: Twins) -> None:
     """The settings are those that it would have: of the topic here, and of the broker where that has none."""
     now_ms = wall_clock_ms()

@@ -46,6 +46,13 @@ def test_a_record_is_too_large_if_its_own_batch_is(seed: int) -> None:
     assert told(too_small, record, compresses=True) is None
 
 
+def test_a_record_that_is_larger_than_a_segment_is_too_large() -> None:
+    """Before Kafka 4 a topic may have small ones."""
+    large = Record(7, b"k", bytes(200), NOW_MS)
+    refusal = told({"max.message.bytes": "1048588", "segment.bytes": "150"}, FIRST, large) or ""
+    assert refusal.startswith("7 users-0: it is larger than segment.bytes=150 of there: ")
+
+
 def test_the_first_record_that_is_not_taken_is_told() -> None:
     unkeyed, large = Record(6, None, b"v", NOW_MS), Record(7, b"k", bytes(99), NOW_MS)
     limits = COMPACTED | {"max.message.bytes": "150"}

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.errors import InvalidRecord
+from keptlog.log.setting import LONG_MAX
 from keptlog.sinks.kafka_broker.target import Target
 
 COLUMNS = ("offset", "key", "value", "timestamp", "headers")
@@ -43,9 +44,10 @@ def no_key(where: str, target: Target) -> InvalidRecord:
 
 def too_large(where: str, target: Target) -> InvalidRecord:
     """For a record that is too large."""
-    limit = target.config.get("max.message.bytes")
+    limit = target.batch_limit
+    told = f"{limit[1]}={limit[0]}" if limit else "max.message.bytes"
     remedy = _remedy(target, "it", "a larger one")
-    return InvalidRecord(f"{where}: it is larger than max.message.bytes={limit} of {target.name}: {remedy}")
+    return InvalidRecord(f"{where}: it is larger than {told} of {target.name}: {remedy}")
 
 
 def untimely(where: str, target: Target) -> InvalidRecord:
@@ -72,10 +74,10 @@ class Acceptance:
 
     def refused(self, table: pa.Table) -> tuple[int, Callable[[str, Target], InvalidRecord]] | None:
         """The offset of the first record of ``COLUMNS`` that is not taken, and the error for it; null if all are."""
-        config = self.target.config
+        limit = self.target.batch_limit
         judged = {
             no_key: self._unkeyed(table),
-            too_large: self._oversized(table, _limit(config.get("max.message.bytes"))),
+            too_large: self._oversized(table, limit[0] if limit else LONG_MAX),
             untimely: self._untimely(table["timestamp"], *(limit_ms for limit_ms, _ in self.target.timestamp_limits)),
         }
         found = [(int(np.argmax(wrong)), error) for error, wrong in judged.items() if wrong.any()]
@@ -99,10 +101,6 @@ class Acceptance:
         age_ms = self.now_ms - time_ms
         is_untimely: Flags = (time_ms >= 0) & ((age_ms > before_max_ms) | (-age_ms > after_max_ms))
         return is_untimely
-
-
-def _limit(text: str | None) -> int:
-    return 2**63 - 1 if text is None else int(text)
 
 
 def _flags(column: pa.ChunkedArray) -> Flags:

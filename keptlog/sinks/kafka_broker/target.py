@@ -25,9 +25,12 @@ BEFORE = "message.timestamp.before.max.ms"
 AFTER = "message.timestamp.after.max.ms"
 DIFFERENCE = "message.timestamp.difference.max.ms"
 """One for both until Kafka 3.6 had these two. Up to 3.9 it still counts where they are not made."""
+_BATCH_LIMITS = ("max.message.bytes", "segment.bytes")
+"""A batch that is larger than a segment is taken by none. Before Kafka 4 segments may be small."""
 _DEFAULTS = {
     "cleanup.policy": "log.cleanup.policy",
     "max.message.bytes": "message.max.bytes",
+    "segment.bytes": "log.segment.bytes",
     BEFORE: f"log.{BEFORE}",
     AFTER: f"log.{AFTER}",
     DIFFERENCE: f"log.{DIFFERENCE}",
@@ -74,10 +77,9 @@ class Target:
         return both if before[0] == LONG_MAX > both[0] else before, both if after[0] == LONG_MAX > both[0] else after
 
     @property
-    def max_message_bytes(self) -> int | None:
-        """The largest record batch that it takes; null where nobody may see it."""
-        limit = self.config.get("max.message.bytes")
-        return None if limit is None else int(limit)
+    def batch_limit(self) -> tuple[int, str] | None:
+        """The largest record batch that it takes, and the setting that says it; null where nobody may see it."""
+        return min(((int(self.config[name]), name) for name in _BATCH_LIMITS if name in self.config), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,9 +196,10 @@ def _look(settings: ClientSettings, pair: Pair, trail: Trail, trouble: Trouble) 
 
 
 def _producer_settings(settings: ClientSettings, pair: Pair, trouble: Trouble) -> dict[str, Any]:
+    limit = pair.target.batch_limit
     ours = {
         "transactional.id": pair.transactional_id,
-        "batch.size": min(_BATCH_BYTES, pair.target.max_message_bytes or _BATCH_BYTES),
+        "batch.size": min(_BATCH_BYTES, limit[0]) if limit else _BATCH_BYTES,
         "message.max.bytes": _ANY_BYTES,  # the broker knows what it takes
         "delivery.report.only.error": True,
         "logger": _NOBODY,
