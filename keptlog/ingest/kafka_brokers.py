@@ -144,7 +144,8 @@ class KafkaBrokers:
                 partitions = found.failed.get(name, {})
                 failed |= {str(TopicPartition(here, number)): error for number, error in partitions.items()}
                 made = settings.get(name, TopicSettings(dict(DEFAULT_CONFIG), {}))
-                topics.append(TopicSurvey(here, found.topics[name], {**made.config, **self.config}, made.left_out))
+                left_out_there = {name: why for name, why in made.left_out.items() if name not in self.config}
+                topics.append(TopicSurvey(here, found.topics[name], {**made.config, **self.config}, left_out_there))
         told = {here: elsewhere[here] for here in left_out or unasked}
         warnings = self._told_as_left_out(told, hidden, is_asked=not unasked)
         refusal: KeptlogError | None = None

@@ -106,6 +106,21 @@ def test_a_strategy_that_the_source_names_is_taken(tmp_path: Path, monkeypatch: 
     assert (config.compaction_strategy, config.compaction_strategy_header) == ("header", "version")
 
 
+def test_a_value_that_only_older_brokers_take_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a topic did not come in at all. Kafka before 4 has segments of any size."""
+    small = Entry("segment.bytes", "30000", ConfigSource.DYNAMIC_TOPIC_CONFIG.value)
+    config, left_out = made_here(tmp_path / "home", monkeypatch, (*STOCK, small), {})
+    assert (config.segment_bytes, left_out) == (2**30, {"segment.bytes"})
+
+
+def test_what_is_asked_for_in_its_place_is_not_told_as_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Entry("segment.bytes", "30000", ConfigSource.DYNAMIC_TOPIC_CONFIG.value)
+    config, left_out = made_here(tmp_path / "home", monkeypatch, (*STOCK, small), {"segment.bytes": "2000000"})
+    assert (config.segment_bytes, left_out) == (2_000_000, set())
+
+
 def test_what_the_source_does_not_say_is_the_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config, _ = made_here(tmp_path / "home", monkeypatch, (*STOCK[2:], default("retention.ms", None)), {})
     assert (config.cleanup_policy, config.retention_ms) == (("compact",), HOUR_MS)

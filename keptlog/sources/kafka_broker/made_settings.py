@@ -8,7 +8,8 @@ from typing import Any
 
 from confluent_kafka.admin import ConfigSource
 
-from keptlog.log.config import DECIDING, NOT_APPLICABLE, SETTINGS
+from keptlog.errors import InvalidConfig
+from keptlog.log.config import DECIDING, NOT_APPLICABLE, SETTINGS, parse_setting
 
 _KNOWN_SETTINGS = {setting.name for setting in SETTINGS}
 _OF_KAFKA = {"compaction.strategy": "offset"}
@@ -22,7 +23,7 @@ class TopicSettings:
     config: dict[str, str]
     """Under Kafka's names; those that keptlog has too."""
     left_out: dict[str, str]
-    """Settings that mean nothing here, with the reason."""
+    """Settings that mean nothing here, or can't have the value that they have there, with the reason."""
 
 
 def made_settings(entries: Iterable[Any]) -> TopicSettings:
@@ -33,11 +34,25 @@ def made_settings(entries: Iterable[Any]) -> TopicSettings:
     said = [entry for entry in entries if entry.value is not None]
     made = {entry.name: entry.value for entry in said if ConfigSource(entry.source) is not ConfigSource.DEFAULT_CONFIG}
     deciding = {entry.name: entry.value for entry in said if entry.name in DECIDING}
-    left_out = {
-        name: NOT_APPLICABLE.get(name, "keptlog has no such setting") for name in made if name not in _KNOWN_SETTINGS
-    }
+    left_out = {name: why for name, value in made.items() if (why := _why_left_out(name, value))}
     known = {name: value for name, value in made.items() if name not in left_out}
     return TopicSettings(_OF_KAFKA | known | deciding, left_out)
+
+
+def _why_left_out(name: str, value: str) -> str | None:
+    """Why a topic here can't have it; null if it can.
+
+    Ranges are those of Kafka 4, and wider at older brokers. What decides nothing is not worth the topic.
+    """
+    if name not in _KNOWN_SETTINGS:
+        return NOT_APPLICABLE.get(name, "keptlog has no such setting")
+    if name in DECIDING:
+        return None
+    try:
+        parse_setting(name, value)
+    except InvalidConfig as error:
+        return str(error)
+    return None
 
 
 def is_compacted(entries: Mapping[str, Any]) -> bool | None:
