@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from keptlog.errors import InvalidConfig
+from keptlog.kafka_client.topic_ids import NO_ID
 from keptlog.sinks.kafka_broker.position import Pair, Position
 from keptlog.sinks.kafka_broker.target import Target
 
@@ -34,6 +35,12 @@ def test_without_an_offset_there_is_no_position() -> None:
 def test_that_of_an_earlier_topic_of_the_name_there_is_none() -> None:
     anew = replace(PAIR, target=replace(PAIR.target, id="another-id"))
     assert anew.position(PAIR.committed(0, POSITION)) is None
+
+
+def test_that_of_before_the_topic_there_had_an_id_stays_its_position() -> None:
+    """Brokers that come to Kafka 2.8 give each topic one. What was under way asked whether to send all again."""
+    before = replace(PAIR, target=replace(PAIR.target, id=NO_ID))
+    assert PAIR.position(before.committed(0, POSITION)) == POSITION
 
 
 def test_that_of_another_topic_here_is_refused() -> None:

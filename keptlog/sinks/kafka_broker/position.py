@@ -21,6 +21,7 @@ from confluent_kafka import TopicPartition
 
 from keptlog.errors import InvalidConfig
 from keptlog.foreign_json import json_value
+from keptlog.kafka_client.topic_ids import NO_ID
 from keptlog.sinks.kafka_broker.target import Target
 
 
@@ -83,7 +84,8 @@ class Pair:
                 f"consumer group {self.group} has an offset for {where} that keptlog did not commit: restore to "
                 "another topic (--topic), or delete the group's offsets"
             ) from None
-        if target_id != self.target.id:
+        # Brokers that come to Kafka 2.8 give ids to the topics that they have. With a topic went its positions.
+        if target_id not in {self.target.id, NO_ID}:
             return None
         if topic_id != self.topic_id:
             raise InvalidConfig(
