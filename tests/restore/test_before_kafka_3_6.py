@@ -39,7 +39,7 @@ class Broker:
 
     def create_topics(self, topics: Sequence[NewTopic], operation_timeout: float) -> dict[str, object]:
         assert operation_timeout
-        self.created |= {each.topic: each.config for each in topics}
+        self.created |= {each.topic: each.config or {} for each in topics}
         return {each.topic: done(None) for each in topics}
 
 

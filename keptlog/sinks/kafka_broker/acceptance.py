@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keptlog.errors import InvalidRecord
-from keptlog.log.setting import LONG_MAX
+from keptlog.log.words.units import LONG_MAX
 from keptlog.sinks.kafka_broker.target import Target
 
 COLUMNS = ("offset", "key", "value", "timestamp", "headers")

@@ -16,7 +16,7 @@ from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import NO_ID, topic_id_of
 from keptlog.log.broker_addresses import addresses
-from keptlog.log.setting import LONG_MAX
+from keptlog.log.words.units import LONG_MAX
 
 _NOT_KAFKAS = ("compaction.strategy", "internal.", "keptlog.")
 """Settings of a topic here that brokers do not know begin like this."""
