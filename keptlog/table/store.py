@@ -138,8 +138,8 @@ class LogStore:
         Raises:
             InvalidConfig: the configuration would not be valid.
         """
-        Alteration(name, to_set, unset, self._new_id()).commit(self.committer, self.broker_settings)
-        return self.describe_topic(name)
+        table = Alteration(name, to_set, unset, self._new_id()).commit(self.committer, self.broker_settings)
+        return topic_of(table or self.load_table(name), self.broker_settings)
 
     def delete_topic(self, name: str, now_ms: int, topic_id: str | None = None) -> TopicDeletion:
         """Delete a topic and all its records for good: it leaves the catalog first, then its files the storage.

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import pytest
 
 from keptlog.errors import StorageUnavailable
-from keptlog.table.commits.topics import Topic
+from keptlog.table.changes.alteration import Alteration
 from keptlog.table.store import LogStore
 from tests.cli.conftest import Run
 
@@ -34,15 +34,17 @@ def test_what_has_landed_is_told_as_that_though_the_catalog_is_away_from_then_on
     keptlog: Run, users: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever was told that it failed was refused at the next try: what is not set any more can't be unset."""
-    alter_topic = LogStore.alter_topic
+    commit = Alteration.commit
 
     def is_away(*_: object) -> NoReturn:
         raise StorageUnavailable("the catalog does not answer")
 
-    def altered_at_last(store: LogStore, *args: Any) -> Topic:
-        altered = alter_topic(store, *args)
+    def landed_at_last(alteration: Alteration, *args: Any) -> Any:
+        landed = commit(alteration, *args)
         monkeypatch.setattr(LogStore, "load_table", is_away)
-        return altered
+        return landed
 
-    monkeypatch.setattr(LogStore, "alter_topic", altered_at_last)
-    assert keptlog("topic", "alter", "users", "--delete-config", SETTING).code == 0
+    monkeypatch.setattr(Alteration, "commit", landed_at_last)
+    altered = keptlog("topic", "alter", "users", "--delete-config", SETTING, "--json")
+    assert altered.code == 0
+    assert altered.json["config"] == {"cleanup.policy": "compact"}

@@ -51,22 +51,28 @@ class Alteration:
             raise InvalidConfig(f"the settings: of type {type(self.to_set).__name__}; give a dict, each by its name")
         object.__setattr__(self, "unset", texts(self.unset, "the settings to unset"))
 
-    def commit(self, committer: Committer, broker_settings: Mapping[str, str]) -> None:
+    def commit(self, committer: Committer, broker_settings: Mapping[str, str]) -> Table | None:
         """Check and commit; nothing to commit if all of it is in force.
+
+        Returns:
+            The table with it; null if it got no answer, and was found to have landed.
 
         Raises:
             InvalidConfig: the configuration would not be valid.
             StalePlan, CommitStateUnknown: the commit lost every race, or got no answer.
         """
+        tables: list[Table] = []
 
         def prepare(table: Table) -> Land | None:
+            tables.append(table)
             wanted = self.properties(table.properties, broker_settings)
             change = alteration_of(table, wanted, self.run_id)
             return change.written(table) if change else None
 
         # What is not set can't be unset, so the same command would be refused if this one landed.
         remedy = f"keptlog topic describe {self.topic} says what is set" if self.unset else SAME_AGAIN
-        committer.commit(Change(self.topic, commit_id=self.run_id, remedy=remedy), prepare)
+        found = committer.commit(Change(self.topic, commit_id=self.run_id, remedy=remedy), prepare)
+        return None if found else tables[-1]
 
     def properties(self, there: Mapping[str, str], broker_settings: Mapping[str, str]) -> dict[str, str | None]:
         """The properties that it gives to a table with those that are ``there``; null for those that go.
