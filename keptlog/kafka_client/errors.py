@@ -155,6 +155,11 @@ _PASSING = (_NAME_LOOKUP, _CONNECTION, _SILENCE)
 _OF_ONE = "broker {broker} of the cluster at {where}"
 _SILENT_BROKER = f"{_OF_ONE} does not answer: {{text}}; try again when it does"
 _NAMELESS_BROKER = f"{_OF_ONE} is not found: {{text}}; is the name right that it gives (advertised.listeners)?"
+_SLOW_BROKER = (
+    f"{_OF_ONE} has not taken it in time: {{text}}; does it answer, and has the partition as many in-sync replicas as "
+    "its min.insync.replicas? Then try again"
+)
+"""Who is refused for lack of them tries again until time is up, and then librdkafka tells no more than that."""
 _NO_LEADER = "at {where} nobody leads the partition: {text}; try again when a broker does"
 
 _FINAL = (_AUTHENTICATION, _TLS, _SETTING, _AUTHORIZATION, _REFUSAL)
@@ -296,6 +301,8 @@ def translated(
     what = kind.what
     if broker == LEADERLESS and kind in _PASSING:
         what = _NO_LEADER
+    elif broker not in {None, UNKNOWN} and telling.code() == KafkaError._MSG_TIMED_OUT:
+        what = _SLOW_BROKER
     elif broker not in {None, UNKNOWN} and kind in _PASSING:
         what = _NAMELESS_BROKER if kind is _NAME_LOOKUP else _SILENT_BROKER
     return kind.error(f"{doing}: {what.format(where=settings.bootstrap, text=text, broker=broker)}")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import KafkaError
 
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.kafka_client.leaders import LEADERLESS
@@ -15,10 +16,11 @@ from keptlog.sinks.kafka_broker import target as module
 from keptlog.sinks.kafka_broker.position import Pair, Position
 from keptlog.sinks.kafka_broker.target import Target, Targets
 from keptlog.sinks.kafka_broker.writer import open_writer
-from tests.mock_broker import PARTITIONS, set_coordinator, set_leader
+from tests.mock_broker import PARTITIONS, answer, set_coordinator, set_leader
 from tests.mock_cluster import MockCluster, mock_cluster, seen_elsewhere
 
 HEALTHY, AWAY = 1, 2
+PRODUCE = 0
 PAIR = Pair("users", "id-here", Target("people", "id-there", PARTITIONS, {}))
 FEW_SECONDS = dict.fromkeys(("message.timeout.ms", "transaction.timeout.ms", "socket.timeout.ms"), "3000")
 
@@ -62,6 +64,15 @@ def test_the_leader_that_a_record_is_for(
         error = why(others + address, written)
     said = f"users-1 can't be restored beyond offset 7: broker {AWAY} of the cluster at [^ ]* {told}"
     assert re.fullmatch(said, str(error)), error
+
+
+def test_a_leader_that_lacks_in_sync_replicas_is_not_said_to_be_silent(cluster: MockCluster) -> None:
+    """It answers so again and again; the client tells no more than that time is up."""
+    set_leader(cluster.owner, "people", 1, HEALTHY)
+    answer(cluster.owner, PRODUCE, *[KafkaError.NOT_ENOUGH_REPLICAS] * 200)
+    error = why(cluster.bootstrap, written)
+    said = f"users-1 can't be restored beyond offset 7: broker {HEALTHY} of the cluster at [^ ]* has not taken it"
+    assert re.match(f"{said} in time: .*; does it answer, .*min.insync.replicas", str(error)), error
 
 
 @ADDRESSES
