@@ -22,9 +22,9 @@ class Kept:
     below: Mapping[int, int] = field(default_factory=dict)
     """By partition, the offset below which a log is not truncated, if that is known."""
 
-    def may_truncate(self, partition: int, offset: int | None) -> bool:
-        """Whether a truncation to this offset is not refused for what is kept; null is one that nobody knows yet."""
-        return not self.has_erasures and (offset is None or offset >= self.below.get(partition, 0))
+    def may_truncate(self, partition: int, offset: int) -> bool:
+        """Whether a truncation to this offset is not refused for what is kept."""
+        return not self.has_erasures and offset >= self.below.get(partition, 0)
 
 
 NOTHING_KEPT = Kept()
@@ -43,8 +43,9 @@ def erase_again(topic: str, kept: Kept) -> str:
 def why_refilled(log: TopicPartition, position: int, end_offset: int | None, kept: Kept) -> str:
     """Why a log must not be gone on with that was cut off below the position, and the choice.
 
-    ``end_offset`` is where it was cut off; null if nobody tells.
+    ``end_offset`` is where it was cut off; null if nobody tells. The position itself it can't be.
     """
+    last = position - 1 if end_offset is None else end_offset
     cut_off = "" if end_offset is None else f" and ended at offset {end_offset}"
     truncate = (
         f"remove what it lacked here too, and read on (keptlog truncate {log} "
@@ -52,7 +53,7 @@ def why_refilled(log: TopicPartition, position: int, end_offset: int | None, kep
     )
     return (
         f"below offset {position} there are other records at its source than were read, because a leader took over "
-        f"that lacked some{cut_off}: {truncate if kept.may_truncate(log.partition, end_offset) else ''}ingest it into "
+        f"that lacked some{cut_off}: {truncate if kept.may_truncate(log.partition, last) else ''}ingest it into "
         f"another topic (--into {log.topic}-again), delete the one here first (keptlog topic delete {log.topic}), or "
         f"keep what was read and go on at offset {position} (--skip-lost){erase_again(log.topic, kept)}"
     )

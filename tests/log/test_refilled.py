@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from keptlog.errors import StorageUnavailable
+from keptlog.log.cut_off import Kept
 from keptlog.log.lost_deletions import CONFIRMED_EVERY_MS, with_times
 from keptlog.log.refilled import without_cut_off, without_refilled
 from keptlog.log.source import (
@@ -68,6 +71,15 @@ def test_what_was_cut_off_by_the_answer_is_stopped_and_not_remembered(end: int |
     cut = without_cut_off(plan, {NAME: end}, ())
     assert cut.ranges == ()
     assert f"(keptlog truncate t-0 {end or 'OFFSET'})" in cut.stopped[0]
+
+
+@pytest.mark.parametrize(("kept_below", "may_truncate"), [(119, True), (120, False)])
+def test_to_truncate_is_not_advised_where_any_offset_would_be_refused_though_nobody_tells_which(
+    kept_below: int, may_truncate: bool
+) -> None:
+    """As where all that was read is cleaned."""
+    plan = replace(planned(7, SourceLog(0, 0, 120, 9)), kept=Kept(below={0: kept_below}))
+    assert ("keptlog truncate" in without_cut_off(plan, {NAME: None}, ()).stopped[0]) == may_truncate
 
 
 def test_what_nobody_answers_is_neither_stopped_nor_remembered() -> None:
