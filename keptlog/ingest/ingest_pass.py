@@ -36,6 +36,7 @@ from keptlog.ingest.plans import IngestPlans, PlannedTopic, require_covered
 from keptlog.ingest.reconcile import Reconciliation
 from keptlog.ingest.result import IngestResult, Intake
 from keptlog.ingest.stops import remember_stops, stops_of
+from keptlog.log.cut_off import erase_again
 from keptlog.log.lost_deletions import (
     SeenCurrent,
     TombstoneRetention,
@@ -320,7 +321,7 @@ class _Run:
                     self._require_compared_in_time(compared, plan, each, kept)
                     read = replace(read, position_as_of_ms=compared.since_ms)
                 elif why := why_deletions_may_lack(plan.topic, read, kept, now_ms):
-                    raise IngestStopped(why)
+                    raise IngestStopped(why + erase_again(plan.topic, plan.kept))
             except KeptlogError as error:
                 stopped[str(each.topic_partition)] = error
                 continue
@@ -334,7 +335,7 @@ class _Run:
         """Refuse what took longer than tombstones stay, unless all that is to be the latest here is there still."""
         why = why_compared_too_slowly(plan.topic, compared.since_ms, kept, self.clock_ms())
         if why and compared.has_lost_more(self.plans.source, plan, intake):
-            raise IngestStopped(why)
+            raise IngestStopped(why + erase_again(plan.topic, plan.kept))
 
     def _commit(self, plan: IngestPlan, topic: Topic, intakes: Sequence[Intake]) -> None:
         """One commit, also without anything read: it remembers the source."""

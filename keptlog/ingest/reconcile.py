@@ -76,6 +76,7 @@ from keptlog.engine.reconcile_tasks import (
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.ingest.insertion import Insertion, places_for
 from keptlog.ingest.result import Intake, without_unfit
+from keptlog.log.cut_off import erase_again
 from keptlog.log.lost_deletions import missing_offsets
 from keptlog.log.record import Record
 from keptlog.log.segment import Segment
@@ -215,7 +216,8 @@ class Reconciliation:
         placed = places_for(self.store.files, intake, gone, deleted)
         room, count = len(placed) - len(deleted), len(gone) + len(deleted)
         if room < len(gone):
-            raise InvalidConfig(_no_room(topic.name, intake, len(gone), room))
+            kept = self.store.source_of(topic.name).kept
+            raise InvalidConfig(_no_room(topic.name, intake, len(gone), room) + erase_again(topic.name, kept))
         tombstones = [Record(offset=at, key=placed[at], value=None, timestamp_ms=now_ms) for at in sorted(placed)]
         segments = Insertion(self.jobs, self.store.files, topic).segments_with(intake, tombstones)
         return replace(intake, segments=segments, reconciled=count)

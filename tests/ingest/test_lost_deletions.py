@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from keptlog.errors import IngestStopped
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.result import IngestResult
 from keptlog.log.lost_deletions import SeenCurrent
+from keptlog.passes.erasures.erase import Eraser
+from keptlog.passes.erasures.erasure_request import ErasureRequest
+from keptlog.storage.erasure_secret import load_hasher
 from keptlog.table.store import LogStore
 from tests.in_process import in_process_engine
 from tests.ingest.memory import MemorySource
@@ -68,6 +72,18 @@ def test_what_is_read_later_than_tombstones_are_kept_and_has_gaps_is_stopped_wit
     assert not scene.bring(grown(40, gone=[30]), skip_lost=True).failed
     assert scene.position() == 40
     assert not scene.bring(grown(50, gone=[30, 45]), after_ms=DAY_MS).failed
+
+
+def test_whoever_is_sent_to_another_topic_is_told_that_erased_keys_come_back_there(
+    scene: Scene, tmp_path: Path
+) -> None:
+    scene.bring(COMPACTED)
+    request = ErasureRequest("r1", ("a",), (b"ada",), is_here=True)
+    hasher = partial(load_hasher, tmp_path, {}, lambda: bytes(range(32)))
+    eraser = Eraser(scene.store, in_process_engine(scene.store.files), hasher, lambda: "erasing")
+    eraser.request(eraser.propose(request, now_ms=scene.now_ms), now_ms=scene.now_ms)
+    [error] = scene.bring(grown(40, gone=[30]), after_ms=DAY_MS + 1).failed.values()
+    assert "(--into a-again); keys were erased in topic a, and come back with what is read again" in str(error)
 
 
 @pytest.mark.parametrize(
