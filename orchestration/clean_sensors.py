@@ -144,9 +144,8 @@ def _tick(tick: Tick, trigger: Trigger) -> dg.SensorResult:
     request = run_request(trigger, due, seen.locations, seen.now_ms) if is_asked_for else None
     ended = spent(own, request, seen.now_ms) if request else None
     requests = [request] if request and not ended else []
-    if requests or due.queued:
-        # Where all that is due waits in the queue, nobody asks for a run any more, and more threads are set for them.
-        set_pool_size(tick, broker.log_cleaner_threads)
+    # At each tick: what waits in the queue may be an erasure's clean, or a schedule's, of logs that are not due.
+    set_pool_size(tick, broker.log_cleaner_threads)
     if requests and (left := left_over(due)):
         context.log.info(left)
     reason = why_nothing(trigger, seen, due) if broker.log_cleaner_enable else CLEANER_DISABLED

@@ -70,6 +70,19 @@ def test_more_threads_count_for_runs_that_wait_in_the_queue_already(world: World
     assert [each.limit for each in storage.get_pool_limits() if each.name == "log_cleaner"] == [3]
 
 
+def test_more_threads_count_where_no_log_is_due_for_its_own_sake(world: World, users: str) -> None:
+    ask(world, by_ms=4 * HOUR_MS)
+    world.now_ms += HOUR_MS
+    queue(world, clean_logs, dg.RunRequest(run_config={"ops": {"plan": {"config": {"requested": True}}}}))
+    (world.path / "server.properties").write_text("log.cleaner.threads=3\n")
+    world.reopen()
+
+    assert "none is due" in world.skips(dirty_ratio_sensor)
+
+    pools = world.instance.event_log_storage.get_pool_limits()
+    assert [each.limit for each in pools if each.name == "log_cleaner"] == [3]
+
+
 def test_an_erasure_waits_for_no_clean_that_only_waits_itself(world: World, users: str) -> None:
     due(world)
     queue(world, clean_logs, EVERYTHING)
