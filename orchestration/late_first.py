@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import dagster as dg
 from dagster._core.storage.tags import PRIORITY_TAG
 
+from keptlog.dagster.assets.siblings import TAKEN_BY_TAG
 from keptlog.dagster.orchestration.in_flight import logs_in_flight
 from keptlog.dagster.orchestration.own_runs import OwnRuns
 from keptlog.log.segment import Log
@@ -25,7 +26,8 @@ PRIORITY = "5"
 def move_ahead(own: OwnRuns, late: Sequence[Log]) -> list[str]:
     """Let the queued runs go first that clean these logs; gives the ids of those that did not.
 
-    Of several that would clean a log, one is enough: the others find it clean.
+    Of several that would clean a log, one is enough: the others find it clean. One that a run cleans for as part of its
+    backfill stays where it is: begun, it would hold a place and wait for that run.
     """
     moved = []
     left = list(late)
@@ -34,11 +36,18 @@ def move_ahead(own: OwnRuns, late: Sequence[Log]) -> list[str]:
     for record in sorted(queued, key=lambda each: (-_priority(each.dagster_run), each.storage_id)):
         cleans = logs_in_flight(own, [record])
         still = [log for log in left if not cleans.includes(log)]
-        if len(still) < len(left) and _priority(record.dagster_run) < int(PRIORITY):
+        is_behind = len(still) < len(left) and _priority(record.dagster_run) < int(PRIORITY)
+        if is_behind and not _is_done_by_another(own, record.dagster_run):
             own.instance.add_run_tags(record.dagster_run.run_id, {PRIORITY_TAG: PRIORITY})
             moved.append(record.dagster_run.run_id)
         left = still
     return moved
+
+
+def _is_done_by_another(own: OwnRuns, run: dg.DagsterRun) -> bool:
+    taker_id = run.tags.get(TAKEN_BY_TAG)
+    taker = own.instance.get_run_by_id(taker_id) if taker_id else None
+    return taker is not None and not taker.is_finished
 
 
 def _priority(run: dg.DagsterRun) -> int:

@@ -6,6 +6,7 @@ import dagster as dg
 import pytest
 from dagster._core.storage.tags import PRIORITY_TAG
 
+from keptlog.dagster.assets.siblings import TAKEN_BY_TAG
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.shipped import clean_logs, dirty_ratio_sensor, max_compaction_lag_sensor
 from tests.orchestration.test_one_at_a_time import asked
@@ -68,6 +69,22 @@ def test_of_several_runs_that_would_clean_it_the_first_in_the_queue_alone_goes_b
     home.skips(max_compaction_lag_sensor)
 
     assert (priority(home, first), priority(home, second)) == ("5", None)
+
+
+@pytest.mark.parametrize(
+    ("taker", "then"), [(dg.DagsterRunStatus.STARTED, None), (dg.DagsterRunStatus.FAILURE, "5")], ids=["lives", "died"]
+)
+def test_a_run_that_another_cleans_for_goes_first_only_if_that_one_has_not_done_it(
+    home: World, taker: dg.DagsterRunStatus, then: str | None
+) -> None:
+    config = cleaning("dirty-0")
+    first = home.instance.create_run_for_job(clean_logs, run_config=config, status=taker, remote_job_origin=HERE)
+    run_id = queued(home, cleaning("users-0"), **{TAKEN_BY_TAG: first.run_id})
+    home.now_ms += 2 * HOUR_MS
+
+    home.skips(max_compaction_lag_sensor)
+
+    assert priority(home, run_id) == then
 
 
 def test_late_cleans_do_not_keep_the_purges_of_the_schedule_waiting(home: World) -> None:
