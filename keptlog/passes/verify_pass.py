@@ -121,8 +121,17 @@ def verify_logs(
 
 
 def is_gone(store: LogStore | UnopenedStore, asked: ToVerify, log: Log) -> bool:
-    """Whether a log went with its topic while all were looked at: there is nothing left of it to be looked at."""
-    return asked.is_of_all and not _is_same(store, log.topic_partition.topic, log.topic_id)
+    """Whether a log went with its topic while all were looked at: there is nothing left of it to be looked at.
+
+    Where another program has dropped the table, its files are there still.
+    """
+    topic = log.topic_partition.topic
+    if not asked.is_of_all or _is_same(store, topic, log.topic_id):
+        return False
+    try:
+        return all(each.name != topic for each in unowned_folders(store))
+    except KeptlogError:
+        return False
 
 
 def _is_same(store: LogStore | UnopenedStore, topic: str, topic_id: str | None) -> bool:

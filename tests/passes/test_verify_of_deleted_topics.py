@@ -13,6 +13,7 @@ from keptlog.passes import verify_pass
 from keptlog.passes.check import CheckResult, Outcome
 from keptlog.passes.holders import check_gone
 from keptlog.passes.verify import verify_log
+from keptlog.table.namespaces import NAMESPACE
 
 
 @pytest.fixture
@@ -48,6 +49,21 @@ def test_so_it_is_where_a_new_topic_has_the_name(home: Home, monkeypatch: pytest
     monkeypatch.setattr(verify_pass, "verify_log", made_anew)
 
     assert list(home.verify()) == ["orders-0"]
+
+
+def test_what_another_program_drops_meanwhile_and_leaves_the_files_of_is_not_deleted(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dropped_meanwhile(*given: Any) -> dict[int, CheckResult]:
+        if "users" in home.store.topics():
+            home.store.committer.catalog.drop_table((NAMESPACE, "users"))
+        return check_gone(*given)
+
+    monkeypatch.setattr(verify_pass, "check_gone", dropped_meanwhile)
+
+    found = home.verify()
+
+    assert Outcome.NOT_LOOKED_AT in {each.outcome for each in found["users-0"]}
 
 
 def test_who_has_named_it_is_told_that_nobody_could_look(home: Home) -> None:
