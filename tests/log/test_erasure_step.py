@@ -395,3 +395,17 @@ def test_nobody_is_sent_to_retention_where_nothing_goes_by_its_age_any_more(poli
     assert next_by_now(found, NOW_MS, [log]) == f"{step.cause.removeprefix('it ')}: {step.todo}"
     deleted = replace(log, log_start_offset=2)
     assert erasure_step("users", found, NOW_MS, [deleted]).command == "keptlog retain users"
+
+
+@pytest.mark.parametrize("retention_ms", [-1, DAY_MS // 2])
+def test_what_waited_for_its_age_and_has_gone_needs_a_look_however_the_topic_is_set(retention_ms: int) -> None:
+    """Whoever had deleted its records, as was told, was told it again, and Dagster did not look before its time."""
+    left = replace(log_of(OF_NOW, policy="delete", retention_ms=retention_ms), log_start_offset=2)
+    compacted = replace(left, config=replace(left.config, cleanup_policy=("compact",)))
+    for log in (left, compacted):
+        assert erasure_step("users", since(ErasureNeed.RETENTION, ASKED_MS), NOW_MS, [log]).command == "keptlog erasure list"
+    late = replace(left, segments=(replace(OF_NOW, tombstone_count=1),))
+    by_timestamp = replace(late, config=replace(late.config, compaction_strategy="timestamp"))
+    for need in (ErasureNeed.CLEAN, ErasureNeed.EXPIRY):
+        for log in (replace(late, is_ingested=True), by_timestamp):
+            assert erasure_step("users", since(need, ASKED_MS), NOW_MS, [log]).command == "keptlog erasure list"

@@ -161,10 +161,12 @@ def _is_first_left(needy: NeedyErasures, log: Log, waited: Sequence[Segment]) ->
     """Whether a log may still have what the request waits for that waits longest, whatever came since.
 
     A tombstone that a request appends is of its time, by the clock that asked, or of a later one where the newest
-    timestamp of a key wins.
+    timestamp of a key wins. Where all goes by its age, what was there before the request goes first.
     """
     is_later = log.is_ingested or log.config.strategy.kind is StrategyKind.TIMESTAMP
-    if is_later or needy.need == ErasureNeed.RETENTION:
+    if needy.need == ErasureNeed.RETENTION or (is_later and not log.config.is_compacted):
+        return bool(_were_there(needy, log))
+    if is_later:
         return bool(waited)
     return any(each.first_timestamp_ms <= needy.in_log_since_ms for each in waited)
 
