@@ -24,3 +24,11 @@ def test_what_waits_for_its_age_may_be_further_once_retention_has_taken_all_that
         found = since(need, ASKED_MS)
         assert not may_be_further(found, NOW_MS, [old])
         assert may_be_further(found, NOW_MS, [replace(old, segments=(OF_NOW,), log_start_offset=2)])
+
+
+def test_what_a_clean_has_passed_may_be_further_though_retention_takes_it_too() -> None:
+    """It was looked at only once retention had come, or at the time of before."""
+    both = log_of(OF_THEN, OF_NOW, policy="compact,delete", retention_ms=DAY_MS // 2, segment_bytes=1 << 20)
+    found = since(ErasureNeed.CLEAN, ASKED_MS)
+    assert not may_be_further(found, NOW_MS, [both])
+    assert may_be_further(found, NOW_MS, [replace(both, checkpoint=2)])
