@@ -409,3 +409,23 @@ def test_what_waited_for_its_age_and_has_gone_needs_a_look_however_the_topic_is_
     for need in (ErasureNeed.CLEAN, ErasureNeed.EXPIRY):
         for log in (replace(late, is_ingested=True), by_timestamp):
             assert erasure_step("users", since(need, ASKED_MS), NOW_MS, [log]).command == "keptlog erasure list"
+
+
+def test_nobody_who_waits_for_retention_is_sent_to_one_that_never_comes_to_what_was_there() -> None:
+    """It was to be run at once, again and again, or a time was told, while erasure list said that it never goes."""
+    without = Segment("n", 0, 0, -1, -1, 1, 1)
+    stamped = replace(OF_THEN, base_offset=1, last_offset=2)
+    found = since(ErasureNeed.RETENTION, ASKED_MS)
+    never = log_of(without, stamped, policy="delete", retention_ms=DAY_MS // 2)
+    step = erasure_step("users", found, NOW_MS, [never])
+    assert step.cause.startswith("it waits for its age, and the segment of users-0 at offset 0 has no timestamps")
+    assert (step.todo.startswith("delete its records (keptlog delete-records)"), step.command) == (True, None)
+    for retention_ms in (DAY_MS // 2, 2 * DAY_MS):
+        unsettled = log_of(stamped, policy="delete", retention_ms=retention_ms, unsettled=("retention.ms",))
+        step = erasure_step("users", found, NOW_MS, [unsettled])
+        assert step.cause.startswith("it waits for its age, and topic users has no retention.ms of its own")
+        assert ("keptlog topic alter users --config retention.ms=" in step.todo, step.command) == (True, None)
+    by_size = replace(never, config=replace(never.config, retention_bytes=0))
+    beside = replace(never, segments=(replace(OF_THEN, base_offset=0),), topic_partition=TopicPartition("users", 1))
+    for logs in ([by_size], [never, beside]):
+        assert erasure_step("users", found, NOW_MS, logs).command == "keptlog retain users"

@@ -64,7 +64,7 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
     never = needy.need in BY_A_CLEAN and bool(logs) and not any(log.config.is_compacted for log in logs)
     if at_once := _at_once(needy, now_ms, logs):
         return Prospect(needy, at_once, is_never_cleaned=never)
-    if needy.need in IN_LOG and logs and (why := why_not_taken(logs[0].config, _way_of(needy))):
+    if (never or needy.need == ErasureNeed.RETENTION) and logs and (why := _why_never(needy, logs)):
         return Prospect(needy, None, is_never_cleaned=never, why_never=why)
     if never:
         return _by_age(needy, now_ms, logs)
@@ -92,19 +92,22 @@ def may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log]) -> boo
     return need == ErasureNeed.RETENTION and not any(_were_there(needy, log) for log in logs)
 
 
-def _way_of(needy: NeedyErasures) -> ErasureWay:
-    """That, or one of which the same is told."""
-    return ErasureWay.RETENTION if needy.need == ErasureNeed.RETENTION else ErasureWay.TOMBSTONE
+def _why_never(needy: NeedyErasures, logs: Sequence[Log]) -> str | None:
+    """Why their age brings none of them on, where nothing else does, and what to do; null if it brings one on."""
+    way = ErasureWay.RETENTION if needy.need == ErasureNeed.RETENTION else ErasureWay.TOMBSTONE
+    if why := why_not_taken(logs[0].config, way):
+        return why
+    first = [(log, segments) for log in logs if (segments := _first_to_go(needy, log))]
+    if not first or any(_going_by_age(*each) for each in first):
+        return None
+    log, segments = first[0]
+    return f"waits for its age, and {never_taken(log, way, segments[0].last_offset + 1)}"
 
 
 def _by_age(needy: NeedyErasures, now_ms: int, logs: Sequence[Log]) -> Prospect:
     """Of those to which no clean comes: the stored time may still be that of one, so retention's is found anew."""
     first = [(log, segments) for log in logs if (segments := _first_to_go(needy, log))]
     old_ms = [_all_old_ms(log, going[-1]) for log, segments in first if (going := _going_by_age(log, segments))]
-    if first and not old_ms:
-        log, segments = first[0]
-        never = f"waits for its age, and {never_taken(log, ErasureWay.TOMBSTONE, segments[0].last_offset + 1)}"
-        return Prospect(needy, None, is_never_cleaned=True, why_never=never)
     last_ms = max(old_ms, default=0)
     if last_ms > now_ms:
         return Prospect(needy, None, last_ms, is_any_by_age=True, is_never_cleaned=True)
