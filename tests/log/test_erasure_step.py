@@ -403,7 +403,10 @@ def test_what_waited_for_its_age_and_has_gone_needs_a_look_however_the_topic_is_
     left = replace(log_of(OF_NOW, policy="delete", retention_ms=retention_ms), log_start_offset=2)
     compacted = replace(left, config=replace(left.config, cleanup_policy=("compact",)))
     for log in (left, compacted):
-        assert erasure_step("users", since(ErasureNeed.RETENTION, ASKED_MS), NOW_MS, [log]).command == "keptlog erasure list"
+        assert (
+            erasure_step("users", since(ErasureNeed.RETENTION, ASKED_MS), NOW_MS, [log]).command
+            == "keptlog erasure list"
+        )
     late = replace(left, segments=(replace(OF_NOW, tombstone_count=1),))
     by_timestamp = replace(late, config=replace(late.config, compaction_strategy="timestamp"))
     for need in (ErasureNeed.CLEAN, ErasureNeed.EXPIRY):
