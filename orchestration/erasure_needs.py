@@ -143,26 +143,31 @@ class KeptErasures:
     """Which topics' erasures no look brings on before the time that is stored with them, kept from tick to tick.
 
     That time is of the settings as they were when it was stored. By altered ones what they wait for may be passed, or
-    be gone, sooner; but only by a commit, so a topic is judged anew once its metadata location has changed.
+    be gone, sooner; but only by a commit, so a topic is judged anew once its metadata location has changed. Those that
+    all wait for a clean are brought on by a commit alone, whatever the time: it is when one could first pass them.
     """
 
     _by_topic: dict[str, str] = field(default_factory=dict)
     """With the location at which that was found."""
 
     def of(self, seen: Overview, topics: Mapping[str, OpenErasures]) -> AbstractSet[str]:
-        """Those of these topics; one that can't be judged is among them."""
+        """Those of these topics; one that can't be judged is among them until that time."""
         now_ms = seen.now_ms
-        early = {topic: each for topic, each in topics.items() if each.ahead_ms(now_ms) is not None}
-        kept = {topic: at for topic, at in self._by_topic.items() if topic in early and at == seen.locations[topic]}
-        logs: dict[str, list[Log]] = {topic: [] for topic in early.keys() - kept.keys()}
+        early = {topic for topic, each in topics.items() if each.ahead_ms(now_ms) is not None}
+        judged = early | {topic for topic, each in topics.items() if _all_wait_for_a_clean(each)}
+        kept = {topic: at for topic, at in self._by_topic.items() if topic in judged and at == seen.locations[topic]}
+        logs: dict[str, list[Log]] = {topic: [] for topic in judged - kept.keys()}
         for each in seen.assessments if logs else ():
             if each.log.topic_partition.topic in logs:
                 logs[each.log.topic_partition.topic].append(each.log)
-        looks = {topic: partial(may_be_further, early[topic], now_ms, of_topic) for topic, of_topic in logs.items()}
+        looks = {topic: partial(may_be_further, topics[topic], now_ms, of_topic) for topic, of_topic in logs.items()}
         found, _ = parted({topic: apart(topic, look) for topic, look in looks.items()})
-        goes_on = {topic for topic, is_further in found.items() if is_further}
-        self._by_topic = kept | {topic: seen.locations[topic] for topic in logs.keys() - goes_on}
-        return self._by_topic.keys()
+        self._by_topic = kept | {topic: seen.locations[topic] for topic, is_further in found.items() if not is_further}
+        return self._by_topic.keys() | (early & logs.keys() - found.keys())
+
+
+def _all_wait_for_a_clean(erasures: OpenErasures) -> bool:
+    return bool(erasures.needs) and all(each.need == ErasureNeed.CLEAN for each in erasures.needs)
 
 
 def _found(seen: Overview, topics: set[str], lengths: PassLengths) -> dict[str, tuple[TopicNeed, ...] | KeptlogError]:

@@ -317,7 +317,9 @@ def _may_be_further(topic: str, each: OpenErasures, tick: _Tick) -> bool:
     has_failed = tick.has_failed(topic)
     # What a clock that was ahead has dated is dated anew by a look, and by nothing else.
     if not has_failed and all(is_past(needy.since_ms, seen.now_ms) for needy in each.needs):
-        if topic in tick.kept and not each.has(ErasureNeed.SOURCE):
+        # Once at their time those are looked at, too, that a commit alone brings on: their register may be damaged.
+        may_wait = each.ahead_ms(seen.now_ms) is not None or topic in memory.looked
+        if may_wait and topic in tick.kept and not each.has(ErasureNeed.SOURCE):
             return False
         if each.has(ErasureNeed.PURGE) or all(needy.need == ErasureNeed.VERIFICATION for needy in each.needs):
             return False
