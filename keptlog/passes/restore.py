@@ -250,9 +250,9 @@ class Restore:
         return target, found is None
 
     def _may_be_the_source(self, topic: str, target: Target) -> bool:
-        """Whether only an id could tell that the topic does not come from there, and its brokers have none."""
+        """Whether only an id could tell that the topic does not come from there, and one of the two has none."""
         source = self.store.source_of(topic).source
-        if target.has_id or source is None or source.topic != target.name:
+        if source is None or source.topic != target.name or (source.topic_id and target.has_id):
             return False
         return share_a_broker(source.bootstrap or "", self.settings.bootstrap or "")
 

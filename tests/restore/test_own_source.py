@@ -1,4 +1,4 @@
-"""Where brokers give topics no ids, as before Kafka 2.8, a topic is not added to the very one that it comes from."""
+"""Where topics have no ids, or had none, as before Kafka 2.8, one is not added to the very one that it comes from."""
 
 from __future__ import annotations
 
@@ -52,6 +52,21 @@ def test_the_topic_that_it_comes_from_is_refused(restore_from: RestoreFrom, brok
 )
 def test_any_other_is_not(restore_from: RestoreFrom, source: dict[str, str]) -> None:
     assert restore_from(source) == [0]
+
+
+def test_so_is_one_that_has_an_id_by_now(
+    restore_from: RestoreFrom, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers that came to Kafka 2.8 give each topic one; nothing was ingested since."""
+    monkeypatch.setattr(Restore, "_target", lambda *_: (TARGET, False))
+    with pytest.raises(InvalidConfig, match=r"^users comes from topic people there, whose people-0 has records"):
+        restore_from({"topic": "people", "bootstrap": "nowhere:1"})
+    assert broker.sent == []
+
+
+def test_one_that_has_another_id_is_another(restore_from: RestoreFrom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Restore, "_target", lambda *_: (TARGET, False))
+    assert restore_from({"topic": "people", "topic_id": "id-before", "bootstrap": "nowhere:1"}) == [0]
 
 
 def test_one_that_was_lost_there_and_was_made_anew_by_a_restore_goes_on(restore_from: RestoreFrom) -> None:
