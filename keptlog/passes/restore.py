@@ -258,11 +258,11 @@ class Restore:
 
     def _require_not_its_own(self, topic: str, target: Target, new: Iterable[int]) -> None:
         """Refuse to add a topic to its source; one that was lost there, and made anew by a restore, has begun empty."""
-        used = sorted({*new} & {*Targets(self.settings).with_records(target)})
+        used = sorted({*new} & {*Targets(self.settings).with_records(target, ever=True)})
         if used:
             raise InvalidConfig(
-                f"{topic} comes from topic {target.name} there, whose {target.name}-{used[0]} has records that no "
-                "restore has written: they would be there twice; choose another topic (--topic)"
+                f"{topic} comes from topic {target.name} there, whose {target.name}-{used[0]} has, or had, records "
+                "that no restore has written: they would be there twice; choose another topic (--topic)"
             )
 
     def _require_empty(self, target: Target, partitions: Iterable[int]) -> None:

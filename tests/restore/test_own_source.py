@@ -23,7 +23,7 @@ RestoreFrom = Callable[[dict[str, str]], list[int]]
 @pytest.fixture
 def restore_from(tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> RestoreFrom:
     """Restore a topic with this source, and whoever asks for it adds to what is there, to a target that has records."""
-    monkeypatch.setattr(Targets, "with_records", lambda *_: [0])
+    monkeypatch.setattr(Targets, "with_records", lambda *_, **__: [0])
     monkeypatch.setattr(Restore, "_target", lambda *_: (WITHOUT_ID, False))
     scene = Scene(tmp_path, broker)
     scene.append(("a", "1"))
@@ -36,7 +36,17 @@ def restore_from(tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_topic_that_it_comes_from_is_refused(restore_from: RestoreFrom, broker: Broker) -> None:
-    with pytest.raises(InvalidConfig, match=r"^users comes from topic people there, whose people-0 has records"):
+    with pytest.raises(InvalidConfig, match=r"^users comes from topic people there, whose people-0 has, or had, rec"):
+        restore_from({"topic": "people", "bootstrap": "nowhere:1"})
+    assert broker.sent == []
+
+
+def test_so_is_one_whose_records_its_retention_took(
+    restore_from: RestoreFrom, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was taken for one that was made anew, and the next ingest brought all records here once more."""
+    monkeypatch.setattr(Targets, "with_records", lambda *_, ever=False: [0] if ever else [])
+    with pytest.raises(InvalidConfig, match=r"^users comes from topic people there, whose people-0 has, or had, rec"):
         restore_from({"topic": "people", "bootstrap": "nowhere:1"})
     assert broker.sent == []
 
@@ -59,7 +69,7 @@ def test_so_is_one_that_has_an_id_by_now(
 ) -> None:
     """Brokers that came to Kafka 2.8 give each topic one; nothing was ingested since."""
     monkeypatch.setattr(Restore, "_target", lambda *_: (TARGET, False))
-    with pytest.raises(InvalidConfig, match=r"^users comes from topic people there, whose people-0 has records"):
+    with pytest.raises(InvalidConfig, match=r"^users comes from topic people there, whose people-0 has, or had, rec"):
         restore_from({"topic": "people", "bootstrap": "nowhere:1"})
     assert broker.sent == []
 

@@ -122,12 +122,12 @@ class Targets:
             with asked_alone(admin, trouble, _controller(told)):
                 admin.create_topics([new], operation_timeout=WAIT_SECONDS)[name].result()
 
-    def with_records(self, target: Target) -> list[int]:
-        """The partitions that have offsets between log start and end, committed or not."""
+    def with_records(self, target: Target, *, ever: bool = False) -> list[int]:
+        """The partitions that have offsets between log start and end, committed or not; ``ever``: or had some."""
         with broker_errors(self.settings, f"topic {target.name} can't be looked at") as trouble:
             admin, told = self._reached(trouble)
             leaders = leaders_of(told, target.name, range(target.partitions))
-            starts = _offsets(admin, trouble, leaders, _EARLIEST)
+            starts = dict.fromkeys(leaders, 0) if ever else _offsets(admin, trouble, leaders, _EARLIEST)
             ends = _offsets(admin, trouble, leaders, _LATEST)
         return [each.partition for each in leaders if starts[each] < ends[each]]
 
