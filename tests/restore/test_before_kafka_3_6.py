@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
@@ -23,24 +24,30 @@ MADE = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 
 @dataclass
 class Broker:
-    """Stands in for one, with the defaults of a version."""
+    """Stands in for a cluster's controller, with the defaults of a version; the other broker is away."""
 
     defaults: Mapping[str, str]
     created: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def list_topics(self, timeout: float) -> object:
         assert timeout
-        return SimpleNamespace(brokers={1: None}, cluster_id="one")
+        return SimpleNamespace(brokers={1: None, 2: None}, controller_id=2, cluster_id="one")
 
     def describe_configs(self, resources: Sequence[ConfigResource], request_timeout: float) -> dict[object, object]:
         assert request_timeout
         told = {f"log.{name}": SimpleNamespace(name=f"log.{name}", value=v) for name, v in self.defaults.items()}
-        return {each: done(told) for each in resources}
+        return {each: done(told) if each.name == "2" else away() for each in resources}
 
     def create_topics(self, topics: Sequence[NewTopic], operation_timeout: float) -> dict[str, object]:
         assert operation_timeout
         self.created |= {each.topic: each.config or {} for each in topics}
         return {each.topic: done(None) for each in topics}
+
+
+def away() -> Future[object]:
+    future: Future[object] = Future()
+    future.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+    return future
 
 
 def done(result: object) -> Future[object]:

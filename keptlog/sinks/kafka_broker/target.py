@@ -181,9 +181,13 @@ def _limit(text: str | None) -> int:
 
 
 def _defaults(admin: AdminClient, told: ClusterMetadata) -> dict[str, str]:
-    """The defaults of a broker, under the names of a topic's settings; none where nobody may see them."""
+    """The defaults of brokers, under the names of a topic's settings; none where nobody may see them."""
+    # That of all brokers is asked without which no topic is looked at or created: others may be away.
+    controller = _controller(told)
+    if controller is None:
+        return {}
     try:
-        settings = _config_of(admin, ResourceType.BROKER, str(min(told.brokers)))
+        settings = _config_of(admin, ResourceType.BROKER, str(controller))
     except KafkaException:
         return {}  # then the broker has the last word
     return {ours: settings[theirs] for ours, theirs in _DEFAULTS.items() if theirs in settings}
