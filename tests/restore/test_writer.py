@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -94,6 +95,13 @@ def test_to_a_topic_whose_limits_nobody_may_see_it_writes_all_the_same(broker: M
         opened.write(0, record(3, 5))
         opened.commit({0: Position(4, 1000, 0)})
     assert timestamps_there(broker, 1) == [5]
+
+
+def test_to_a_topic_that_takes_nothing_now_there_is_a_writer_too(broker: MockBroker) -> None:
+    """max.message.bytes=0 makes one read-only. The client refused it as a setting of its own, which nobody had made."""
+    pair = replace(PAIR, target=replace(PAIR.target, config=CONFIG | {"max.message.bytes": "0"}))
+    with open_writer(settings(broker), pair) as opened:
+        assert opened.positions() == dict.fromkeys(range(PARTITIONS))
 
 
 def test_one_whose_positions_are_those_of_another_home_is_refused_before_it_fences_the_other(

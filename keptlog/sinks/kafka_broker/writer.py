@@ -199,7 +199,7 @@ def _producer_settings(settings: ClientSettings, pair: Pair, trouble: Trouble) -
     limit = pair.target.batch_limit
     ours = {
         "transactional.id": pair.transactional_id,
-        "batch.size": min(_BATCH_BYTES, limit[0]) if limit else _BATCH_BYTES,
+        "batch.size": max(1, min(_BATCH_BYTES, limit[0])) if limit else _BATCH_BYTES,  # the client knows no 0
         "message.max.bytes": _ANY_BYTES,  # the broker knows what it takes
         "delivery.report.only.error": True,
         "logger": _NOBODY,
