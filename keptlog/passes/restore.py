@@ -39,6 +39,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from keptlog.errors import InvalidConfig, StorageUnavailable, first_line
+from keptlog.kafka_client.topic_ids import NO_ID
 from keptlog.log.broker_addresses import share_a_broker
 from keptlog.log.holds import RESTORE_READER
 from keptlog.log.record import Record
@@ -169,9 +170,11 @@ class Restore:
                 for partition, (log, position) in enumerate(zip(reader.logs, stored.values(), strict=True))
             }
             # After the look at the log: a clean that took a tombstone out of it has written that down by then.
-            standing = self._readers(pair).standing(topic, reader_name_of(target))
+            reader_name = self._reader_name(pair)
+            standing = self._readers(pair).standing(topic, reader_name)
             # It says where it begins before anything is sent, and moves on only once all is there.
-            self._require_not_forgotten(topic, target, [n for n in new if standing and standing[1].may_have_begun(n)])
+            begun = [number for number in new if standing and standing[1].may_have_begun(number)]
+            self._require_not_forgotten(topic, target, reader_name, begun)
             for log, position in zip(reader.logs, positions.values(), strict=True):
                 require_ours(log, position)
                 if not skip_lost:
@@ -183,7 +186,7 @@ class Restore:
             # To start over is to speak for the target: only a commit with an offset in it tells whether one still may.
             writer.commit(positions if ahead else {partition: positions[partition] for partition in new})
             done.begin(reader.logs, positions)
-            move = self._registered(pair, start_over=ahead)
+            move = self._registered(pair, reader_name, start_over=ahead)
             move({number: ReaderPosition(each.offset, each.truncations) for number, each in positions.items()})
             self._copy(reader, writer, positions, done, started_ms)
             logs = {log.topic_partition.partition: log for log in reader.logs}
@@ -193,11 +196,17 @@ class Restore:
         """Those of the topic that is restored, and of no later one of its name."""
         return Readers(self.store, self.new_id, pair.topic_id)
 
-    def _registered(self, pair: Pair, *, start_over: bool) -> Callable[[Mapping[int, ReaderPosition]], None]:
+    def _reader_name(self, pair: Pair) -> str:
+        """The name of the reader that this restore is, also if it became one before its target had an id."""
+        name, before = reader_name_of(pair.target), reader_name_of(replace(pair.target, id=NO_ID))
+        registered = self._readers(pair).names(pair.topic)
+        return before if before in registered and name not in registered else name
+
+    def _registered(self, pair: Pair, name: str, *, start_over: bool) -> Callable[[Mapping[int, ReaderPosition]], None]:
         """Register the restore as a reader; gives what says how far it has come."""
         if self.store.read_only:
             return lambda _: None
-        readers, topic, name = self._readers(pair), pair.topic, reader_name_of(pair.target)
+        readers, topic = self._readers(pair), pair.topic
         # The time of now: what went between the look at the log and this was held by nobody.
         registration = readers.add(topic, name, now_ms=self.clock(), start_over=start_over)
         return lambda positions: readers.move(topic, name, registration, positions)
@@ -274,7 +283,7 @@ class Restore:
                 "add to what is there (--append-to-existing)"
             )
 
-    def _require_not_forgotten(self, topic: str, target: Target, begun: Iterable[int]) -> None:
+    def _require_not_forgotten(self, topic: str, target: Target, reader_name: str, begun: Iterable[int]) -> None:
         """Refuse to send twice, of partitions that have no position there, and that the reader has begun with."""
         begun = {*begun}
         used = sorted(begun & {*Targets(self.settings).with_records(target)}) if begun else []
@@ -283,7 +292,7 @@ class Restore:
                 f"{target.name}-{used[0]} has records of an earlier restore of {topic}, whose position is gone there "
                 "(brokers forget positions after offsets.retention.minutes), so they would come twice: choose another "
                 f"topic (--topic), or begin again if that is meant (keptlog reader remove {topic} "
-                f"{reader_name_of(target)}, and then --append-to-existing)"
+                f"{reader_name}, and then --append-to-existing)"
             )
 
     def _copy(
