@@ -65,7 +65,7 @@ def _is_undone(erasure: Erasure, adopted: _Adopted, back: Mapping[int, int]) -> 
 
 @dataclass(frozen=True)
 class _Adopted:
-    """The logs as they would be; each file is read once, however many erasures ask."""
+    """The logs as they would be; each file is read once for a question, however many erasures ask."""
 
     plan: RepairPlan
     files: Files
@@ -85,11 +85,13 @@ class _Adopted:
 
     def brings_back(self, bound: ErasureBound) -> bool:
         """Whether values below the tombstones would be there that were not, and tombstones would not."""
+        if self._has_all_tombstones(bound):  # asked first: they lie in few files, and values in all
+            return False
         number = bound.partition
         if number not in self._first_back:
             self._first_back[number] = self._first_value_back(number)
         first = self._first_back[number]
-        return first is not None and first < bound.base_offset and not self._has_all_tombstones(bound)
+        return first is not None and first < bound.base_offset
 
     def _first_value_back(self, partition: int) -> int | None:
         live, acknowledged = self._live(partition), (self.plan.acknowledged or {}).get(partition, ())

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pytest
 
 from keptlog.home import new_id
 from keptlog.log.erasures.erasure import ErasureState
+from keptlog.log.segment import Segment
+from keptlog.passes import undone_erasures
 from keptlog.passes.repair import Repairer, RepairProposal
+from keptlog.storage.files import Files
 from tests.cli.conftest import Run, home, keptlog
 from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
 from tests.table.foreign import current_id, delete_rows, insert, roll_back, table_of, update_rows
@@ -111,6 +118,23 @@ def test_one_whose_tombstone_comes_back_with_the_records_is_not_named_for_the_ne
     Repairer(world.store).repair(proposal, new_id(), now_ms=world.now_ms)
     world.clean()
     assert (0, KEY, VALUE) not in world.records()
+
+
+def test_while_its_tombstone_is_there_no_other_file_is_read_for_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of a large log may be back, as after a compaction by another engine."""
+    asked(world)
+    update_rows(world.home, [0, 1], b"changed", "users")
+    read, really = set[int](), undone_erasures.read_row_groups
+
+    def noted(files: Files, segment: Segment, columns: Sequence[str]) -> Iterator[pa.Table]:
+        read.add(segment.base_offset)
+        return really(files, segment, columns)
+
+    monkeypatch.setattr(undone_erasures, "read_row_groups", noted)
+    assert proposed(world).undone_erasures == ()
+    assert read == {2}
 
 
 def test_one_that_keeps_its_tombstone_is_not_named(world: World) -> None:
