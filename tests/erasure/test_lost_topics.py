@@ -83,6 +83,22 @@ def test_erasures_of_a_lost_topic_that_can_t_be_read_keep_no_other_topic_from_it
     assert str(found.failed[folder]).startswith(f"the erasures in {folder} can't be read")
 
 
+def test_of_a_damaged_register_of_a_lost_topic_the_next_step_is_told_and_its_topic_can_be_put_back(
+    world: World, keptlog: Run
+) -> None:
+    """An older one, say, that no table names."""
+    asked_of(world, "users", "carts")
+    world.to_deleted()
+    folder = drop_table(world, "carts")
+    damaged = world.home / "warehouse" / NAMESPACE / "carts/metadata/receipts/erasures" / "older.json"
+    damaged.write_bytes(b"")
+    told = str(world.eraser.verify(now_ms=world.now_ms).failed[folder])
+    assert told.startswith(f"{damaged.as_uri()} is no list of erasures (it is not JSON); put it back from a copy of ")
+    assert "; where there is none, put the topic back, with keptlog topic register carts, or " in told
+    assert keptlog("topic", "register", "carts", "--yes").code == 0
+    assert world.eraser.verify(now_ms=world.now_ms).failed == {}
+
+
 def test_one_that_was_verified_before_the_table_went_is_not_named_where_a_copy_has_other_times(world: World) -> None:
     asked_of(world, "users", "carts")
     world.to_deleted("carts")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError, UnknownTopic
+from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.log.erasures.erasure import Erasure, further
 from keptlog.log.words.counted import some_of
 from keptlog.table.doctor.unowned import UnownedFolder, unowned_folders
@@ -37,6 +37,9 @@ def _found(store: LogStore, ids: Collection[str]) -> Iterator[tuple[str, Keptlog
         try:
             with reaching(f"the erasures in {folder.path} can't be read"):
                 still_open = [each.id for each in _erasures_in(store, folder) if each.is_open]
+        except LogCorrupt as error:
+            yield folder.path, error.reworded(f"{error}; where there is none, {folder.todo}")
+            continue
         except KeptlogError as error:
             yield folder.path, error
             continue

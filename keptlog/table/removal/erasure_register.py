@@ -26,6 +26,8 @@ from keptlog.table.removal.own_folder import moved_from
 if TYPE_CHECKING:
     from pyiceberg.table import Table
 
+_PUT_BACK = "put it back from a copy of the storage"
+
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
@@ -56,7 +58,7 @@ def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
     if not named:
         return ()
     path = register_folder(table) + named.file
-    mend = "put it back from a copy of the storage; until then nobody can tell which erasures are open"
+    mend = f"{_PUT_BACK}; until then nobody can tell which erasures are open"
     try:
         content = files.read_bytes(path)
     except FileNotFoundError:
@@ -79,7 +81,7 @@ def read_register_file(files: TableFiles, path: str) -> tuple[Erasure, ...]:
         LogCorrupt: it is no such file.
         FileNotFoundError: it is gone.
     """
-    return from_json_file(Register, files.read_bytes(path), path, "list of erasures", "").erasures
+    return from_json_file(Register, files.read_bytes(path), path, "list of erasures", _PUT_BACK).erasures
 
 
 def is_register(files: TableFiles, path: str) -> bool:
