@@ -211,6 +211,8 @@ HALF = "\ud800"
 LATER = "2099-01-01T00:00:00Z"
 ACTING = f"[profile acting]\nregion = us-east-1\nrole_arn = {ROLE}\nsource_profile = here\n"
 IDENTITY = {"AWS_ROLE_ARN": ROLE, "AWS_WEB_IDENTITY_TOKEN_FILE": "/nowhere/token"}
+EXPORTED = {"AWS_ACCESS_KEY_ID": "it", "AWS_SECRET_ACCESS_KEY": "ours", "AWS_SESSION_TOKEN": "a"}
+"""As ``aws configure export-credentials`` writes them, beside when they end."""
 CONTAINER = {
     "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:1/",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": "/nowhere/token",
@@ -241,7 +243,9 @@ CONTAINER = {
             {"AWS_PROFILE": "acting"},
             "it gave none",
         ),
-        ('credential_process = /bin/echo "half', {}, "No closing quotation: see to credential_process"),
+        ('credential_process = /bin/echo "half', {}, "No closing quotation: see to .*credential_process"),
+        ("", EXPORTED | {"AWS_CREDENTIAL_EXPIRATION": "2001-01-01T00:00:00Z"}, "see to AWS_ACCESS_KEY_ID and the var"),
+        ("", EXPORTED | {"AWS_CREDENTIAL_EXPIRATION": LATER[:-1]}, "see to AWS_ACCESS_KEY_ID and the variables"),
         ("aws_access_key_id = me", {}, "there are no credentials"),
         (f"role_arn = {ROLE}", {}, "there are no credentials"),
     ],

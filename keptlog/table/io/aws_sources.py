@@ -26,6 +26,11 @@ from keptlog.table.waiting.quoted import secrets_in, without
 _UNREADABLE = (ResponseParserError, LookupError, AttributeError, TypeError, ValueError, ArithmeticError, RuntimeError)
 """What botocore raises of an answer that is none, the last two of a day in milliseconds, or of brackets in brackets."""
 
+_SEE_TO = (
+    "see to AWS_ACCESS_KEY_ID and the variables beside it, to credential_process, or to what gives this container its "
+    "credentials, and to the clock here"
+)
+
 
 class RoleNotGiven(BotoCoreError):  # type: ignore[misc]  # boto3 has no types
     """What came has no credentials of a role, or those of another time."""
@@ -84,8 +89,7 @@ def _told(source: str, asked: object = None) -> Iterator[None]:
             raise RoleNotGiven(role=role) from None
         # botocore's own words, as of a token with a line's end; an error that is derived of it quotes what came.
         why = f"{error}" if type(error) is ValueError else "it gave none that can be read, or those of another time"
-        todo = "see to credential_process, or to what gives this container its credentials, and to the clock here"
-        raise CredentialRetrievalError(provider=source, error_msg=f"{why}: {todo}") from None
+        raise CredentialRetrievalError(provider=source, error_msg=f"{why}: {_SEE_TO}") from None
 
 
 def _require_text(*parts: Any) -> None:
