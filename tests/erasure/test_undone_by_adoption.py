@@ -14,6 +14,7 @@ from keptlog.log.segment import Segment
 from keptlog.passes import undone_erasures
 from keptlog.passes.repair import Repairer, RepairProposal
 from keptlog.storage.files import Files
+from keptlog.storage.segment_reader import read_row_groups
 from tests.cli.conftest import Run, home, keptlog
 from tests.erasure.world import DAY_MS, KEY, OTHER, VALUE, World
 from tests.table.foreign import current_id, delete_rows, insert, roll_back, table_of, update_rows
@@ -126,11 +127,11 @@ def test_while_its_tombstone_is_there_no_other_file_is_read_for_it(
     """All of a large log may be back, as after a compaction by another engine."""
     asked(world)
     update_rows(world.home, [0, 1], b"changed", "users")
-    read, really = set[int](), undone_erasures.read_row_groups
+    read = set[int]()
 
     def noted(files: Files, segment: Segment, columns: Sequence[str]) -> Iterator[pa.Table]:
         read.add(segment.base_offset)
-        return really(files, segment, columns)
+        return read_row_groups(files, segment, columns)
 
     monkeypatch.setattr(undone_erasures, "read_row_groups", noted)
     assert proposed(world).undone_erasures == ()
