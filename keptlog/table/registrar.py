@@ -20,6 +20,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
 from keptlog.errors import Action, InvalidConfig, KeptlogError, LogCorrupt, StalePlan, StorageUnavailable, UnknownTopic
+from keptlog.log.words.advice import if_deleted
 from keptlog.log.words.counted import some_of
 from keptlog.table.catalogs.catalog import make_namespace, metadata_locations, usual_location
 from keptlog.table.catalogs.embedded import unfinished_deletion
@@ -234,6 +235,9 @@ class Registrar:
         states = StoredStates.read(what, stored, io, *([_CHAIN_TODO] if identifier[0] == RECEIPTS else []))
         if not states.states and found.before is None:
             return None
+        if not states.states and not metadata and identifier[0] != RECEIPTS:
+            todo = f"put its files back, or mount their disk; {if_deleted(identifier[1])}, once receipts are registered"
+            raise LogCorrupt(f"{what}: there is no metadata file of it that can be read: {todo}")
         table_id = str(found.table.metadata.table_uuid) if found.table else None
         state = states.named(metadata) if metadata else states.newest(found.before, table_id)
         table = Table(identifier, state.metadata, state.path, io, catalog)

@@ -10,6 +10,7 @@ import pytest
 
 from keptlog.home import open_home
 from keptlog.log.record import NewRecord
+from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.embedded_catalog import begin_anew
 from keptlog.table.registrar import Registrar
 from tests.cli.conftest import Run
@@ -93,3 +94,19 @@ def test_a_state_that_the_catalog_names_from_where_one_stands_is_named_whole(
     assert f"the catalog names {relative}, and would name file://{newest} of " in told.out
     monkeypatch.chdir(home.parent)
     assert keptlog("topic", "describe", "users").code == 0
+
+
+def test_of_a_topic_that_was_deleted_after_its_catalog_was_backed_up_the_next_step_is_told_and_helps(
+    keptlog: Run, home: Path
+) -> None:
+    open_home().store.create_topic("gone", 1, COMPACTED)
+    old = (home / "catalog.db").read_bytes()
+    assert keptlog("topic", "delete", "gone", "--yes").code == 0
+    (home / "catalog.db").write_bytes(old)
+    refused = keptlog("topic", "register", "gone", "--yes")
+    assert refused.code == 1
+    assert "catalog.drop_table(('keptlog', 'gone')) takes it out of the catalog" in refused.err
+    assert "keptlog receipt list --topic=gone tells whether it was" in refused.err
+    assert "gone" in keptlog("receipt", "list", "--topic=gone").out
+    open_catalog(home).drop_table(("keptlog", "gone"))
+    assert keptlog("doctor").code == 0

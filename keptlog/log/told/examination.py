@@ -21,6 +21,7 @@ from keptlog.log.told.erasure_step import erasure_step
 from keptlog.log.told.problem import Problem
 from keptlog.log.told.stored_files import WrongFile
 from keptlog.log.topic_partition import valid_topic_name
+from keptlog.log.words.advice import if_deleted
 from keptlog.log.words.counted import counted, some_of
 from keptlog.log.words.iso_time import iso_time
 from keptlog.log.words.next_command import last_argument, next_command
@@ -83,9 +84,8 @@ def lost_problem(topic: str, error: KeptlogError) -> Problem:
     )
     todo = (
         "mount its disk, or put the file back from a copy of the storage; only if all files are of one backup, put "
-        f"back its catalog too; if it was deleted, PyIceberg's catalog.drop_table({('keptlog', topic)!r}) takes it out "
-        f"of the catalog: keptlog receipt list --topic={topic} tells whether it was; where the catalog was put back, "
-        f"let {next_command('topic register', topic)} take in the receipts first"
+        f"back its catalog too; {if_deleted(topic)}; where the catalog was put back, let "
+        f"{next_command('topic register', topic)} take in the receipts first"
     )
     return Problem(topic, str(error), cause, todo)
 

@@ -7,3 +7,11 @@ CREATE_TOPIC = "keptlog topic create TOPIC --config cleanup.policy=compact"
 
 WHOLE_BACKUP = "put back a whole backup, catalog and files, by which every topic goes back to its time"
 """Where one topic needs an older state: a catalog is that of all topics, and the others lose what came since."""
+
+
+def if_deleted(topic: str) -> str:
+    """Where a catalog names a topic of which nothing is there: it may have been deleted since that was backed up."""
+    return (
+        f"if it was deleted, PyIceberg's catalog.drop_table({('keptlog', topic)!r}) takes it out of the catalog: "
+        f"keptlog receipt list --topic={topic} tells whether it was"
+    )
