@@ -175,6 +175,9 @@ class Restore:
             # It says where it begins before anything is sent, and moves on only once all is there.
             begun = [number for number in new if standing and standing[1].may_have_begun(number)]
             self._require_not_forgotten(topic, target, reader_name, begun)
+            if reader_name != reader_name_of(target) and not any(each and each.as_of_ms for each in stored.values()):
+                # Nothing that was sent says that it is this target's: it may be of a topic of this name elsewhere.
+                reader_name, standing = reader_name_of(target), None
             for log, position in zip(reader.logs, positions.values(), strict=True):
                 require_ours(log, position)
                 if not skip_lost:
