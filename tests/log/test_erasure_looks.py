@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from keptlog.log.erasures.prospect import may_be_further
 from tests.log.test_erasure_step import ASKED_MS, DAY_MS, NOW_MS, OF_NOW, OF_THEN, log_of, since
@@ -32,3 +34,13 @@ def test_what_a_clean_has_passed_may_be_further_though_retention_takes_it_too() 
     found = since(ErasureNeed.CLEAN, ASKED_MS)
     assert not may_be_further(found, NOW_MS, [both])
     assert may_be_further(found, NOW_MS, [replace(both, checkpoint=2)])
+
+
+@pytest.mark.parametrize("retention_ms", [-1, 7 * DAY_MS])
+def test_what_a_clean_has_passed_may_be_further_though_none_comes_any_more(retention_ms: int) -> None:
+    """Altered before somebody looked, it was looked at only with its age, or never: nothing brought it on."""
+    found = since(ErasureNeed.CLEAN, ASKED_MS)
+    altered = log_of(OF_THEN, OF_NOW, policy="delete", retention_ms=retention_ms)
+    assert not may_be_further(found, NOW_MS, [altered])
+    assert may_be_further(found, NOW_MS, [replace(altered, checkpoint=2)])
+    assert not may_be_further(found, NOW_MS, [replace(altered, checkpoint=2, is_ingested=True)])

@@ -84,10 +84,11 @@ def may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log]) -> boo
         return prospect is not None
     needy, need = prospect.needy, prospect.brought_on_by
     logs = [log for log in logs if not needy.partitions or log.topic_partition.partition in needy.partitions]
-    # Retention may be told first of what a clean has passed.
-    if needy.need == ErasureNeed.CLEAN and need is not None:
+    # Of what a clean has passed, something else may be told first, or that nothing takes it any more.
+    if needy.need == ErasureNeed.CLEAN:
+        is_any = need is not None
         first = [(log, each) for log in logs for each in _waited(needy, log)[:1]]
-        if any(log.is_ingested or each.last_offset < first_dirty_of(log)[0] for log, each in first):
+        if any(is_any if log.is_ingested else each.last_offset < first_dirty_of(log)[0] for log, each in first):
             return True
     return need == ErasureNeed.RETENTION and not any(_were_there(needy, log) for log in logs)
 
