@@ -7,6 +7,7 @@ import os
 import pytest
 
 from keptlog.dagster.orchestration import erasure_sensor as sensor
+from keptlog.dagster.orchestration.erasure_memory import erasure_memory_of
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
@@ -43,3 +44,19 @@ def test_what_a_clean_could_pass_is_looked_at_only_once_one_has_been_there(
     world.now_ms += LOOK_AGAIN_MS
     world.tick(erasure_sensor)
     assert (looked, need(world)) == ([*looks, "users"], ErasureNeed.EXPIRY)
+
+
+def test_it_is_looked_at_once_at_its_time_though_it_was_looked_at_before(world: World) -> None:
+    """Whether that was for a request of before, and whether the process is a new one, says nothing of this one."""
+    world.topic("users", 1, **SETTINGS | {"max_compaction_lag_ms": str(60 * DAY_MS)})
+    world.append("users", (KEY, "1"), ("other", "1"), age_ms=0)
+    memory = erasure_memory_of(world.log_store)
+    memory.looked["users"] = ("before", world.now_ms)
+    ask(world, by_ms=90 * DAY_MS)
+    next_ms = world.store.observe("users").erasures.next_ms
+    assert next_ms is not None
+    for late_ms, is_looked_at in ((-LOOK_AGAIN_MS, False), (0, True), (LOOK_AGAIN_MS, False)):
+        world.now_ms = next_ms + late_ms
+        world.append("users", ("other", str(late_ms)), age_ms=0)
+        world.tick(erasure_sensor)
+        assert (memory.looked["users"][1] == world.now_ms) is is_looked_at
