@@ -34,6 +34,12 @@ def half_done(error: BaseException | None, database: Path) -> HalfDone | None:
     return HalfDone(str(error))
 
 
+def quoted(error: BaseException) -> str:
+    """What SQLite said, for who looks that up: it has several words for this reason. Empty if the reason is another."""
+    found = getattr(error, "orig", error)  # SQLAlchemy wraps it
+    return f" ({found.in_words})" if isinstance(found, HalfDone) else ""
+
+
 def _is_left(database: Path) -> bool:
     journal = database.with_name(f"{database.name}-journal")
     try:

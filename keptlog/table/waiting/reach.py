@@ -41,7 +41,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.foreign_json import json_value
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.waiting.database_answers import NO_ANSWER
-from keptlog.table.waiting.half_done import HalfDone, half_done
+from keptlog.table.waiting.half_done import HalfDone, half_done, quoted
 from keptlog.table.waiting.reaching import HALF_DONE, HELD, one_line
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def unavailable(what: str, error: Exception) -> StorageUnavailable:
     """One of ``OUT_OF_REACH`` as callers know it; ``what`` begins its message."""
     disk = disk_refusal_of(error) or refusal_of(error)
     if disk:
-        text = f"{what}: the disk{_place_of(error)} {disk.why}: {disk.remedy}"
+        text = f"{what}: the disk{_place_of(error)} {disk.why}{quoted(error)}: {disk.remedy}"
     else:
         text = f"{what}: {store_refusal_of(error) or one_line(error)}; {todo_about(error)}"
     told = StorageUnavailable(text)
