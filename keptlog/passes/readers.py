@@ -177,10 +177,6 @@ class Readers:
                 )
         self._write(seen, name, registration, reached)
 
-    def names(self, topic: str) -> set[str]:
-        """Under which names readers are registered now."""
-        return {*self._look(topic).registrations}
-
     def standing(self, topic: str, name: str) -> tuple[Registration, ReaderPositions] | None:
         """What is registered under a name, and how far it has come, as it is now; null if nobody is.
 

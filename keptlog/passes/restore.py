@@ -47,7 +47,7 @@ from keptlog.log.segment import Log
 from keptlog.log.topic_partition import valid_topic_name
 from keptlog.log.words.counted import counted
 from keptlog.passes.readers import Readers
-from keptlog.passes.restore_position import is_ahead, is_outdated, require_not_lost, require_ours
+from keptlog.passes.restore_position import Standing, is_ahead, is_outdated, require_not_lost, require_ours
 from keptlog.progress import Progress
 from keptlog.sinks.kafka_broker.acceptance import COLUMNS, Acceptance
 from keptlog.sinks.kafka_broker.position import Pair, Position, Trail
@@ -170,8 +170,7 @@ class Restore:
                 for partition, (log, position) in enumerate(zip(reader.logs, stored.values(), strict=True))
             }
             # After the look at the log: a clean that took a tombstone out of it has written that down by then.
-            reader_name = self._reader_name(pair)
-            standing = self._readers(pair).standing(topic, reader_name)
+            reader_name, standing = self._standing(pair)
             # It says where it begins before anything is sent, and moves on only once all is there.
             begun = [number for number in new if standing and standing[1].may_have_begun(number)]
             self._require_not_forgotten(topic, target, reader_name, begun)
@@ -199,11 +198,13 @@ class Restore:
         """Those of the topic that is restored, and of no later one of its name."""
         return Readers(self.store, self.new_id, pair.topic_id)
 
-    def _reader_name(self, pair: Pair) -> str:
-        """The name of the reader that this restore is, also if it became one before its target had an id."""
-        name, before = reader_name_of(pair.target), reader_name_of(replace(pair.target, id=NO_ID))
-        registered = self._readers(pair).names(pair.topic)
-        return before if before in registered and name not in registered else name
+    def _standing(self, pair: Pair) -> tuple[str, Standing | None]:
+        """The reader that this restore is, also if it became one before its target had an id; null if none yet."""
+        readers, name = self._readers(pair), reader_name_of(pair.target)
+        for each in dict.fromkeys((name, reader_name_of(replace(pair.target, id=NO_ID)))):
+            if standing := readers.standing(pair.topic, each):
+                return each, standing
+        return name, None
 
     def _registered(self, pair: Pair, name: str, *, start_over: bool) -> Callable[[Mapping[int, ReaderPosition]], None]:
         """Register the restore as a reader; gives what says how far it has come."""
