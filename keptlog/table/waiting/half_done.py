@@ -34,10 +34,10 @@ def half_done(error: BaseException | None, database: Path) -> HalfDone | None:
     return HalfDone(str(error))
 
 
-def quoted(error: BaseException) -> str:
-    """What SQLite said, for who looks that up: it has several words for this reason. Empty if the reason is another."""
-    found = getattr(error, "orig", error)  # SQLAlchemy wraps it
-    return f" ({found.in_words})" if isinstance(found, HalfDone) else ""
+def told_half_done(error: BaseException) -> HalfDone | None:
+    """What was told of an error as this, also where SQLAlchemy wraps it; else null."""
+    found = getattr(error, "orig", error)
+    return found if isinstance(found, HalfDone) else None
 
 
 def _is_left(database: Path) -> bool:

@@ -41,7 +41,7 @@ from keptlog.errors import StorageUnavailable
 from keptlog.foreign_json import json_value
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.waiting.database_answers import NO_ANSWER
-from keptlog.table.waiting.half_done import HalfDone, half_done, quoted
+from keptlog.table.waiting.half_done import half_done, told_half_done
 from keptlog.table.waiting.reaching import HALF_DONE, HELD, one_line
 
 if TYPE_CHECKING:
@@ -144,7 +144,9 @@ def unavailable(what: str, error: Exception) -> StorageUnavailable:
     """One of ``OUT_OF_REACH`` as callers know it; ``what`` begins its message."""
     disk = disk_refusal_of(error) or refusal_of(error)
     if disk:
-        text = f"{what}: the disk{_place_of(error)} {disk.why}{quoted(error)}: {disk.remedy}"
+        found = told_half_done(error)
+        quoted = f" ({found.in_words})" if found else ""  # SQLite has several words for that, to be looked up
+        text = f"{what}: the disk{_place_of(error)} {disk.why}{quoted}: {disk.remedy}"
     else:
         text = f"{what}: {store_refusal_of(error) or one_line(error)}; {todo_about(error)}"
     told = StorageUnavailable(text)
@@ -393,7 +395,6 @@ def disk_refusal_of(error: BaseException) -> DiskRefusal | None:
         return TOO_LARGE
     if _was_moved(error) or is_of_reading_too(error):
         return None
-    is_half_done = isinstance(error.orig if isinstance(error, DBAPIError) else error, HalfDone)
-    if is_half_done or _sqlite_name(error) == "SQLITE_READONLY_ROLLBACK":
+    if told_half_done(error) or _sqlite_name(error) == "SQLITE_READONLY_ROLLBACK":
         return _HALF_DONE
     return _READ_ONLY if "readonly database" in text else refusal_of(error)
