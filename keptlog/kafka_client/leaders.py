@@ -1,4 +1,4 @@
-"""Who leads topic-partitions, and what leaders alone can tell: where logs begin and end.
+"""Who leads topic-partitions, and the cluster; and what leaders alone can tell: where logs begin and end.
 
 librdkafka asks all leaders together, and waits for the slowest of them. So each is asked by itself, and all at once.
 """
@@ -17,6 +17,11 @@ LEADERLESS = -1
 """Leads a partition of which brokers say that nobody does."""
 UNKNOWN = -2
 """Leads a partition as long as no broker has said who does, or that nobody does."""
+
+
+def controller_of(told: ClusterMetadata) -> int | None:
+    """The broker that alone is asked for topics and their settings; null where the cluster has none for a moment."""
+    return told.controller_id if told.controller_id >= 0 else None
 
 
 def leaders_of(told: ClusterMetadata, topic: str, partitions: Iterable[int]) -> dict[Position, int]:

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, 
 from confluent_kafka.cimpl import NewTopic
 
 from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, asked_alone, broker_errors
-from keptlog.kafka_client.leaders import ask_leaders, leaders_of
+from keptlog.kafka_client.leaders import ask_leaders, controller_of, leaders_of
 from keptlog.kafka_client.one_cluster import require_one_cluster
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
@@ -96,7 +96,7 @@ class Targets:
         """The topic of this name; null if there is none."""
         with broker_errors(self.settings, f"topic {name} can't be looked at") as trouble:
             admin, told = self._reached(trouble)
-            with asked_alone(admin, trouble, _controller(told)):
+            with asked_alone(admin, trouble, controller_of(told)):
                 described = admin.describe_topics(TopicCollection([name]), request_timeout=WAIT_SECONDS)[name]
                 try:
                     topic = described.result()
@@ -119,7 +119,7 @@ class Targets:
             admin, told = self._reached(trouble)
             known = _settings_there(config, _defaults(admin, told))
             new = NewTopic(name, num_partitions=partitions, replication_factor=_BROKERS_DEFAULT, config=known)
-            with asked_alone(admin, trouble, _controller(told)):
+            with asked_alone(admin, trouble, controller_of(told)):
                 admin.create_topics([new], operation_timeout=WAIT_SECONDS)[name].result()
 
     def with_records(self, target: Target, *, ever: bool = False) -> list[int]:
@@ -152,11 +152,6 @@ def _asked(settings: ClientSettings, trouble: Trouble) -> tuple[AdminClient, Clu
     return admin, told, require_one_cluster(settings, told)
 
 
-def _controller(told: ClusterMetadata) -> int | None:
-    """The broker that alone is asked for topics and their settings; null where the cluster has none for a moment."""
-    return told.controller_id if told.controller_id >= 0 else None
-
-
 def _offsets(
     admin: AdminClient, trouble: Trouble, leaders: Mapping[TopicPartition, int], which: OffsetSpec
 ) -> dict[TopicPartition, int]:
@@ -183,7 +178,7 @@ def _limit(text: str | None) -> int:
 def _defaults(admin: AdminClient, told: ClusterMetadata) -> dict[str, str]:
     """The defaults of brokers, under the names of a topic's settings; none where nobody may see them."""
     # That of all brokers is asked without which no topic is looked at or created: others may be away.
-    controller = _controller(told)
+    controller = controller_of(told)
     if controller is None:
         return {}
     try:

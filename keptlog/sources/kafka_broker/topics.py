@@ -46,7 +46,7 @@ from keptlog.kafka_client.errors import (
     is_no_answer,
     translated,
 )
-from keptlog.kafka_client.leaders import ask_leaders
+from keptlog.kafka_client.leaders import ask_leaders, controller_of
 from keptlog.kafka_client.one_cluster import require_one_cluster
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
@@ -179,7 +179,7 @@ def look_at_ids(
         metadata = answers.metadata()
         ids = _topic_ids(answers, metadata, topics)
         names = [name for name in _partitions(answers, metadata, topics) if name not in answers.errors]
-        told = _settings_if_told(answers, metadata.controller_id, names)
+        told = _settings_if_told(answers, metadata, names)
     found: dict[str, SourceTopic] = {}
     for name in names:
         identity = SourceIdentity(name, ids.get(name), settings.bootstrap)
@@ -270,29 +270,32 @@ def _all_settings(
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, KeptlogError]]:
     """All settings of topics, by their names, defaults too; and why those of others could not be had."""
     with _asked(settings, f"the settings of {_shown(topics)} can't be looked at", wait_seconds) as answers:
-        controller = answers.metadata().controller_id  # tells early, and why, if nobody is there
-        return _settings_of(answers, topics, controller)
+        metadata = answers.metadata()  # tells early, and why, if nobody is there
+        return _settings_of(answers, metadata, topics)
 
 
-def _settings_if_told(answers: _Answers, controller: int, topics: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+def _settings_if_told(
+    answers: _Answers, metadata: ClusterMetadata, topics: Sequence[str]
+) -> dict[str, Mapping[str, Any]]:
     """All settings of those topics that they can be had of, for whoever can do without them.
 
     The controller is asked. One that is silent is waited for a few seconds, and then not asked again.
     """
     few_seconds = min(answers.wait_seconds, AFTER_SILENCE_SECONDS)
-    if not topics or answers.silence.wait_seconds(controller, few_seconds, 0) == 0:
+    if not topics or answers.silence.wait_seconds(metadata.controller_id, few_seconds, 0) == 0:
         return {}
-    found, _ = _settings_of(replace(answers, wait_seconds=few_seconds), topics, controller)
+    found, _ = _settings_of(replace(answers, wait_seconds=few_seconds), metadata, topics)
     return found
 
 
 def _settings_of(
-    answers: _Answers, topics: Sequence[str], controller: int
+    answers: _Answers, metadata: ClusterMetadata, topics: Sequence[str]
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, KeptlogError]]:
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
     futures = answers.admin.describe_configs(resources, request_timeout=answers.wait_seconds)
-    asked = controller if controller >= 0 else None  # for a moment a cluster may have none
-    found, errors = answers.of(futures, lambda resource: str(resource.name), _ITS_SETTINGS, asked=asked)
+    found, errors = answers.of(
+        futures, lambda resource: str(resource.name), _ITS_SETTINGS, asked=controller_of(metadata)
+    )
     return {str(each.name): told for each, told in found.items()}, {str(each.name): why for each, why in errors.items()}
 
 
