@@ -136,11 +136,16 @@ def cleaned_to(log: Log) -> int:
     older keptlog repaired does not tell how far it was: of a log that is compacted, or was cleaned before, that may be
     all.
     """
-    known_to = log.cleaning_to or 0
-    if log.checkpoint != GIVEN_UP:
-        return max(known_to, min(log.checkpoint or 0, log.log_end_offset))
-    may_be_clean = log.cleaning_to is None and (log.config.is_compacted or log.was_cleaned)
-    return log.log_end_offset if may_be_clean else known_to
+    is_known = log.checkpoint != GIVEN_UP or log.cleaning_to is not None
+    if not is_known and (log.config.is_compacted or log.was_cleaned):
+        return log.log_end_offset
+    return known_cleaned_to(log.checkpoint, log.cleaning_to, log.log_end_offset)
+
+
+def known_cleaned_to(checkpoint: int | None, cleaning_to: int | None, log_end_offset: int) -> int:
+    """The same, as far as what is stored tells it without the topic's settings."""
+    to_checkpoint = 0 if checkpoint == GIVEN_UP else min(checkpoint or 0, log_end_offset)
+    return max(cleaning_to or 0, to_checkpoint)
 
 
 def _active(log: Log, dirty: Sequence[Segment], first_dirty_offset: int, now_ms: int) -> tuple[Segment, ...]:

@@ -54,7 +54,7 @@ from keptlog.foreign_json import json_value
 from keptlog.log.cut_off import Kept
 from keptlog.log.declared import About
 from keptlog.log.erasures.open_erasures import OpenErasures
-from keptlog.log.sections import GIVEN_UP
+from keptlog.log.sections import known_cleaned_to
 from keptlog.log.source import SourceIdentity, StoredSource
 from keptlog.log.stopped_ingest import StoppedIngest
 from keptlog.log.told.metrics import LastPass
@@ -331,8 +331,8 @@ def _kept(topic: str, properties: Mapping[str, str]) -> Kept:
     for number in range(partition_count(topic, properties)):
         with suppress(LogCorrupt):  # it is told by whoever needs it
             log = LogState.read(topic, number, properties)
-            cleaned = 0 if log.checkpoint in {None, GIVEN_UP} else min(log.checkpoint or 0, log.log_end_offset)
-            below[number] = max(log.log_start_offset, log.cleaning_to or 0, cleaned)
+            cleaned_to = known_cleaned_to(log.checkpoint, log.cleaning_to, log.log_end_offset)
+            below[number] = max(log.log_start_offset, cleaned_to)
     return Kept(remembers_erasures(topic, properties), {number: each for number, each in below.items() if each})
 
 
