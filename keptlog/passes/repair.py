@@ -20,7 +20,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable
@@ -31,7 +30,7 @@ from keptlog.log.segment import Log, Segment
 from keptlog.log.topic_partition import TopicPartition
 from keptlog.passes.check import CheckResult
 from keptlog.passes.columns_beside import values_beside
-from keptlog.passes.undone_erasures import reaches_into, tombstones_in, undone_erasures
+from keptlog.passes.undone_erasures import Offsets, joined, reaches_into, tombstones_in, undone_erasures
 from keptlog.passes.verify import verify_log
 from keptlog.storage.schema import SCHEMA
 from keptlog.storage.segment_reader import open_segment, read_row_groups
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from keptlog.table.changes.repair import RepairPlan
     from keptlog.table.store import LogStore
 
-Offsets = npt.NDArray[np.int64]
 Span = tuple[int, int]
 """First and last of some offsets that follow on each other."""
 _SegmentsByLog = Mapping[TopicPartition, tuple[Segment, ...]]
@@ -237,7 +235,7 @@ class Repairer:
                 except (LogCorrupt, FileNotFoundError):
                     unread.add(log.topic_partition)
                     had.append(np.arange(segment.base_offset, segment.last_offset + 1))
-        return np.setdiff1d(_joined(had), _joined(has))
+        return np.setdiff1d(joined(had), joined(has))
 
     def _given_up(
         self, plan: RepairPlan, lost: Mapping[TopicPartition, tuple[Span, ...]], now_ms: int
@@ -265,11 +263,11 @@ class Repairer:
             except (LogCorrupt, FileNotFoundError):
                 spans.append((segment.base_offset, segment.last_offset, segment.tombstone_count))
         came = [segment for segment in log.segments if segment.path not in known] if went else []
-        gone = np.setdiff1d(_joined(had), _joined([tombstones_in(self.store.files, segment) for segment in came]))
+        gone = np.setdiff1d(joined(had), joined([tombstones_in(self.store.files, segment) for segment in came]))
         return spans + [(first, last, last - first + 1) for first, last in spans_of(gone)]
 
     def _offsets(self, segment: Segment) -> Offsets:
-        return _joined([table["offset"].to_numpy() for table in read_row_groups(self.store.files, segment, ["offset"])])
+        return joined([table["offset"].to_numpy() for table in read_row_groups(self.store.files, segment, ["offset"])])
 
     def _require_log(self, plan: RepairPlan, foreign: _SegmentsByLog, now_ms: int) -> None:
         """Whether what would be adopted is a log.
@@ -339,10 +337,6 @@ def _not_acknowledged(plan: RepairPlan, foreign: _SegmentsByLog) -> dict[TopicPa
         log.topic_partition: log.segments if plan.acknowledged is None else foreign.get(log.topic_partition, ())
         for log in plan.logs
     }
-
-
-def _joined(pieces: Sequence[Offsets]) -> Offsets:
-    return np.concatenate(pieces) if pieces else np.array([], np.int64)
 
 
 def _plain(kind: pa.DataType) -> str:

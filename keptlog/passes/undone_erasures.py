@@ -47,12 +47,17 @@ def tombstones_in(files: Files, segment: Segment) -> Offsets:
     return _keyed_offsets(files, segment, have_values=False)
 
 
+def joined(pieces: Sequence[Offsets]) -> Offsets:
+    """All of them in one array; there may be none."""
+    return np.concatenate(pieces) if pieces else np.array([], np.int64)
+
+
 def _keyed_offsets(files: Files, segment: Segment, *, have_values: bool) -> Offsets:
-    found = [np.array([], np.int64)]
+    found: list[Offsets] = []
     for table in read_row_groups(files, segment, ["offset", "key", "value"]):
         value = table["value"].is_valid() if have_values else table["value"].is_null()
         found.append(table["offset"].filter(pc.and_(table["key"].is_valid(), value)).to_numpy())
-    return np.concatenate(found)
+    return joined(found)
 
 
 def _is_undone(erasure: Erasure, adopted: _Adopted, back: Mapping[int, int]) -> bool:
@@ -95,13 +100,13 @@ class _Adopted:
 
     def _first_value_back(self, partition: int) -> int | None:
         live, acknowledged = self._live(partition), (self.plan.acknowledged or {}).get(partition, ())
-        had = [np.array([], np.int64)]
+        had: list[Offsets] = []
         for segment in _without(acknowledged, live):
             try:
                 had.append(_keyed_offsets(self.files, segment, have_values=True))
             except (LogCorrupt, FileNotFoundError):
                 continue  # What nobody can read any more may as well be back.
-        known = np.concatenate(had)
+        known = joined(had)
         for segment in _without(live, acknowledged):
             values = np.setdiff1d(_keyed_offsets(self.files, segment, have_values=True), known)
             if values.size:
