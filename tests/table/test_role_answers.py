@@ -243,7 +243,11 @@ CONTAINER = {
             {"AWS_PROFILE": "acting"},
             "it gave none",
         ),
-        ('credential_process = /bin/echo "half', {}, "No closing quotation: see to .*credential_process"),
+        (
+            'credential_process = /bin/echo "half',
+            {},
+            "No closing quotation: see to AWS_ACCESS_KEY_ID and the variables beside it, to credential_process",
+        ),
         ("", EXPORTED | {"AWS_CREDENTIAL_EXPIRATION": "2001-01-01T00:00:00Z"}, "see to AWS_ACCESS_KEY_ID and the var"),
         ("", EXPORTED | {"AWS_CREDENTIAL_EXPIRATION": LATER[:-1]}, "see to AWS_ACCESS_KEY_ID and the variables"),
         ("aws_access_key_id = me", {}, "there are no credentials"),
