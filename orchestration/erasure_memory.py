@@ -11,6 +11,7 @@ from keptlog.dagster.orchestration.erasure_needs import KeptErasures, KnownNeeds
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
 from keptlog.log.erasures.open_erasures import OpenErasures
+from keptlog.log.erasures.prospect import passed_in
 from keptlog.passes.observer import Overview
 
 
@@ -47,6 +48,14 @@ class ErasureMemory:
     kept: KeptErasures = field(default_factory=KeptErasures)
     quiet: QuietTick | None = None
     _digests: dict[str, tuple[OpenErasures, str]] = field(default_factory=dict)
+
+    passed: dict[str, Mapping[int, int]] = field(default_factory=dict)
+    """Topic to how far cleans had come, by partition, when it was last looked at, or its run was asked for."""
+
+    def looks_at(self, topic: str, seen: Overview) -> None:
+        """A topic is looked at now, or a run is asked for that does."""
+        self.looked[topic] = (seen.locations[topic], seen.now_ms)
+        self.passed[topic] = passed_in([e.log for e in seen.assessments if e.log.topic_partition.topic == topic])
 
     def looked_ms(self, topic: str) -> int:
         """When a topic was looked at; long ago if it was not."""

@@ -138,31 +138,48 @@ class KnownNeeds:
         return NeedsNow(sorted(told, key=_soonest), sorted(asked, key=_soonest), unjudged)
 
 
+_FoundAt = tuple[str, Mapping[int, int] | None]
+"""At which location that was found, and how far cleans had come at the look before; null if nobody knows: a look of
+which nobody knows any more whether it was has to be made again."""
+
+
 @dataclass
 class KeptErasures:
     """Which topics' erasures no look brings on before the time that is stored with them, kept from tick to tick.
 
     That time is of the settings as they were when it was stored. By altered ones what they wait for may be passed, or
     be gone, sooner; but only by a commit, so a topic is judged anew once its metadata location has changed. Those that
-    all wait for a clean are brought on by a commit alone, whatever the time: it is when one could first pass them.
+    all wait for a clean are brought on by a commit alone, whatever the time: it is when one could first pass them. Once
+    looked at, they are so by a clean alone: most commits are others.
     """
 
-    _by_topic: dict[str, str] = field(default_factory=dict)
-    """With the location at which that was found."""
+    _by_topic: dict[str, _FoundAt] = field(default_factory=dict)
 
-    def of(self, seen: Overview, topics: Mapping[str, OpenErasures]) -> AbstractSet[str]:
-        """Those of these topics; one that can't be judged is among them until that time."""
+    def of(
+        self, seen: Overview, topics: Mapping[str, OpenErasures], passed: Mapping[str, Mapping[int, int]]
+    ) -> AbstractSet[str]:
+        """Those of these topics; one that can't be judged is among them until that time.
+
+        ``passed`` is how far cleans had come, by partition, in those that were looked at.
+        """
         now_ms = seen.now_ms
         early = {topic for topic, each in topics.items() if each.ahead_ms(now_ms) is not None}
-        judged = early | {topic for topic, each in topics.items() if _all_wait_for_a_clean(each)}
-        kept = {topic: at for topic, at in self._by_topic.items() if topic in judged and at == seen.locations[topic]}
+        waiting = {topic for topic, each in topics.items() if _all_wait_for_a_clean(each)}
+        judged = early | waiting
+        found_at: dict[str, _FoundAt] = {
+            topic: (seen.locations[topic], passed.get(topic) if topic in waiting else None) for topic in judged
+        }
+        kept = {topic: at for topic, at in self._by_topic.items() if found_at.get(topic) == at}
         logs: dict[str, list[Log]] = {topic: [] for topic in judged - kept.keys()}
         for each in seen.assessments if logs else ():
             if each.log.topic_partition.topic in logs:
                 logs[each.log.topic_partition.topic].append(each.log)
-        looks = {topic: partial(may_be_further, topics[topic], now_ms, of_topic) for topic, of_topic in logs.items()}
+        looks = {
+            topic: partial(may_be_further, topics[topic], now_ms, of_topic, found_at[topic][1])
+            for topic, of_topic in logs.items()
+        }
         found, _ = parted({topic: apart(topic, look) for topic, look in looks.items()})
-        self._by_topic = kept | {topic: seen.locations[topic] for topic, is_further in found.items() if not is_further}
+        self._by_topic = kept | {topic: found_at[topic] for topic, is_further in found.items() if not is_further}
         return self._by_topic.keys() | (early & logs.keys() - found.keys())
 
 

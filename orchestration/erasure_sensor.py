@@ -109,7 +109,7 @@ class _Tick:
     @cached_property
     def kept(self) -> AbstractSet[str]:
         """Of these topics, those whose erasures no look brings on yet."""
-        return self.memory.kept.of(self.seen, self.workable)
+        return self.memory.kept.of(self.seen, self.workable, self.memory.passed)
 
 
 @dataclass
@@ -246,7 +246,7 @@ def _looked(tick: _Tick) -> _Looks:
             break
         if topic in busy or (topic in too_large and _is_looked_at_later(topic, tick)):
             continue
-        tick.memory.looked[topic] = (tick.seen.locations[topic], tick.seen.now_ms)
+        tick.memory.looks_at(topic, tick.seen)
         if topic in too_large:
             looks.too_large.append(topic)
             tick.memory.in_runs.add(topic)
@@ -300,7 +300,7 @@ def _forget_lost_looks(tick: _Tick) -> Sequence[str]:
             continue
         memory.in_runs.discard(topic)
         if not (look and look.has_looked):
-            del memory.looked[topic]
+            del memory.looked[topic], memory.passed[topic]
     is_any_waiting = not memory.in_runs.isdisjoint(asked)
     return slow_runs(own, own.records(*UNDER_WAY), VERIFY_ERASURES_JOB_NAME) if is_any_waiting else ()
 

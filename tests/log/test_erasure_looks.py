@@ -43,4 +43,17 @@ def test_what_a_clean_has_passed_may_be_further_though_none_comes_any_more(reten
     altered = log_of(OF_THEN, OF_NOW, policy="delete", retention_ms=retention_ms)
     assert not may_be_further(found, NOW_MS, [altered])
     assert may_be_further(found, NOW_MS, [replace(altered, checkpoint=2)])
-    assert not may_be_further(found, NOW_MS, [replace(altered, checkpoint=2, is_ingested=True)])
+    ingested = replace(altered, checkpoint=2, is_ingested=True)
+    assert not may_be_further(found, NOW_MS, [ingested])
+    assert may_be_further(found, NOW_MS, [ingested], {0: 1})
+
+
+def test_what_waits_for_cleans_of_several_logs_is_not_further_before_the_next_of_them() -> None:
+    """Once the first was cleaned, a look could be asked for with each append until the last was."""
+    found = since(ErasureNeed.CLEAN, ASKED_MS)
+    cleaned, waiting = log_of(OF_THEN, OF_NOW), log_of(OF_THEN, OF_NOW)
+    cleaned = replace(cleaned, checkpoint=2)
+    waiting = replace(waiting, topic_partition=replace(waiting.topic_partition, partition=1))
+    assert may_be_further(found, NOW_MS, [cleaned, waiting])
+    assert not may_be_further(found, NOW_MS, [cleaned, waiting], {0: 2, 1: 0})
+    assert may_be_further(found, NOW_MS, [cleaned, replace(waiting, checkpoint=2)], {0: 2, 1: 0})

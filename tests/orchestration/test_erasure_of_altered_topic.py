@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from keptlog.passes.names import named_logs
 from keptlog.passes.retain import Retainer
 from tests.erasure.world import new_id
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
-from tests.orchestration.erasing import ask, need, passes, topic_with_the_key
+from tests.orchestration.erasing import KEY, SETTINGS, ask, need, passes, topic_with_the_key
 from tests.orchestration.shipped import erasure_sensor
 
 
@@ -59,3 +60,22 @@ def test_what_is_kept_for_long_is_judged_anew_only_once_its_topic_has_changed(
     world.now_ms += LOOK_AGAIN_MS
     world.tick(erasure_sensor)
     assert len(judged) == 2
+
+
+def test_an_ingested_topic_cleaned_and_then_compacted_no_more_between_two_looks_is_looked_at(world: World) -> None:
+    """It was told to wait for retention, of which there is none: nobody knows of its logs what a clean has passed."""
+    world.now_ms = time.time_ns() // 1_000_000
+    world.topic("users", 1, **SETTINGS | {"max_compaction_lag_ms": str(60 * DAY_MS)})
+    key = KEY.encode()
+    passes(world).ingest({0: (key, b"1")}, 1)
+    ask(world, by_ms=90 * DAY_MS)
+    passes(world).ingest({1: (key, None)}, 2)
+    world.tick(erasure_sensor)
+    assert need(world) == ErasureNeed.CLEAN
+    world.now_ms += 2 * HOUR_MS
+    world.tick(erasure_sensor)
+    passes(world).clean()
+    world.store.alter_topic("users", {"cleanup.policy": "delete", "retention.ms": "-1"})
+    world.now_ms += LOOK_AGAIN_MS
+    world.tick(erasure_sensor)
+    assert need(world) == ErasureNeed.EXPIRY

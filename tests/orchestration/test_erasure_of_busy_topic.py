@@ -8,31 +8,43 @@ import pytest
 
 from keptlog.dagster.orchestration import erasure_sensor as sensor
 from keptlog.dagster.orchestration.erasure_memory import erasure_memory_of
+from keptlog.dagster.orchestration.erasure_needs import KeptErasures
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.log.erasures.open_erasures import ErasureNeed
+from keptlog.log.erasures.prospect import passed_in
+from keptlog.passes.clean import Cleaner
+from tests.in_process import in_process_engine
+from tests.logs import carry_out
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import KEY, SETTINGS, ask, need, passes
 from tests.orchestration.shipped import erasure_sensor
 
+SLOW = {"max_compaction_lag_ms": str(60 * DAY_MS), "segment_ms": str(60 * DAY_MS), "segment_bytes": str(2**20)}
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics that ticks have looked at."""
+    found: list[str] = []
+    advanced = sensor._advanced
+
+    def told(tick: sensor._Tick, topic: str) -> object:
+        found.append(topic)
+        return advanced(tick, topic)
+
+    monkeypatch.setattr(sensor, "_advanced", told)
+    return found
+
 
 @pytest.mark.parametrize(("segment_ms", "looks"), [(60 * DAY_MS, []), (HOUR_MS, ["users"])])
 def test_what_a_clean_could_pass_is_looked_at_only_once_one_has_been_there(
-    world: World, monkeypatch: pytest.MonkeyPatch, segment_ms: int, looks: list[str]
+    world: World, looked: list[str], segment_ms: int, looks: list[str]
 ) -> None:
     """It was looked at every ten minutes from when its segment was closed, a large topic in a run each time.
 
     It is closed by its size, before the time that is stored, or at that: then it is looked at once.
     """
-    looked: list[str] = []
-    advanced = sensor._advanced
-
-    def told(tick: sensor._Tick, topic: str) -> object:
-        looked.append(topic)
-        return advanced(tick, topic)
-
-    monkeypatch.setattr(sensor, "_advanced", told)
-    lags = {"max_compaction_lag_ms": str(60 * DAY_MS), "segment_ms": str(segment_ms), "segment_bytes": str(2**20)}
-    world.topic("users", 1, **SETTINGS | lags)
+    world.topic("users", 1, **SETTINGS | SLOW | {"segment_ms": str(segment_ms)})
     world.append("users", (KEY, "1"), ("other", "1"), age_ms=0)
     ask(world, by_ms=90 * DAY_MS)
     for number in range(4):
@@ -60,3 +72,37 @@ def test_it_is_looked_at_once_at_its_time_though_it_was_looked_at_before(world: 
         world.append("users", ("other", str(late_ms)), age_ms=0)
         world.tick(erasure_sensor)
         assert (memory.looked["users"][1] == world.now_ms) is is_looked_at
+
+
+def test_what_waits_for_cleans_of_two_logs_is_looked_at_once_after_each(world: World, looked: list[str]) -> None:
+    """From the first clean to the second it was looked at every ten minutes, a large topic in a run each time."""
+    world.topic("users", 2, **SETTINGS | SLOW)
+    for number in (0, 1):
+        world.append("users", (KEY, "1"), ("other", "1"), age_ms=0, partition=number)
+    ask(world, by_ms=90 * DAY_MS)
+    for number in range(4):
+        world.append("users", (f"key-{number}", os.urandom(2**19).hex()), age_ms=0)
+    store = passes(world).store
+    cleaner = Cleaner(store, in_process_engine(store.files))
+    assert carry_out(cleaner, cleaner.plan(["users-0"], now_ms=world.now_ms, requested=True)).failed == {}
+    for number in range(3):
+        world.now_ms += LOOK_AGAIN_MS
+        world.append("users", ("other", str(number)), age_ms=0, partition=1)
+        world.tick(erasure_sensor)
+    assert (looked, need(world)) == (["users"], ErasureNeed.CLEAN)
+    world.now_ms += 61 * DAY_MS
+    passes(world).clean()
+    world.tick(erasure_sensor)
+    assert need(world) == ErasureNeed.EXPIRY
+
+
+def test_what_a_clean_has_passed_is_looked_at_again_where_nobody_knows_any_more_whether_it_was(world: World) -> None:
+    """As where the run was lost that was to look at a large topic."""
+    world.topic("users", 1, **SETTINGS)
+    world.append("users", (KEY, "1"), age_ms=0)
+    ask(world, by_ms=90 * DAY_MS)
+    world.now_ms += 2 * HOUR_MS
+    passes(world).clean()
+    seen, kept = world.log_store.observer.look(world.now_ms), KeptErasures()
+    for looked, expected in (({"users": passed_in(world.store.logs("users"))}, {"users"}), ({}, set())):
+        assert kept.of(seen, seen.open_erasures, looked) == expected

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from keptlog.log.given.past import is_past
-from keptlog.log.sections import sections_of
+from keptlog.log.sections import first_dirty_of
 from keptlog.log.segment import Log
 
 
@@ -216,7 +216,7 @@ class ErasureLook:
     def passed_to(self, partition: int) -> int:
         """Up to where a clean has passed in a partition that is there."""
         if partition not in self._passed:
-            self._passed[partition] = _passed_to(self.logs[partition], self.now_ms)
+            self._passed[partition] = passed_to(self.logs[partition])
         return self._passed[partition]
 
     def may_have_live(self, bound: ErasureBound) -> bool:
@@ -318,12 +318,12 @@ def _may_have_tombstones(erasure: Erasure, look: ErasureLook) -> bool:
     return any(look.may_have_live(bound) for bound in erasure.bounds if bound.has_tombstones)
 
 
-def _passed_to(log: Log, now_ms: int) -> int:
+def passed_to(log: Log) -> int:
     """Up to where a clean has passed; at least what lies before the first segment.
 
     A log start that was moved into a segment hides records there, and takes none of them.
     """
-    first_dirty_offset = sections_of(log, now_ms).first_dirty_offset
+    first_dirty_offset, _ = first_dirty_of(log)
     return first_dirty_offset if first_dirty_offset > log.log_start_offset else _first_base(log)
 
 

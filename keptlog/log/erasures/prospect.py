@@ -16,10 +16,10 @@ waits for is not stored, so it is told of all that it may be. The first of these
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from keptlog.log.erasures.erasure import ErasureWay
+from keptlog.log.erasures.erasure import ErasureWay, passed_to
 from keptlog.log.erasures.erasure_deadline import never_taken, why_not_taken
 from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.erasures.open_erasures import BY_A_CLEAN, IN_LOG, ErasureNeed, NeedyErasures, OpenErasures
@@ -74,11 +74,16 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
     return Prospect(needy, None, ahead_ms, any(map(goes_by_age, logs))) if is_kept else Prospect(needy, needy.need)
 
 
-def may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log]) -> bool:
+def may_be_further(
+    found: OpenErasures, now_ms: int, logs: Sequence[Log], passed: Mapping[int, int] | None = None
+) -> bool:
     """Whether a pass may have been over what they wait for in these logs: where only one is to come, no look helps.
 
-    Of an ingested log nobody knows what a clean has passed of it.
+    Of an ingested log nobody knows what a clean has passed of it. ``passed`` is how far cleans had come, by partition,
+    when those were looked at that all wait for one; null if nobody knows.
     """
+    if passed is not None and passed == passed_in(logs):
+        return False
     prospect = prospect_of(found, now_ms, logs)
     if prospect is None or prospect.brought_on_by == LOOK:
         return prospect is not None
@@ -86,11 +91,16 @@ def may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log]) -> boo
     logs = [log for log in logs if not needy.partitions or log.topic_partition.partition in needy.partitions]
     # Of what a clean has passed, something else may be told first, or that nothing takes it any more.
     if needy.need == ErasureNeed.CLEAN:
-        is_any = need is not None
+        is_any = need is not None or passed is not None
         first = [(log, each) for log in logs for each in _waited(needy, log)[:1]]
         if any(is_any if log.is_ingested else each.last_offset < first_dirty_of(log)[0] for log, each in first):
             return True
     return need == ErasureNeed.RETENTION and not any(_were_there(needy, log) for log in logs)
+
+
+def passed_in(logs: Sequence[Log]) -> dict[int, int]:
+    """How far cleans have come, by partition: what waits for one is not further before that moves."""
+    return {log.topic_partition.partition: passed_to(log) for log in logs}
 
 
 def _why_never(needy: NeedyErasures, logs: Sequence[Log]) -> str | None:
