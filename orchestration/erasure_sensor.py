@@ -318,7 +318,7 @@ def _may_be_further(topic: str, each: OpenErasures, tick: _Tick) -> bool:
     # What a clock that was ahead has dated is dated anew by a look, and by nothing else.
     if not has_failed and all(is_past(needy.since_ms, seen.now_ms) for needy in each.needs):
         # Once at their time those are looked at, too, that a commit alone brings on: their register may be damaged.
-        is_looked_at = topic in memory.looked and memory.looked_ms(topic) >= (each.next_ms or 0)
+        is_looked_at = topic in memory.looked and (each.next_ms or 0) <= memory.looked_ms(topic) <= seen.now_ms
         is_early = each.ahead_ms(seen.now_ms) is not None
         if (is_early or is_looked_at) and topic in tick.kept and not each.has(ErasureNeed.SOURCE):
             return False

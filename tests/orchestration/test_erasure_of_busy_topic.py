@@ -58,12 +58,16 @@ def test_what_a_clean_could_pass_is_looked_at_only_once_one_has_been_there(
     assert (looked, need(world)) == ([*looks, "users"], ErasureNeed.EXPIRY)
 
 
-def test_it_is_looked_at_once_at_its_time_though_it_was_looked_at_before(world: World) -> None:
-    """Whether that was for a request of before, and whether the process is a new one, says nothing of this one."""
+@pytest.mark.parametrize("ahead_ms", [0, DAY_MS])
+def test_it_is_looked_at_once_at_its_time_though_it_was_looked_at_before(world: World, ahead_ms: int) -> None:
+    """Whether that was for a request of before, and whether the process is a new one, says nothing of this one.
+
+    Nor does a look by a clock that was ahead.
+    """
     world.topic("users", 1, **SETTINGS | {"max_compaction_lag_ms": str(60 * DAY_MS)})
     world.append("users", (KEY, "1"), ("other", "1"), age_ms=0)
     memory = erasure_memory_of(world.log_store)
-    memory.looked["users"] = ("before", world.now_ms)
+    memory.looked["users"] = ("before", world.now_ms + ahead_ms)
     ask(world, by_ms=90 * DAY_MS)
     next_ms = world.store.observe("users").erasures.next_ms
     assert next_ms is not None
