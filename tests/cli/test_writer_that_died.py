@@ -50,6 +50,7 @@ def test_who_may_only_read_is_told_of_a_writer_that_died_and_who_mends_it(
     assert "a commit that its writer died in, with its journal" in told.out + told.err
     assert REMEDY in told.out + told.err
     assert "let this user write there" not in told.out + told.err
+    assert "(SQLite says 'attempt to write a readonly database')" in told.out + told.err
     for path in (home, *home.rglob("*")):
         path.chmod(path.stat().st_mode | 0o200)
     assert keptlog("topic", "list").code == 0

@@ -144,8 +144,8 @@ def unavailable(what: str, error: Exception) -> StorageUnavailable:
     """One of ``OUT_OF_REACH`` as callers know it; ``what`` begins its message."""
     disk = disk_refusal_of(error) or refusal_of(error)
     if disk:
-        found = told_half_done(error)
-        quoted = f" ({found.in_words})" if found else ""  # SQLite has several words for that, to be looked up
+        # SQLite has several words for that, to be looked up.
+        quoted = f" (SQLite says {str(getattr(error, 'orig', error))!r})" if disk is _HALF_DONE else ""
         text = f"{what}: the disk{_place_of(error)} {disk.why}{quoted}: {disk.remedy}"
     else:
         text = f"{what}: {store_refusal_of(error) or one_line(error)}; {todo_about(error)}"
