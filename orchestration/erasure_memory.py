@@ -11,7 +11,7 @@ from keptlog.dagster.orchestration.erasure_needs import KeptErasures, KnownNeeds
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.errors import KeptlogError
 from keptlog.log.erasures.open_erasures import OpenErasures
-from keptlog.log.erasures.prospect import passed_in
+from keptlog.log.erasures.prospect import LookedLogs
 from keptlog.passes.observer import Overview
 
 
@@ -49,13 +49,14 @@ class ErasureMemory:
     quiet: QuietTick | None = None
     _digests: dict[str, tuple[OpenErasures, str]] = field(default_factory=dict)
 
-    passed: dict[str, Mapping[int, int]] = field(default_factory=dict)
-    """Topic to how far cleans had come, by partition, when it was last looked at, or its run was asked for."""
+    looked_logs: dict[str, LookedLogs] = field(default_factory=dict)
+    """Topic to what was there then."""
 
     def looks_at(self, topic: str, seen: Overview) -> None:
         """A topic is looked at now, or a run is asked for that does."""
         self.looked[topic] = (seen.locations[topic], seen.now_ms)
-        self.passed[topic] = passed_in([e.log for e in seen.assessments if e.log.topic_partition.topic == topic])
+        logs = [each.log for each in seen.assessments if each.log.topic_partition.topic == topic]
+        self.looked_logs[topic] = LookedLogs.of(logs)
 
     def looked_ms(self, topic: str) -> int:
         """When a topic was looked at; long ago if it was not."""

@@ -25,7 +25,7 @@ from keptlog.log.assessment import Assessment
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure_schedule import PassTimes, ask_ms
 from keptlog.log.erasures.open_erasures import BY_A_CLEAN, ErasureNeed, NeedyErasures, OpenErasures
-from keptlog.log.erasures.prospect import may_be_further
+from keptlog.log.erasures.prospect import LookedLogs, may_be_further
 from keptlog.log.given.past import is_past
 from keptlog.log.sections import expirable
 from keptlog.log.segment import Log
@@ -138,9 +138,9 @@ class KnownNeeds:
         return NeedsNow(sorted(told, key=_soonest), sorted(asked, key=_soonest), unjudged)
 
 
-_FoundAt = tuple[str, Mapping[int, int] | None]
-"""At which location that was found, and how far cleans had come at the look before; null if nobody knows: a look of
-which nobody knows any more whether it was has to be made again."""
+_FoundAt = tuple[str, LookedLogs | None]
+"""At which location that was found, and what was there at the look before; null if nobody knows: a look of which nobody
+knows any more whether it was has to be made again."""
 
 
 @dataclass
@@ -150,24 +150,21 @@ class KeptErasures:
     That time is of the settings as they were when it was stored. By altered ones what they wait for may be passed, or
     be gone, sooner; but only by a commit, so a topic is judged anew once its metadata location has changed. Those that
     all wait for a clean are brought on by a commit alone, whatever the time: it is when one could first pass them. Once
-    looked at, they are so by a clean alone: most commits are others.
+    looked at, they and those that wait for their expiry are so by a clean alone: most commits are others.
     """
 
     _by_topic: dict[str, _FoundAt] = field(default_factory=dict)
 
     def of(
-        self, seen: Overview, topics: Mapping[str, OpenErasures], passed: Mapping[str, Mapping[int, int]]
+        self, seen: Overview, topics: Mapping[str, OpenErasures], looked: Mapping[str, LookedLogs]
     ) -> AbstractSet[str]:
-        """Those of these topics; one that can't be judged is among them until that time.
-
-        ``passed`` is how far cleans had come, by partition, in those that were looked at.
-        """
+        """Those of these topics; one that can't be judged is among them until that time."""
         now_ms = seen.now_ms
         early = {topic for topic, each in topics.items() if each.ahead_ms(now_ms) is not None}
-        waiting = {topic for topic, each in topics.items() if _all_wait_for_a_clean(each)}
+        waiting = {topic for topic, each in topics.items() if _all_wait_for_cleans(each)}
         judged = early | waiting
         found_at: dict[str, _FoundAt] = {
-            topic: (seen.locations[topic], passed.get(topic) if topic in waiting else None) for topic in judged
+            topic: (seen.locations[topic], looked.get(topic) if topic in waiting else None) for topic in judged
         }
         kept = {topic: at for topic, at in self._by_topic.items() if found_at.get(topic) == at}
         logs: dict[str, list[Log]] = {topic: [] for topic in judged - kept.keys()}
@@ -183,8 +180,8 @@ class KeptErasures:
         return self._by_topic.keys() | (early & logs.keys() - found.keys())
 
 
-def _all_wait_for_a_clean(erasures: OpenErasures) -> bool:
-    return bool(erasures.needs) and all(each.need == ErasureNeed.CLEAN for each in erasures.needs)
+def _all_wait_for_cleans(erasures: OpenErasures) -> bool:
+    return bool(erasures.needs) and all(each.need in BY_A_CLEAN for each in erasures.needs)
 
 
 def _found(seen: Overview, topics: set[str], lengths: PassLengths) -> dict[str, tuple[TopicNeed, ...] | KeptlogError]:

@@ -109,7 +109,7 @@ class _Tick:
     @cached_property
     def kept(self) -> AbstractSet[str]:
         """Of these topics, those whose erasures no look brings on yet."""
-        return self.memory.kept.of(self.seen, self.workable, self.memory.passed)
+        return self.memory.kept.of(self.seen, self.workable, self.memory.looked_logs)
 
 
 @dataclass
@@ -300,7 +300,7 @@ def _forget_lost_looks(tick: _Tick) -> Sequence[str]:
             continue
         memory.in_runs.discard(topic)
         if not (look and look.has_looked):
-            del memory.looked[topic], memory.passed[topic]
+            del memory.looked[topic], memory.looked_logs[topic]
     is_any_waiting = not memory.in_runs.isdisjoint(asked)
     return slow_runs(own, own.records(*UNDER_WAY), VERIFY_ERASURES_JOB_NAME) if is_any_waiting else ()
 

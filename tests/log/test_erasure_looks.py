@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from keptlog.log.erasures.open_erasures import ErasureNeed
-from keptlog.log.erasures.prospect import may_be_further
+from keptlog.log.erasures.prospect import LookedLogs, may_be_further
 from tests.log.test_erasure_step import ASKED_MS, DAY_MS, NOW_MS, OF_NOW, OF_THEN, log_of, since
 
 
@@ -45,7 +45,7 @@ def test_what_a_clean_has_passed_may_be_further_though_none_comes_any_more(reten
     assert may_be_further(found, NOW_MS, [replace(altered, checkpoint=2)])
     ingested = replace(altered, checkpoint=2, is_ingested=True)
     assert not may_be_further(found, NOW_MS, [ingested])
-    assert may_be_further(found, NOW_MS, [ingested], {0: 1})
+    assert may_be_further(found, NOW_MS, [ingested], LookedLogs.of([replace(ingested, checkpoint=1)]))
 
 
 def test_what_waits_for_cleans_of_several_logs_is_not_further_before_the_next_of_them() -> None:
@@ -54,6 +54,17 @@ def test_what_waits_for_cleans_of_several_logs_is_not_further_before_the_next_of
     cleaned, waiting = log_of(OF_THEN, OF_NOW), log_of(OF_THEN, OF_NOW)
     cleaned = replace(cleaned, checkpoint=2)
     waiting = replace(waiting, topic_partition=replace(waiting.topic_partition, partition=1))
+    looked = LookedLogs.of([cleaned, waiting])
     assert may_be_further(found, NOW_MS, [cleaned, waiting])
-    assert not may_be_further(found, NOW_MS, [cleaned, waiting], {0: 2, 1: 0})
-    assert may_be_further(found, NOW_MS, [cleaned, replace(waiting, checkpoint=2)], {0: 2, 1: 0})
+    assert not may_be_further(found, NOW_MS, [cleaned, waiting], looked)
+    assert may_be_further(found, NOW_MS, [cleaned, replace(waiting, checkpoint=2)], looked)
+
+
+def test_what_waits_for_its_expiry_is_not_further_before_a_segment_with_tombstones_has_gone() -> None:
+    """A reader may hold them for a week, in which each append could bring a look."""
+    found = replace(since(ErasureNeed.EXPIRY, ASKED_MS), next_ms=NOW_MS)
+    held, later = (replace(each, tombstone_count=1) for each in (OF_THEN, OF_NOW))
+    looked = LookedLogs.of([log_of(held)])
+    assert may_be_further(found, NOW_MS, [log_of(held)])
+    assert not may_be_further(found, NOW_MS, [replace(log_of(held, later), checkpoint=3)], looked)
+    assert may_be_further(found, NOW_MS, [log_of(replace(held, path="c"), later)], looked)

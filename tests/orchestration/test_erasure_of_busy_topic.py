@@ -11,8 +11,9 @@ from keptlog.dagster.orchestration.erasure_memory import erasure_memory_of
 from keptlog.dagster.orchestration.erasure_needs import KeptErasures
 from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.log.erasures.open_erasures import ErasureNeed
-from keptlog.log.erasures.prospect import passed_in
+from keptlog.log.erasures.prospect import LookedLogs
 from keptlog.passes.clean import Cleaner
+from keptlog.passes.readers import Readers
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
@@ -100,6 +101,32 @@ def test_what_waits_for_cleans_of_two_logs_is_looked_at_once_after_each(world: W
     assert need(world) == ErasureNeed.EXPIRY
 
 
+def test_what_a_reader_holds_beyond_its_horizon_is_looked_at_once_until_a_clean_takes_it(
+    world: World, looked: list[str]
+) -> None:
+    """It was looked at every ten minutes, as long as the reader held its tombstones."""
+    world.topic("users", 1, **SETTINGS)
+    world.append("users", (KEY, "1"), age_ms=0)
+    Readers(world.store, lambda: "slow").add("users", "slow", 7 * DAY_MS, now_ms=world.now_ms)
+    ask(world, by_ms=90 * DAY_MS)
+    world.now_ms += 2 * HOUR_MS
+    passes(world).clean()
+    world.tick(erasure_sensor)
+    assert need(world) == ErasureNeed.EXPIRY
+    world.now_ms += 2 * HOUR_MS
+    looked.clear()
+    for number in range(3):
+        world.now_ms += LOOK_AGAIN_MS
+        world.append("users", ("other", str(number)), age_ms=0)
+        passes(world).clean()
+        world.tick(erasure_sensor)
+    assert (looked, need(world)) == (["users"], ErasureNeed.EXPIRY)
+    world.now_ms += 8 * DAY_MS
+    passes(world).clean()
+    world.tick(erasure_sensor)
+    assert need(world) == ErasureNeed.PURGE
+
+
 def test_what_a_clean_has_passed_is_looked_at_again_where_nobody_knows_any_more_whether_it_was(world: World) -> None:
     """As where the run was lost that was to look at a large topic."""
     world.topic("users", 1, **SETTINGS)
@@ -108,5 +135,5 @@ def test_what_a_clean_has_passed_is_looked_at_again_where_nobody_knows_any_more_
     world.now_ms += 2 * HOUR_MS
     passes(world).clean()
     seen, kept = world.log_store.observer.look(world.now_ms), KeptErasures()
-    for looked, expected in (({"users": passed_in(world.store.logs("users"))}, {"users"}), ({}, set())):
+    for looked, expected in (({"users": LookedLogs.of(world.store.logs("users"))}, {"users"}), ({}, set())):
         assert kept.of(seen, seen.open_erasures, looked) == expected

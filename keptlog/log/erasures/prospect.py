@@ -74,16 +74,38 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
     return Prospect(needy, None, ahead_ms, any(map(goes_by_age, logs))) if is_kept else Prospect(needy, needy.need)
 
 
-def may_be_further(
-    found: OpenErasures, now_ms: int, logs: Sequence[Log], passed: Mapping[int, int] | None = None
-) -> bool:
+@dataclass(frozen=True, slots=True)
+class LookedLogs:
+    """What of a topic's logs was looked at: what waits for cleans is not further before one has altered it."""
+
+    passed: Mapping[int, int]
+    """How far cleans had come, by partition."""
+    with_tombstones: frozenset[str]
+    """The paths of the segments that had some."""
+
+    @classmethod
+    def of(cls, logs: Sequence[Log]) -> LookedLogs:
+        """As they are now."""
+        paths = frozenset(each.path for log in logs for each in log.segments if each.tombstone_count)
+        return cls({log.topic_partition.partition: passed_to(log) for log in logs}, paths)
+
+    def says_all_of(self, found: OpenErasures, logs: Sequence[Log]) -> bool:
+        """Whether nothing of it that these wait for has been altered since, whatever was appended."""
+        now = LookedLogs.of(logs)
+        is_passed_by_none = self.passed == now.passed or not found.has(ErasureNeed.CLEAN)
+        return is_passed_by_none and self.with_tombstones <= now.with_tombstones
+
+
+def may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log], looked: LookedLogs | None = None) -> bool:
     """Whether a pass may have been over what they wait for in these logs: where only one is to come, no look helps.
 
-    Of an ingested log nobody knows what a clean has passed of it. ``passed`` is how far cleans had come, by partition,
-    when those were looked at that all wait for one; null if nobody knows.
+    Of an ingested log nobody knows what a clean has passed of it. ``looked`` is of the last look at those that all wait
+    for cleans, be it for their expiry; null if nobody knows.
     """
-    if passed is not None and passed == passed_in(logs):
+    if looked is not None and looked.says_all_of(found, logs):
         return False
+    if found.has(ErasureNeed.EXPIRY) and found.ahead_ms(now_ms) is None:
+        return True
     prospect = prospect_of(found, now_ms, logs)
     if prospect is None or prospect.brought_on_by == LOOK:
         return prospect is not None
@@ -91,16 +113,11 @@ def may_be_further(
     logs = [log for log in logs if not needy.partitions or log.topic_partition.partition in needy.partitions]
     # Of what a clean has passed, something else may be told first, or that nothing takes it any more.
     if needy.need == ErasureNeed.CLEAN:
-        is_any = need is not None or passed is not None
+        is_any = need is not None or looked is not None
         first = [(log, each) for log in logs for each in _waited(needy, log)[:1]]
         if any(is_any if log.is_ingested else each.last_offset < first_dirty_of(log)[0] for log, each in first):
             return True
     return need == ErasureNeed.RETENTION and not any(_were_there(needy, log) for log in logs)
-
-
-def passed_in(logs: Sequence[Log]) -> dict[int, int]:
-    """How far cleans have come, by partition: what waits for one is not further before that moves."""
-    return {log.topic_partition.partition: passed_to(log) for log in logs}
 
 
 def _why_never(needy: NeedyErasures, logs: Sequence[Log]) -> str | None:
