@@ -233,9 +233,9 @@ class Registrar:
         io = found.table.io if found.table else catalog._load_file_io(location=found.location)  # noqa: SLF001  # as it loads a table
         stored = self._stored(found)
         states = StoredStates.read(what, stored, io, *([_CHAIN_TODO] if identifier[0] == RECEIPTS else []))
-        if not states.states and found.before is None:
+        if not states.states and not states.unread and found.before is None:
             return None
-        if not states.states and not metadata and identifier[0] != RECEIPTS:
+        if not states.states and not states.unread and not metadata and identifier[0] != RECEIPTS:
             todo = f"put its files back, or mount their disk; {if_deleted(identifier[1])}, once receipts are registered"
             raise LogCorrupt(f"{what}: there is no metadata file of it that can be read: {todo}")
         table_id = str(found.table.metadata.table_uuid) if found.table else None

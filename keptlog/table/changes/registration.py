@@ -24,8 +24,8 @@ The catalog takes it in one step, and only if it still names what it named: a co
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
@@ -35,11 +35,11 @@ from pyiceberg.table.metadata import TableMetadata
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan
+from keptlog.errors import Action, InvalidConfig, LogCorrupt, StalePlan
 from keptlog.log.words.counted import some_of
 from keptlog.table.catalogs.catalog import make_namespace
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
-from keptlog.table.metadata.metadata_reading import whole_metadata
+from keptlog.table.metadata.metadata_reading import metadata_or_why, unreadable_of
 from keptlog.table.metadata.references import comparable, comparable_forms
 from keptlog.table.namespaces import RECEIPTS
 from keptlog.table.removal.known_states import base_of, contradict, number
@@ -72,21 +72,28 @@ class StoredStates:
     what: str
     """What the table is, in words: ``topic users``."""
     states: tuple[StoredState, ...]
-    unread: tuple[str, ...] = ()
+    unread: Mapping[str, LogCorrupt] = field(default_factory=dict)
+    """Why, by path."""
     todo: str = _CHOOSE
     """What to do where nobody can tell which state is the newest."""
 
     @classmethod
     def read(cls, what: str, stored: Iterable[str], io: FileIO, todo: str = _CHOOSE) -> StoredStates:
         """Those among some files: what whoever commits has named."""
-        states, unread = list[StoredState](), list[str]()
+        states, unread = list[StoredState](), dict[str, LogCorrupt]()
         for path, form in sorted(comparable_forms(each for each in stored if each.endswith(METADATA_ENDINGS)).items()):
-            metadata = whole_metadata(io, path)
-            if metadata is not None:
-                states.append(StoredState(path, form, number(path), metadata))
+            metadata = metadata_or_why(io, path)
+            if isinstance(metadata, Exception):
+                unread[path] = unreadable_of(what, f"metadata file {path}", metadata)
             else:
-                unread.append(path)
-        return cls(what, tuple(states), tuple(unread), todo)
+                states.append(StoredState(path, form, number(path), metadata))
+        return cls(what, tuple(states), unread, todo)
+
+    @property
+    def why_none(self) -> LogCorrupt | None:
+        """Why none of its files can be read; null if there is no file."""
+        newest_last = sorted(self.unread, key=lambda path: (number(path) or 0, path))
+        return self.unread[newest_last[-1]] if newest_last and not self.states else None
 
     def newest(self, known: str | None, table_id: str | None) -> StoredState:
         """The one that all others lead to.
@@ -96,9 +103,11 @@ class StoredStates:
         Raises:
             LogCorrupt: nobody can tell which it is; says why, and what can be done.
         """
+        if why := self.why_none:
+            raise why
         states = [each for each in self.states if table_id in {None, each.table_id}]
         if not states:
-            raise LogCorrupt(f"{self.what}: there is no metadata file of it that can be read")
+            raise LogCorrupt(f"{self.what}: there is no metadata file of it. Put it back from a copy. {self.todo}")
         ids = sorted({each.table_id for each in states})
         if len(ids) > 1:
             raise self._undecided(f"its folder has the metadata of {len(ids)} tables ({', '.join(ids)})", states)
@@ -109,6 +118,9 @@ class StoredStates:
         if len(newest) > 1:
             raise self._undecided("two commits have the highest number, and one of them has not landed", newest)
         if ahead := [path for path in self.unread if (number(path) or 0) >= last]:
+            for path in ahead:
+                if self.unread[path].action is Action.FIX_CONFIG:
+                    raise self.unread[path]  # nothing is wrong with it: only a newer program reads it
             raise LogCorrupt(
                 f"{self.what}: {some_of(ahead, _NAMED)} may be newer than all that can be read of it, and "
                 f"can't be read itself. Nothing was changed. Put it back from a copy. {self.todo}"
@@ -121,9 +133,17 @@ class StoredStates:
 
         Raises:
             InvalidConfig: there is none.
+            LogCorrupt: it can't be read; says why.
         """
         form = comparable(name)
-        found = [each for each in self.states if name == each.path.rpartition("/")[2] or form == each.form]
+
+        def is_meant(path: str) -> bool:
+            return name == path.rpartition("/")[2] or form == comparable(path)
+
+        found = [each for each in self.states if is_meant(each.path)]
+        for path in self.unread:
+            if not found and is_meant(path):
+                raise self.unread[path]
         if not found:
             raise InvalidConfig(f"--metadata {name}: {self.what} has no metadata file of that name that can be read")
         return found[0]

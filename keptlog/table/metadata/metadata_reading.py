@@ -57,16 +57,22 @@ def reading(topic: str, file: str) -> Iterator[None]:
 
 def whole_metadata(io: FileIO, path: str) -> TableMetadata | None:
     """A metadata file; null if it is gone, or can't be read whatever is wrong with it."""
+    found = metadata_or_why(io, path)
+    return None if isinstance(found, Exception) else found
+
+
+def metadata_or_why(io: FileIO, path: str) -> TableMetadata | Exception:
+    """A metadata file, or what its reader threw; ``unreadable`` words that."""
     from pyiceberg.serializers import FromInputFile  # noqa: PLC0415  # who only looks at a table needs no other's file
 
     try:
         return FromInputFile.table_metadata(io.new_input(path))
-    except FileNotFoundError:
-        return None
+    except FileNotFoundError as error:
+        return error
     except Exception as error:
         if is_out_of_reach(error):
             raise
-        return None
+        return error
 
 
 def looked_at(load: Callable[[], Table], look: Callable[[Table], Seen]) -> Seen:
@@ -92,28 +98,33 @@ def looked_at(load: Callable[[], Table], look: Callable[[Table], Seen]) -> Seen:
 
 def unreadable(topic: str, file: str, error: Exception) -> LogCorrupt:
     """The error to raise over what a file's reader has thrown."""
+    return unreadable_of(f"topic {topic}", file, error)
+
+
+def unreadable_of(what: str, file: str, error: Exception) -> LogCorrupt:
+    """The same of any table; ``what`` says which, in words."""
     if isinstance(error, LogCorrupt):
         # Its checksum was wrong: that names the file, but not the topic.
-        return error.reworded(f"topic {topic}: {error}")
+        return error.reworded(f"{what}: {error}")
     if isinstance(error, FileNotFoundError):
-        return LogCorrupt(f"topic {topic}: {file} is gone: {MENDING_IF_GONE}")
+        return LogCorrupt(f"{what}: {file} is gone: {MENDING_IF_GONE}")
     newer = _UNKNOWN_FORMAT.search(str(error))
     if newer:
         told = LogCorrupt(
-            f"topic {topic}: another program has raised its table to version {newer[1]} of Iceberg's format, which "
+            f"{what}: another program has raised its table to version {newer[1]} of Iceberg's format, which "
             f"this keptlog can't read ({file}); nothing is lost: use a keptlog that reads it"
         )
         told.action = Action.FIX_CONFIG  # as of a version that can be read, and not be written
         return told
     kind = _UNKNOWN_TYPE.search(str(error))
     if kind:
-        return _unknown_type(topic, file, kind[1])
-    return LogCorrupt(f"topic {topic}: {file} is damaged ({one_line(error)}): {MENDING}")
+        return _unknown_type(what, file, kind[1])
+    return LogCorrupt(f"{what}: {file} is damaged ({one_line(error)}): {MENDING}")
 
 
-def _unknown_type(topic: str, file: str, kind: str) -> LogCorrupt:
+def _unknown_type(what: str, file: str, kind: str) -> LogCorrupt:
     told = LogCorrupt(
-        f"topic {topic}: another program has given its table a column of type {kind}, which this keptlog can't read: "
+        f"{what}: another program has given its table a column of type {kind}, which this keptlog can't read: "
         f"the type came with version 3 of Iceberg's format ({file}). Nothing is lost: use a keptlog that reads it. Or "
         "drop the column there, and then have its schema removed, as Spark's expire_snapshots does with "
         "clean_expired_metadata => true. Give it older_than => TIMESTAMP '1970-01-02 00:00:00' too: no snapshot may go"

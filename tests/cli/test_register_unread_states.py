@@ -1,0 +1,68 @@
+"""Where no state of a topic can be read, ``keptlog topic register`` says why, and what helps against that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keptlog.home import open_home
+from keptlog.table.io.metadata_checksums import without_checksum
+from tests.cli.conftest import Run
+from tests.table.stores import COMPACTED
+
+
+@pytest.fixture
+def states(home: Path) -> list[Path]:
+    """The metadata files of a topic, oldest first."""
+    store = open_home().store
+    store.create_topic("users", 1, COMPACTED)
+    store.alter_topic("users", {"segment.ms": "1"})
+    return sorted((home / "warehouse/keptlog/users/metadata").glob("*.metadata.json"))
+
+
+def _raise_format(*files: Path) -> None:
+    """As another program leaves them, that knows a newer version of Iceberg's format."""
+    for each in files:
+        content = without_checksum(str(each), each.read_bytes())
+        raised = content.replace(b'"format-version":2', b'"format-version":9')
+        assert raised != content
+        each.write_bytes(raised)
+
+
+def test_a_table_of_a_newer_format_is_told_as_that_and_not_as_lost(keptlog: Run, states: list[Path]) -> None:
+    _raise_format(*states)
+    refused = keptlog("topic", "register", "users", "--yes")
+    assert refused.code == 1
+    assert "version 9 of Iceberg's format" in refused.err
+    assert "use a keptlog that reads it" in refused.err
+    assert "drop_table" not in refused.err
+
+
+def test_one_whose_newest_state_is_of_a_newer_format_is_told_so(keptlog: Run, states: list[Path]) -> None:
+    _raise_format(states[-1])
+    told = keptlog("topic", "register", "users", "--yes", "--json")
+    assert told.code == 1
+    assert "version 9 of Iceberg's format" in told.json["errors"][0]["message"]
+    assert told.json["errors"][0]["action"] == "fix_config"
+
+
+def test_a_state_that_somebody_names_and_that_cannot_be_read_is_told_with_its_reason(
+    keptlog: Run, states: list[Path]
+) -> None:
+    _raise_format(states[-1])
+    refused = keptlog("topic", "register", "users", "--metadata", states[-1].name, "--yes")
+    assert refused.code == 1
+    assert "version 9 of Iceberg's format" in refused.err
+
+
+def test_a_lost_catalog_does_not_say_there_is_no_topic_where_its_files_cannot_be_read(
+    keptlog: Run, home: Path, states: list[Path]
+) -> None:
+    (home / "catalog.db").unlink()
+    for each in states:
+        each.write_bytes(each.read_bytes()[:100])
+    refused = keptlog("topic", "register", "users", "--new-catalog", "--yes")
+    assert refused.code == 1
+    assert f"{states[-1]} does not have the checksum" in refused.err
+    assert "put the file back from a copy" in refused.err
