@@ -154,16 +154,28 @@ def test_a_deletion_of_a_topic_on_a_real_disk_that_is_full_is_told_and_can_be_ma
     assert store_at(small_disk).delete_topic(TOPIC, NOW_MS).unfinished is None
 
 
-def test_a_topic_that_a_full_disk_has_no_room_for_is_told_without_a_name_of_python(small_disk: Path) -> None:
+@pytest.mark.parametrize("full", [with_room, with_room_for_files])
+def test_a_topic_that_a_full_disk_has_no_room_for_is_told_without_a_name_of_python(
+    small_disk: Path, full: Callable[[Path, int], contextlib.AbstractContextManager[None]]
+) -> None:
     append_each(create(small_disk), [("a", "1")])
-    file = re.escape(str(small_disk)) + r"/\S+/other/metadata/\S+\.metadata\.json"
+    (folder := small_disk / "warehouse/keptlog/other/metadata").mkdir(parents=True)
+    file = re.escape(str(folder)) + r"/\S+\.metadata\.json"
     told = rf"^topic other can't be created: the disk of {file} is full: make room$"
-    # The file can't be written; and, once its folder is there, it can't be made.
-    for room in (with_room(small_disk, 0), with_room_for_files(small_disk, 0)):
-        with room, pytest.raises(StorageUnavailable, match=told) as refused:
-            store_at(small_disk).create_topic("other", 1, {})
-        assert refused.value.is_refused
+    # The file can't be written, or can't be made.
+    with full(small_disk, 0), pytest.raises(StorageUnavailable, match=told) as refused:
+        store_at(small_disk).create_topic("other", 1, {})
+    assert refused.value.is_refused
+    assert not list(folder.iterdir())
+    assert folder.is_dir()  # another one has made it
     assert store_at(small_disk).topics() == [TOPIC]
+
+
+def test_a_topic_that_a_full_disk_has_no_room_for_leaves_no_folder(small_disk: Path) -> None:
+    append_each(create(small_disk), [("a", "1")])
+    with with_room(small_disk, 0), pytest.raises(StorageUnavailable):
+        store_at(small_disk).create_topic("other", 1, {})
+    assert not list(small_disk.rglob("other"))
 
 
 def test_a_real_database_that_can_not_grow_is_a_full_disk_and_nothing_landed(tmp_path: Path) -> None:

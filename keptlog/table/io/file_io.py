@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -151,12 +152,19 @@ class _MetadataFile(InputFile, OutputFile):
         self._written_bytes = len(content)
 
     def _keep(self, content: bytes) -> None:
+        """Write it; nothing is left of what could not be written, for nobody would delete it where no table is made."""
+        made = list(itertools.takewhile(_is_missing, (self._path, *self._path.parents)))
         try:
             with self._created() as sink:
                 sink.write(content)
         except OSError as error:
             # That of a write does not say which file it was.
             error.filename = error.filename or str(self._path)
+            with contextlib.suppress(OSError):  # as of a folder that was not made, or that has another's file by now
+                if made:
+                    self._path.unlink(missing_ok=True)
+                for folder in made[1:]:
+                    folder.rmdir()
             raise
 
     def _send(self, content: bytes) -> None:
@@ -175,6 +183,10 @@ class _MetadataFile(InputFile, OutputFile):
     def _created(self) -> _DurableStream:
         make_folder(self._path.parent)
         return _DurableStream(self._path)
+
+
+def _is_missing(path: Path) -> bool:
+    return not os.path.lexists(path)
 
 
 class DurableFileIO(FileIO):
