@@ -242,7 +242,10 @@ def _why_untold(path: str, otherwise: int | None) -> str | None:
     found = next((number for number in numbers if number < MAX_PARTITIONS), None)
     if found is not None and found != otherwise:
         said = "it has no partition" if otherwise is None else f"it is not of partition {otherwise}"
-        todo = f"append each such folder by itself, this one with --partition {found}"
+        todo = (
+            f"append each such folder by itself, this one with --partition {found}; or, where that is no partition of "
+            "the source's topic (a year, say), rename the folder"
+        )
         return f"{said}, its folder is partition={found}: {todo}"
     if otherwise is None:
         return "it has no partition: name its column (--column partition=NAME), or say --partition N"
