@@ -273,6 +273,18 @@ def test_what_should_give_credentials_and_is_not_there_is_no_file_of_the_store_t
         assert isinstance(said(tmp_path, monkeypatch, **settings)[0], StorageUnavailable)
 
 
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_a_token_that_is_no_text_is_told_as_its_file_and_not_as_who_gives_roles(
+    ask: Callable[[TableFiles], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = tmp_path / "token"
+    token.write_bytes(b"\xff\xfe" + GIVEN.encode())
+    configure_aws(tmp_path, monkeypatch, **IDENTITY | {"AWS_WEB_IDENTITY_TOKEN_FILE": str(token)})
+    with pytest.raises(OSError, match=f"{token}: it is no text: let AWS_WEB_IDENTITY_TOKEN_FILE") as raised:
+        ask(of_environment("http://127.0.0.1:1"))
+    assert GIVEN not in "".join(traceback.format_exception(raised.value))
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from botocore.credentials import ContainerProvider, RefreshableCredentials
+from botocore.credentials import AssumeRoleWithWebIdentityProvider, ContainerProvider, RefreshableCredentials
 from botocore.exceptions import BotoCoreError, ClientError, CredentialRetrievalError
 from botocore.parsers import ResponseParserError
 from botocore.utils import parse_timestamp
@@ -30,6 +31,7 @@ _SEE_TO = (
     "see to AWS_ACCESS_KEY_ID and the variables beside it, to credential_process, or to what gives this container its "
     "credentials, and to the clock here"
 )
+_SAY_WHERE = "let AWS_WEB_IDENTITY_TOKEN_FILE, or web_identity_token_file of a profile, name a file with a token"
 
 
 class RoleNotGiven(BotoCoreError):  # type: ignore[misc]  # boto3 has no types
@@ -109,6 +111,20 @@ def _container_token() -> str:
         return ""
 
 
+def _token_of_file(load: Any) -> Any:
+    """What is sent to be given a role; ``load`` is botocore's, which reads the file as text.
+
+    Raises:
+        CredentialRetrievalError: it is none. Else who gives the role would be blamed, and was not asked.
+    """
+    try:
+        return load()
+    except UnicodeDecodeError:  # quotes all of it
+        where = load._web_identity_token_path  # noqa: SLF001
+        told = f"{where}: it is no text: {_SAY_WHERE}"
+        raise CredentialRetrievalError(provider=AssumeRoleWithWebIdentityProvider.METHOD, error_msg=told) from None
+
+
 class _Renewal:
     """Asks for credentials, which may not come."""
 
@@ -117,6 +133,9 @@ class _Renewal:
         self._now = credentials._time_fetcher  # noqa: SLF001
         self._source = credentials.method
         self.asked = getattr(self._ask, "__self__", None)
+        asked: Any = self.asked
+        if load := getattr(asked, "_web_identity_token_loader", None):
+            asked._web_identity_token_loader = partial(_token_of_file, load)  # noqa: SLF001
 
     def __call__(self) -> Any:
         with _told(self._source, self.asked):
