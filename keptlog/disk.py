@@ -86,7 +86,12 @@ def remedy_of(error: OSError, right: str) -> str | None:
 def out_of_reach(told: str, error: OSError) -> StorageUnavailable:
     """The error of a disk, which tells a program to try again only where that may help."""
     unavailable = StorageUnavailable(told)
-    return unavailable.for_good() if stays_so(error) else unavailable
+    return unavailable.for_good() if stays_so(error) or _is_in_the_way(error) else unavailable
+
+
+def _is_in_the_way(error: OSError) -> bool:
+    """Whether a file's place has something else, which stays there until somebody moves it."""
+    return isinstance(error, IN_THE_WAY) or error.errno in _NO_PATH
 
 
 def is_no_file(error: OSError) -> bool:

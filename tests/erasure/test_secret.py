@@ -90,8 +90,11 @@ def test_a_pipe_that_a_variable_names_is_asked_once(tmp_path: Path, monkeypatch:
 
 def test_a_folder_in_its_place_is_out_of_reach(tmp_path: Path) -> None:
     (tmp_path / "erasure.secret").mkdir()
-    with pytest.raises(StorageUnavailable, match=r"can't be read \(Is a directory\): put it back from a backup"):
+    with pytest.raises(
+        StorageUnavailable, match=r"can't be read \(Is a directory\): put it back from a backup"
+    ) as refused:
         made(tmp_path)
+    assert refused.value.is_refused  # to try again does not help
 
 
 @pytest.mark.parametrize("name", ["loop", "socket", "x" * 300])
@@ -99,8 +102,9 @@ def test_where_no_file_can_lie_the_disk_does_answer(tmp_path: Path, name: str) -
     (tmp_path / "loop").symlink_to("loop")
     with socket(AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
-        with pytest.raises(StorageUnavailable, match=r"can't be read .*: put it back from a backup"):
+        with pytest.raises(StorageUnavailable, match=r"can't be read .*: put it back from a backup") as refused:
             made(tmp_path, {"KEPTLOG_ERASURE_SECRET_FILE": str(tmp_path / name)})
+    assert refused.value.is_refused
 
 
 def test_the_secret_of_another_user_is_not_lost_and_each_has_a_copy_of_his_own(

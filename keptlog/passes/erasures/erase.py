@@ -339,7 +339,7 @@ def _naming_secret(rows: tuple[ErasureRow, ...], load_hasher: LoadHasher) -> tup
     try:
         hasher, why = load_hasher(is_kept=False), ""
     except (InvalidConfig, StorageUnavailable) as error:
-        if isinstance(error, StorageUnavailable) and error.is_refused:
+        if isinstance(error.__cause__, PermissionError):
             return rows  # Who may not read it verifies nothing, and it keeps nobody else from that.
         hasher, why = None, str(error)
     return tuple(_kept_by_secret(row, hasher, why) if _is_to_be_verified(row) else row for row in rows)
