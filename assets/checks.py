@@ -7,7 +7,7 @@ check of which a run has learnt nothing is not evaluated: what was not looked at
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +74,7 @@ class TopicFindings:
     def broken(self) -> dict[int, str]:
         """Partition to what is broken in its log."""
         found = {number: list(filter(None, what_broke(results).values())) for number, results in self.found.items()}
-        return {number: "; ".join(problems) for number, problems in found.items() if problems}
+        return {number: _each_once(problems) for number, problems in found.items() if problems}
 
     @property
     def unseen(self) -> dict[int, str]:
@@ -83,7 +83,7 @@ class TopicFindings:
         for number, results in self.found.items():
             missing = [each.description for each in results if each.outcome is Outcome.NOT_LOOKED_AT]
             if missing and number not in self.broken:
-                found[number] = "; ".join(missing)
+                found[number] = _each_once(missing)
         return found
 
     @property
@@ -102,6 +102,11 @@ class TopicFindings:
         """The same without the results of one check."""
         found = {number: [each for each in of_log if each.name != check.name] for number, of_log in self.found.items()}
         return replace(self, found=found)
+
+
+def _each_once(reasons: Iterable[str]) -> str:
+    """What one log's checks say: of a file that could not be read they mostly say the same."""
+    return "; ".join(dict.fromkeys(reasons))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import dagster as dg
@@ -10,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, UnsupportedFormat
 from keptlog.passes.clean import Cleaner
+from keptlog.table.io import files
+from keptlog.table.io.local_files import open_local
 from keptlog.table.store import LogStore
 from tests.orchestration.conftest import DAY_MS, World
 
@@ -93,3 +96,23 @@ def test_a_clean_that_landed_is_not_said_to_have_failed_where_its_topic_cannot_b
     monkeypatch.setattr(Cleaner, "commit", commit)
     assert not world.clean().success
     assert told(world) == (False, "WARN", 0)
+
+
+def test_a_file_that_nobody_could_read_is_told_once_and_not_by_each_check_of_its_log(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.topic("users")
+    world.append("users", ("a", "1"))
+    segment = world.segment_file("users")
+
+    def refused(local: str, mode: str) -> object:
+        if local == str(segment):
+            raise PermissionError(errno.EACCES, "Permission denied", local)
+        return open_local(local, mode)
+
+    monkeypatch.setattr(files, "open_local", refused)
+    failure = world.run_job("verify", dg.RunRequest()).failure_data_for_node("verify_logs")
+    assert failure
+    assert failure.user_failure_data
+    told = failure.user_failure_data.description or ""
+    assert told.count("Permission denied") == 1, told
