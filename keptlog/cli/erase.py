@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import click
 
@@ -151,8 +152,8 @@ def erasure() -> None:
 def list_erasures(topics: Sequence[str], *, only_open: bool, only_overdue: bool, as_json: bool) -> None:
     """List the erasures of all topics, or of these: how far each is, by when it is to be done, and what keeps it.
 
-    What was found out is remembered. Exit code 1 if one is overdue, or if the home is a copy: it does not know what
-    came since.
+    What was found out is remembered. Exit code 1 if one is overdue, if one is open whose topic's table another program
+    has dropped, or if the home is a copy: it does not know what came since.
     """
     now_ms = clock_ms()
     require_topics_here()
@@ -172,7 +173,7 @@ def show(erasure_id: str, *, as_json: bool) -> None:
     """Show one erasure in all its topics: each state with its time, its bounds and the hashes of its keys."""
     now_ms = clock_ms()
     require_topics_here()
-    found = _known((), now_ms)
+    found = _known((), now_ms, [erasure_id])
     try:
         refuse_unknown_ids([erasure_id], found)
     except InvalidConfig as error:
@@ -209,11 +210,17 @@ def verify(ids: Sequence[str], *, as_json: bool, quiet: bool) -> None:
         sys.exit(EXIT_FAILED)
 
 
-def _known(topics: Sequence[str], now_ms: int) -> ErasureList:
-    """All erasures of these topics that are remembered, the open ones as far as they are now."""
-    from keptlog.passes.erasures.ended_erasures import only_ended  # noqa: PLC0415  # who asks for one needs none of it
+def _known(topics: Sequence[str], now_ms: int, ids: Sequence[str] = ()) -> ErasureList:
+    """All erasures of these topics that are remembered, the open ones as far as they are now.
 
-    return only_ended(unopened_store(), topics) or open_home().eraser.list(topics, now_ms=now_ms)
+    Without topics also where one of ``ids`` is open, or any, whose topic's table another program has dropped.
+    """
+    from keptlog.passes.erasures.ended_erasures import only_ended  # noqa: PLC0415  # who asks for one needs none of it
+    from keptlog.passes.erasures.lost_topics import requests_of_lost_topics  # noqa: PLC0415  # as above
+
+    store = unopened_store()
+    found = only_ended(store, topics) or open_home().eraser.list(topics, now_ms=now_ms)
+    return found if topics else replace(found, failed={**found.failed, **requests_of_lost_topics(store, ids)})
 
 
 def _code_of(failed: Mapping[str, KeptlogError], asked: Collection[str]) -> int:

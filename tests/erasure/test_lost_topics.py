@@ -64,6 +64,27 @@ def test_the_command_ends_with_1(world: World, keptlog: Run) -> None:
     assert f"keptlog: {folder}: no topic lies in this folder any more" in told.err
 
 
+@pytest.mark.parametrize("asked", [("list",), ("list", "--open"), ("show", "r1")])
+@pytest.mark.parametrize("others", [(), ("users",)])
+def test_list_and_show_name_it_too(world: World, keptlog: Run, asked: tuple[str, ...], others: tuple[str, ...]) -> None:
+    """A list said that there are no erasures, and whoever asked for one that there is none of its id."""
+    asked_of(world, "carts", *others)
+    folder = drop_table(world, "carts")
+    told = keptlog("erasure", *asked)
+    assert told.code == 1
+    assert f"keptlog: {folder}: no topic lies in this folder any more" in told.err
+    assert "for the keys of r1; " in told.err
+    assert "there is no erasure" not in told.err
+
+
+def test_an_erasure_of_other_topics_is_shown_without_it(world: World, keptlog: Run) -> None:
+    asked_of(world, "carts")
+    drop_table(world, "carts")
+    asked_of(world, "users")
+    assert keptlog("erasure", "list", "users").code == 0
+    assert "there is no erasure 'r2'" in keptlog("erasure", "show", "r2").err
+
+
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), TimeoutError(110, "no answer")])
 def test_erasures_of_a_lost_topic_that_can_t_be_read_keep_no_other_topic_from_its_proof(
     world: World, monkeypatch: pytest.MonkeyPatch, error: OSError

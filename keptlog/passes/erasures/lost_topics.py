@@ -20,11 +20,12 @@ from keptlog.table.waiting.reaching import reaching
 
 if TYPE_CHECKING:
     from keptlog.table.store import LogStore
+    from keptlog.table.unopened import UnopenedStore
 
 _NAMED = 3
 
 
-def requests_of_lost_topics(store: LogStore, ids: Collection[str]) -> dict[str, KeptlogError]:
+def requests_of_lost_topics(store: LogStore | UnopenedStore, ids: Collection[str]) -> dict[str, KeptlogError]:
     """Folder to what is to be done about it: those in which one of these requests is open, or any if none is named."""
     try:
         return dict(_found(store, ids))
@@ -32,7 +33,7 @@ def requests_of_lost_topics(store: LogStore, ids: Collection[str]) -> dict[str, 
         return {"folders without a topic": error}
 
 
-def _found(store: LogStore, ids: Collection[str]) -> Iterator[tuple[str, KeptlogError]]:
+def _found(store: LogStore | UnopenedStore, ids: Collection[str]) -> Iterator[tuple[str, KeptlogError]]:
     for folder in unowned_folders(store):
         try:
             with reaching(f"the erasures in {folder.path} can't be read"):
@@ -49,7 +50,7 @@ def _found(store: LogStore, ids: Collection[str]) -> Iterator[tuple[str, Keptlog
             yield folder.path, UnknownTopic(f"{what}; {folder.todo}")
 
 
-def _erasures_in(store: LogStore, folder: UnownedFolder) -> Collection[Erasure]:
+def _erasures_in(store: LogStore | UnopenedStore, folder: UnownedFolder) -> Collection[Erasure]:
     """As the register has them that is furthest: older ones lie beside it, and a copy of the files has other times."""
     registers = sorted(store.files.list(erasures_folder(folder.path)), key=lambda file: (file.modified_ms, file.path))
     found: dict[str, Erasure] = {}
