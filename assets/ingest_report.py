@@ -14,6 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -39,7 +40,7 @@ from keptlog.log.words.counted import counted, first_lines, some_of
 
 if TYPE_CHECKING:
     from keptlog.ingest.ingest_pass import Ingest
-    from keptlog.ingest.lag import TopicLag
+    from keptlog.ingest.lag import LagScan, TopicLag
     from keptlog.ingest.log_lag import LogLag
     from keptlog.ingest.plans import IngestPlans
     from keptlog.ingest.result import IngestResult, Intake
@@ -70,7 +71,7 @@ def run_ingest(run: Run, ingest: Ingest, plans: IngestPlans, now_ms: int) -> Non
         context.log.info("%s", line)
     result = ingest.carry_out(plans, run_id_of(context), context.log.info)
     for line in result.warnings:
-        context.log.warning("%s", line)
+        context.log.warning("%s", warning_in_configuration(line))
     lag = _lag_afterwards(context, ingest, plans, result)
     for intake in result.committed:
         context.log_event(ingest_materialization(run.keys, intake, lag.get(intake.topic_partition)))
@@ -195,10 +196,30 @@ def in_configuration(reason: str, topic: str, source: SourceIdentity | None) -> 
     return re.sub(r"\(--into (\S+)\)", lambda found: f"({there}into: {found[1]})", reason)
 
 
+def warning_in_configuration(warning: str) -> str:
+    """A warning of a topic-partition, with what finds the rest as above."""
+    topic = warning.partition(":")[0].rpartition("-")[0]
+    for option, field in _FIELDS.items():
+        warning = warning.replace(f"({option} finds ", f"(a run with topics: [{topic}], {field}: true finds ")
+    return warning
+
+
 def stopped_in_configuration(topic: TopicLag) -> dict[str, str]:
     """By topic-partition why it is stopped, as above."""
     reasons = topic.stopped.items()
     return {str(name): in_configuration(why, topic.topic, topic.plan.source) for name, why in reasons}
+
+
+def scan_in_configuration(scan: LagScan) -> LagScan:
+    """The same scan, with each reason why something is stopped as above: what is shown of it is compared later."""
+    return replace(scan, topics=tuple(map(_topic_in_configuration, scan.topics)))
+
+
+def _topic_in_configuration(topic: TopicLag) -> TopicLag:
+    def told(reasons: Mapping[int, str]) -> dict[int, str]:
+        return {number: in_configuration(why, topic.topic, topic.plan.source) for number, why in reasons.items()}
+
+    return replace(topic, noted=told(topic.noted), plan=replace(topic.plan, stopped=told(topic.plan.stopped)))
 
 
 def by_reason(reasons: Mapping[str, str]) -> list[str]:

@@ -22,6 +22,7 @@ import dagster as dg
 
 from keptlog.dagster.assets.ingest_report import (
     by_reason,
+    scan_in_configuration,
     source_observation,
     source_outlook,
     stopped_in_configuration,
@@ -101,7 +102,7 @@ def _tick(tick: Tick) -> dg.SensorResult:
         return dg.SensorResult(skip_reason=f"nothing can be ingested: {error}")
     lags = ToldLags.of(tick)
     lags.news.mark_untold(lags.untold(tick.context.cursor))
-    scan = scanner.scan(settings, tick.now_ms(), sources)
+    scan = scan_in_configuration(scanner.scan(settings, tick.now_ms(), sources))
     own = OwnRuns.of_tick(tick)
     failures = recent_failures(own, backoff_of(log_store.broker), scan.now_ms, lambda: _topic_ids(tick))
     records = own.records(*UNDER_WAY)

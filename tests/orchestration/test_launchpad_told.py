@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.dagster.assets.ingest_report import in_configuration
-from keptlog.log.lost_deletions import TombstoneRetention, why_deletions_may_lack
+from keptlog.dagster.assets.ingest_report import in_configuration, warning_in_configuration
+from keptlog.log.lost_deletions import TombstoneRetention, warning_of_deletions, why_deletions_may_lack
 from keptlog.log.source import OffsetRange, SourceIdentity
 from tests.orchestration.ingesting import IngestWorld, ingest_world
 from tests.orchestration.shipped import health_sensor
@@ -57,6 +57,22 @@ def test_each_choice_names_its_topic() -> None:
         "delete here what is gone (topics: [users], reconcile: true), go on without (topics: [users], skip_lost: true),"
         " or ingest it into another topic (topics: [shop.users], into: users-again)"
     )
+
+
+def test_the_page_of_a_source_says_it_in_the_same_words_and_does_so_once(here: IngestWorld) -> None:
+    here.knows("users", 100)
+    here.produce("users", ("a", "1"))
+    first = here.tick().asset_events[0]
+    assert f"(topics: [users], bootstrap: {here.broker.bootstrap}, into: users-again)" in str(first.metadata["stopped"])
+    for _ in range(2):
+        here.world.reopen()
+        assert list(here.tick().asset_events) == []
+
+
+def test_a_warning_names_the_field_of_a_run_that_finds_what_it_is_about() -> None:
+    warning = warning_of_deletions("eu-users", OffsetRange(3, 20, 20, 40), TombstoneRetention(1), 2)
+    assert warning
+    assert warning_in_configuration(warning).endswith("(a run with topics: [eu-users], reconcile: true finds them)")
 
 
 def test_of_a_topic_that_was_not_planned_nobody_says_where_it_is(here: IngestWorld) -> None:
