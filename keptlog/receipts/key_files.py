@@ -107,13 +107,25 @@ def require_signer(home: Path, environment: Mapping[str, str]) -> None:
     if key and _has_public_key(home, key.public):
         return
     place = home / PUBLIC_FILE if key else path
-    folder = next(each for each in place.absolute().parents if each.exists())
+    what = f"the public half of signing key {path}" if key else f"signing key {path}"
+    try:
+        folder = next(each for each in place.absolute().parents if _is_seen(each))
+    except OSError as error:
+        told = f"{what} is not there, and can't be made in {home} ({error.strerror})"
+        raise out_of_reach(f"{told}: set KEPTLOG_HOME to a folder that can be made", error) from error
     if not os.access(folder, os.W_OK | os.X_OK):
-        what = f"the public half of signing key {path}" if key else f"signing key {path}"
         todo = "" if key else f", or {_KEY_OF_ONES_OWN}"
         raise StorageUnavailable(
             f"{what} is not there, and can't be made: this user may not write to {folder}; see to its permissions{todo}"
         ).for_good()
+
+
+def _is_seen(folder: Path) -> bool:
+    """Whether it is there, and this user may know that; else one above it may not be entered, which is seen there."""
+    try:
+        return folder.exists()
+    except PermissionError:
+        return False
 
 
 def _has_public_key(home: Path, key: PublicKey) -> bool:

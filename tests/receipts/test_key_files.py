@@ -159,6 +159,33 @@ def test_who_is_asked_whether_he_could_sign_makes_no_key(tmp_path: Path, monkeyp
     assert told.value.is_refused
 
 
+def test_a_home_that_no_folder_can_be_made_of_is_told_to_who_asks_whether_he_could_sign(tmp_path: Path) -> None:
+    signing_key(tmp_path, {})
+    own = {KEY_FILE_VARIABLE: str(tmp_path / "receipts.key")}
+    with pytest.raises(StorageUnavailable, match=r"can't be made in .* \(File name too long\)") as told:
+        require_signer(tmp_path / ("x" * 300), own)
+    assert told.value.is_refused
+
+
+def test_a_home_that_this_user_may_not_look_into_is_told_by_the_folder_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may look anywhere: the refusals are injected."""
+    signing_key(tmp_path, {})
+    (shut := tmp_path / "shut").mkdir()
+    really = Path.exists
+
+    def exists(path: Path) -> bool:
+        if shut in path.parents:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return really(path)
+
+    monkeypatch.setattr(Path, "exists", exists)
+    monkeypatch.setattr(os, "access", lambda folder, _: folder != shut)
+    with pytest.raises(StorageUnavailable, match=rf"the public half of .* this user may not write to {shut};"):
+        require_signer(shut / "inner/home", {KEY_FILE_VARIABLE: str(tmp_path / "receipts.key")})
+
+
 def test_a_public_half_that_may_not_be_read_keeps_nobody_from_signing_who_could_sign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
