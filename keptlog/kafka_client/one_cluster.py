@@ -54,8 +54,7 @@ def require_one_cluster(settings: ClientSettings, told: ClusterMetadata) -> Clie
     listed, ours = [_written(*each) for each in addresses(settings.bootstrap or "")], _id_in(told)
     if len(listed) < 2 or not ours:  # one alone can't be of two
         return settings
-    where = [_written(str(each.host), each.port) for each in told.brokers.values()]
-    brokers = [_written(*address) for each in where for address in addresses(each)]
+    brokers = _brokers_in(told)
     unknown = [each for each in listed if each not in brokers and not _was_asked(each, ours)]
     found = _clusters_of(settings, unknown)
     others = {address: theirs for address, theirs in found.items() if theirs != ours}
@@ -73,6 +72,14 @@ def require_one_cluster(settings: ClientSettings, told: ClusterMetadata) -> Clie
         return settings
     some = list(dict.fromkeys([*own, *sorted(brokers)]))[: max(_ENOUGH, len(listed))]
     return settings.at(",".join(some))
+
+
+def is_of_cluster(settings: ClientSettings, told: ClusterMetadata, other: str) -> bool:
+    """Whether an address of another list is of the cluster that a client was told of; false if none of it says so."""
+    listed, ours = [_written(*each) for each in addresses(other)], _id_in(told)
+    if not {*listed}.isdisjoint(_brokers_in(told)):
+        return True
+    return ours is not None and ours in _clusters_of(settings, listed).values()
 
 
 def _clusters_of(settings: ClientSettings, unknown: Iterable[str]) -> dict[str, str]:
@@ -112,6 +119,11 @@ def _cluster_of(settings: ClientSettings) -> str | None:
     except KafkaException:
         return None
     return _id_in(told)
+
+
+def _brokers_in(told: ClusterMetadata) -> list[str]:
+    where = [_written(str(each.host), each.port) for each in told.brokers.values()]
+    return [_written(*address) for each in where for address in addresses(each)]
 
 
 def _id_in(told: ClusterMetadata) -> str | None:

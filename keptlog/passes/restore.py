@@ -267,7 +267,10 @@ class Restore:
         source = self.store.source_of(topic).source
         if source is None or source.topic != target.name or (source.topic_id and target.has_id):
             return False
-        return share_a_broker(source.bootstrap or "", self.settings.bootstrap or "")
+        there = source.bootstrap
+        if not there:
+            return False
+        return share_a_broker(there, self.settings.bootstrap or "") or Targets(self.settings).are_at(there)
 
     def _require_not_its_own(self, topic: str, target: Target, new: Iterable[int]) -> None:
         """Refuse to add a topic to its source; one that was lost there, and made anew by a restore, has begun empty."""

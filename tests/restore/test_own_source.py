@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from keptlog.errors import InvalidConfig
+from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.topic_ids import NO_ID
 from keptlog.passes.restore import Restore
 from keptlog.sinks.kafka_broker.target import Target, Targets
+from tests.mock_cluster import mock_cluster, seen_elsewhere
 from tests.restore.stand_in import TARGET, Broker
 from tests.restore.test_missed_deletions import Scene
 from tests.table.foreign import set_properties
@@ -25,6 +27,7 @@ def restore_from(tmp_path: Path, broker: Broker, monkeypatch: pytest.MonkeyPatch
     """Restore a topic with this source, and whoever asks for it adds to what is there, to a target that has records."""
     monkeypatch.setattr(Targets, "with_records", lambda *_, **__: [0])
     monkeypatch.setattr(Restore, "_target", lambda *_: (WITHOUT_ID, False))
+    monkeypatch.setattr(Targets, "are_at", lambda *_: False)
     scene = Scene(tmp_path, broker)
     scene.append(("a", "1"))
 
@@ -82,3 +85,23 @@ def test_one_that_has_another_id_is_another(restore_from: RestoreFrom, monkeypat
 def test_one_that_was_lost_there_and_was_made_anew_by_a_restore_goes_on(restore_from: RestoreFrom) -> None:
     assert restore_from({"topic": "people"}) == [0]  # has a position from now on
     assert restore_from({"topic": "people", "bootstrap": "nowhere:1"}) == []
+
+
+def test_the_brokers_that_it_comes_from_are_known_by_each_of_their_addresses() -> None:
+    """Only the address that was named for the restore was compared, which may be that of another listener."""
+    cluster, another = mock_cluster(1, 2), mock_cluster(1, 2)
+    targets = Targets(ClientSettings.load({"bootstrap.servers": cluster.bootstrap}, {}))
+    assert targets.are_at(f"nowhere:1,127.0.0.1:{cluster.ports[2]}")
+    with seen_elsewhere(cluster, 1, ("127.0.0.1", 1)) as listener:
+        assert targets.are_at(listener)
+    assert not targets.are_at(another.bootstrap)
+    assert not targets.are_at("")
+
+
+def test_a_topic_is_refused_by_another_address_of_the_brokers_that_it_comes_from(
+    restore_from: RestoreFrom, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Targets, "are_at", lambda _, bootstrap: bootstrap == "listener:2")
+    with pytest.raises(InvalidConfig, match=r"^users comes from topic people there, whose people-0 has, or had, rec"):
+        restore_from({"topic": "people", "bootstrap": "listener:2"})
+    assert broker.sent == []

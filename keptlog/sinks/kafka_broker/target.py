@@ -11,7 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from keptlog.kafka_client.errors import WAIT_SECONDS, Trouble, ask, asked_alone, broker_errors
 from keptlog.kafka_client.leaders import ask_leaders, controller_of, leaders_of
-from keptlog.kafka_client.one_cluster import require_one_cluster
+from keptlog.kafka_client.one_cluster import is_of_cluster, require_one_cluster
 from keptlog.kafka_client.settings import ClientSettings
 from keptlog.kafka_client.told_offsets import told_offset
 from keptlog.kafka_client.topic_ids import NO_ID, topic_id_of
@@ -130,6 +130,11 @@ class Targets:
             starts = dict.fromkeys(leaders, 0) if ever else _offsets(admin, trouble, leaders, _EARLIEST)
             ends = _offsets(admin, trouble, leaders, _LATEST)
         return [each.partition for each in leaders if starts[each] < ends[each]]
+
+    def are_at(self, bootstrap: str) -> bool:
+        """Whether another list of addresses leads to them, by another listener, say; false if no address says so."""
+        with broker_errors(self.settings, "what cluster it is can't be asked") as trouble:
+            return is_of_cluster(self.settings, self._reached(trouble)[1], bootstrap)
 
     def _reached(self, trouble: Trouble) -> tuple[AdminClient, ClusterMetadata]:
         """A client that has reached a broker, of a list without another cluster's, and what that broker told."""
