@@ -57,7 +57,7 @@ from keptlog.table.metadata.references import (
 from keptlog.table.metadata.state import read_condemned
 from keptlog.table.metadata.without_snapshot import commit_without_snapshot, removal_of, require_same_refs
 from keptlog.table.purging import expired
-from keptlog.table.purging.purge_receipt import Account, PurgeReceipt, tell_dropped
+from keptlog.table.purging.purge_receipt import Account, PurgeReceipt, telling_dropped
 from keptlog.table.purging.quiet import PurgeTimes
 from keptlog.table.purging.sweep import PURGE_AGAIN, Fence, left_registers, may_still_land, newest_list_of
 from keptlog.table.removal.drafts import (
@@ -117,7 +117,7 @@ class Purge:
     _receipts: dict[str, str] = field(default_factory=dict)
     """Id to path of the drafts that were written."""
     _unreadable: dict[str, None] = field(default_factory=dict)
-    _dropped: set[EndedRef] = field(default_factory=set)
+    _dropped: dict[EndedRef, bool] = field(default_factory=dict)  # whether it surely is
     _looked_at: str = ""  # where the table's metadata was at the last look
 
     def purge(self) -> PurgeReceipt:
@@ -129,12 +129,12 @@ class Purge:
             KeptlogError: from the commit; the next purge finishes the work.
         """
         try:
-            with taken_back_if_gone(self.committer.catalog, self.files, self.first_look) as self.files:
+            taken_back = taken_back_if_gone(self.committer.catalog, self.files, self.first_look)
+            with telling_dropped(self.topic.name, self._dropped), taken_back as self.files:
                 return self._purge()
         except LogCorrupt as error:
             looked_at = self._looked_at or self.first_look.metadata_location
-            is_gone = isinstance(error.__cause__, FileNotFoundError)
-            if not is_gone or self._table().metadata_location == looked_at:
+            if not isinstance(error.__cause__, FileNotFoundError) or self._table().metadata_location == looked_at:
                 raise
             what = f"topic {self.topic.name}: another purge was faster, and this one has deleted nothing more"
             raise StalePlan(f"{what} ({first_line(error)}); nothing is lost, purge again") from error
@@ -270,9 +270,9 @@ class Purge:
         """
         updates = (*removal_of(table.metadata, expiry.snapshot_ids, expiry.ref_names), *self._fence.lifted(table))
         require_same_refs(table.metadata, self._table().metadata)
-        self._dropped.update(expiry.refs)  # before: a commit that gets no answer may have landed
+        self._dropped |= dict.fromkeys(expiry.refs, False)  # before: a commit that gets no answer may have landed
         commit_without_snapshot(self.committer.catalog, table, *updates)
-        tell_dropped(self.topic.name, expiry.refs)
+        self._dropped |= dict.fromkeys(expiry.refs, True)
 
     def _needed(self, table: Table, left_behind: Collection[str]) -> set[str]:
         """What must stay, in comparable form; older snapshots are read only if something can't be told without."""

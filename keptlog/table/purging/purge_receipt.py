@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from keptlog.log.words.counted import counted
@@ -97,10 +98,15 @@ class Account:
         return receipt
 
 
-def tell_dropped(topic: str, refs: Collection[EndedRef]) -> None:
-    """One line for each, as soon as it is dropped: the purge may still fail, and tell nothing else."""
-    for each in refs:
-        _logger.info("topic %s: dropped %s", topic, each)
+@contextmanager
+def telling_dropped(topic: str, refs: Mapping[EndedRef, bool]) -> Iterator[None]:
+    """Let a purge that fails tell those that it has surely dropped, in a line each; of any other the receipt tells."""
+    try:
+        yield
+    except BaseException:
+        for each in (ref for ref, is_sure in refs.items() if is_sure):
+            _logger.info("topic %s: dropped %s", topic, each)
+        raise
 
 
 def _tell(topic: str, what: str, files: Collection[DeletedFile], where: str) -> None:
