@@ -2,7 +2,8 @@
 
     start    wait until it answers, or say why it does not
     stop     ask it to end, then kill what is left of it
-    kill     as ``kill -9`` does, its children in its process group included
+    kill     as ``kill -9`` does, its children in its process group included; of a server that writes its own records in
+             place, between two such writes
     pause    it holds its ports and does not answer; resume
 
 ``leash`` ends it if this process is gone, and deletes a folder that is held. Ctrl-C at the terminal does not reach it,
@@ -32,6 +33,8 @@ DEADLINE_SECONDS = 120.0
 """What takes longer than this never comes."""
 _LEASH = Path(__file__).with_name("leash.py")
 _PAUSE_SECONDS = 0.05
+_PAUSES = 100
+"""What is not whole after so many of them does not become so: nobody writes it."""
 
 
 @dataclass
@@ -48,6 +51,8 @@ class ServerProcess:
     environment: Mapping[str, str] = field(default_factory=dict)
     """On top of this process's own."""
     user: str = ""
+    is_whole: Callable[[], bool] | None = None
+    """Whether what it keeps could be read again: of a server that would not survive each ``kill``."""
     pid: int = 0
     """Of the server, and of its process group."""
     _leash: subprocess.Popen[bytes] | None = None
@@ -81,7 +86,9 @@ class ServerProcess:
         self._wait_until_gone()
 
     def kill(self) -> None:
-        """End it as ``kill -9`` does."""
+        """End it as ``kill -9`` does, at a moment at which what it keeps is whole."""
+        if self.is_whole:
+            self._pause_where_whole(self.is_whole)
         self.send(signal.SIGKILL)
         self.stop()
 
@@ -111,6 +118,15 @@ class ServerProcess:
         lines = self.output.read_bytes().decode(errors="replace").splitlines()
         told = [line for line in lines if line.strip() and not line[0].isspace()]
         return told[-1] if told else "it did not say why"
+
+    def _pause_where_whole(self, is_whole: Callable[[], bool]) -> None:
+        for _ in range(_PAUSES):
+            self.pause()
+            time.sleep(_PAUSE_SECONDS)
+            if is_whole():
+                return
+            self.resume()
+            time.sleep(_PAUSE_SECONDS)
 
     def _told_pid(self, leash: subprocess.Popen[bytes]) -> int:
         assert leash.stdout

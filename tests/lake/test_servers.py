@@ -167,6 +167,28 @@ def test_a_server_that_does_not_start_says_why_and_is_gone(tmp_path: Path) -> No
         pass
 
 
+def test_a_server_that_writes_in_place_is_killed_between_two_writes(tmp_path: Path) -> None:
+    """As the kept S3 writes the list of a bucket's objects: killed with an empty one, it never started again."""
+    kept = tmp_path / "kept"
+    writes = (
+        "import sys, time\nwhile True:\n"
+        "    file = open(sys.argv[1], 'w')\n    time.sleep(0.1)\n"
+        "    file.write('whole')\n    file.close()\n    time.sleep(0.02)"
+    )
+    server = ServerProcess(
+        "a server",
+        [sys.executable, "-c", writes, str(kept)],
+        kept.exists,
+        tmp_path / "output",
+        is_whole=lambda: kept.read_text() == "whole",
+    )
+    with running(server):
+        for _ in range(5):
+            server.kill()
+            assert kept.read_text() == "whole"
+            server.start()
+
+
 def test_a_server_whose_port_somebody_else_has_says_so(tmp_path: Path) -> None:
     """As Spark's gateway once had it: it answers, and what it says is no HTTP."""
     with socket.create_server(("127.0.0.1", 0)) as other:
