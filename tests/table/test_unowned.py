@@ -219,6 +219,27 @@ def test_tables_of_other_namespaces_are_asked_for_once_and_what_can_not_be_read_
     assert loads.count(("theirs", "one")) == 1
 
 
+@pytest.mark.parametrize("is_renamed", [True, False], ids=["renamed", "dropped"])
+def test_where_a_topic_was_made_anew_under_its_name_what_puts_the_old_one_back_has_another(
+    store: LogStore, tmp_path: Path, is_renamed: bool
+) -> None:
+    catalog = open_catalog(tmp_path)
+    if is_renamed:
+        catalog.create_namespace("theirs")
+        catalog.rename_table((NAMESPACE, TOPIC), ("theirs", "one"))
+    else:
+        drop(tmp_path)
+    [before] = unowned_folders(store)
+    how = f"rename_table('theirs.one', ('{NAMESPACE}', '{TOPIC}'))" if is_renamed else f"topic register {TOPIC}, or"
+    assert how in before.todo
+    store_at(tmp_path).create_topic(TOPIC, 1, COMPACTED)
+    [told] = unowned_folders(unopened(tmp_path))
+    how = f"rename_table('theirs.one', ('{NAMESPACE}', NAME))" if is_renamed else "topic register NAME --metadata"
+    assert how in told.todo
+    assert f"({TOPIC} is a topic that was made anew)" in told.todo
+    assert f"register {TOPIC}" not in told.todo
+
+
 def test_a_topic_that_comes_while_its_folder_is_looked_at_is_not_told(
     store: LogStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,8 @@ class UnownedFolder:
     """The newest metadata file in it, from which a catalog can take the table in again."""
     table: str | None = None
     """A table of another namespace whose files these are: another program has renamed the topic's."""
+    is_name_taken: bool = False
+    """Whether a topic that lies elsewhere has the folder's name: what was in the folder can't get it back."""
     unread: tuple[str, ...] = ()
     """Namespaces and tables that can't be looked at: it may be one of them."""
     is_shared: bool = False
@@ -92,16 +94,21 @@ class UnownedFolder:
     def todo(self) -> str:
         """What a person can do."""
         if self.table:
+            name, quoted, why = f"{NAMESPACE}.{self.name}", repr(self.name), ""
+            if self.is_name_taken:
+                name, quoted, why = f"{NAMESPACE}.NAME", "NAME", f" ({self.name} is a topic that was made anew)"
             return (
-                f"if it is to be a topic again, name the table {NAMESPACE}.{self.name}, with PyIceberg's "
-                f"catalog.rename_table({self.table!r}, ({NAMESPACE!r}, {self.name!r})); else its files are that table's"
+                f"if it is to be a topic again, name the table {name}{why}, with PyIceberg's "
+                f"catalog.rename_table({self.table!r}, ({NAMESPACE!r}, {quoted})); else its files are that table's"
             )
         if self.last_metadata is None:
             return f"{self._first}{self._view}{_KEEP if self.tells else ''}delete the folder, if nobody needs it"
         first = f"see first that it is not that of {some_of(self.unread, _NAMED)}, which can't be read; then "
+        by_name = f"with {next_command('topic register', self.name)}, or under another name "
+        by_name = f"under another name ({self.name} is a topic that was made anew), " if self.is_name_taken else by_name
         return (first if self.unread else "") + (
-            f"{self._first}{self._view}put the topic back, with {next_command('topic register', self.name)}, or under "
-            f"another name with keptlog topic register NAME --metadata {self.last_metadata}; if it is to go, keptlog "
+            f"{self._first}{self._view}put the topic back, {by_name}"
+            f"with keptlog topic register NAME --metadata {self.last_metadata}; if it is to go, keptlog "
             "topic delete NAME then deletes it, with a receipt"
         )
 
@@ -222,6 +229,8 @@ def _with_tables(catalog: Catalog, found: Sequence[UnownedFolder]) -> list[Unown
 
     is_shared = may_be_shared(catalog)
     told = [replace(each, table=whose(each), unread=tuple(unread), is_shared=is_shared) for each in found]
+    taken = {name[-1] for name in catalog.list_tables(NAMESPACE)} if found else set()
+    told = [replace(each, is_name_taken=each.name in taken) for each in told]
     return [replace(each, is_view_named=_may_have_view(catalog, each)) if each.has_view else each for each in told]
 
 
