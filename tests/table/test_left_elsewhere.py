@@ -15,7 +15,7 @@ from keptlog.table.removal.journal import DeletedFile, Journal, journal_folder, 
 from keptlog.table.store import LogStore
 from tests.table.foreign import insert, set_properties, table_of
 from tests.table.purges import DAY_MS, clock_ms
-from tests.table.stores import TOPIC, append_each, create
+from tests.table.stores import COMPACTED, NOW_MS, TOPIC, append_each, create, new_id, new_records
 
 BY_HAND = "no purge deletes anything there: delete by hand what nobody needs"
 FINISHES = "keptlog purge t finishes them"
@@ -26,6 +26,9 @@ def store(tmp_path: Path) -> LogStore:
     store = create(tmp_path / "home")
     append_each(store, [("a", "1")])
     return store
+
+
+OUTSIDE = "it lies outside of the topic's folder"
 
 
 @pytest.fixture
@@ -60,6 +63,21 @@ def test_it_is_told_as_not_deleted_until_somebody_has_and_then_a_purge_finishes(
     assert FINISHES in told(store)
     store.purge(TOPIC, clock_ms())
     assert told(store) == ""
+
+
+def test_nobody_is_told_to_delete_by_hand_what_another_topic_has(store: LogStore, beside: Path) -> None:
+    """As after ``add_files`` of another topic's folder, and a repair: its live segments are replaced files here."""
+    store.create_topic("carts", 1, COMPACTED)
+    store.append("carts", new_records(("a", "1")), new_id(), NOW_MS)
+    parent = store.describe_topic("carts").location
+    [live] = (file.path for file in TableFiles().list(f"{parent}/data"))
+    journal_of(store, live.replace("file:///", "file:/"), f"file://{beside}")
+    assert "but nothing in a folder of another topic, which deletes it itself" in told(store)
+    [theirs, nobodys] = sorted(store.purge(TOPIC, clock_ms()).not_deleted, key=lambda each: OUTSIDE in each.reason)
+    assert theirs.reason.startswith(f"it lies in {parent}, where a purge of this topic deletes nothing: ")
+    assert "if a topic lies there, leave it" in theirs.reason
+    assert nobodys.reason.startswith(OUTSIDE)
+    assert Path(live.removeprefix("file://")).exists()
 
 
 def test_a_preview_says_that_it_would_be_left(store: LogStore, beside: Path) -> None:

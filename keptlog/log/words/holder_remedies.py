@@ -40,8 +40,8 @@ _REMEDIES = {
         "receipts/unreadable is yours to delete"
     ),
     "elsewhere": (
-        "no purge deletes anything there: delete by hand what nobody needs; {purge} names it, and a receipt does once "
-        "it is gone"
+        "no purge deletes anything there: delete by hand what nobody needs, but nothing in a folder of another topic, "
+        "which deletes it itself; {purge} names it, and a receipt does once it is gone"
     ),
     "copied state": (
         "that metadata file has what one in the history of this catalog has, so another home may have the topic under "
