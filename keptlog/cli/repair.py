@@ -133,7 +133,8 @@ def _lines(proposal: RepairProposal, *, is_whole: bool) -> list[str]:
         lines.append(f"  files that come back: {len(plan.came)}, that go: {len(plan.went)}")
         if plan.deletes:
             these = counted(len(plan.deletes), "delete file")
-            lines.append(f"  {these} of other programs go, so the records come back that they hide from readers")
+            verb = "goes" if len(plan.deletes) == 1 else "go"
+            lines.append(f"  {these} of other programs {verb}, so the records come back that they hide from readers")
         lines.append("  no acknowledged record is lost")
         if plan.state:
             lines.append("  an older keptlog has cleaned since: the next clean judges everything again")

@@ -293,7 +293,7 @@ def _set_back(table: Table, updates: Sequence[str]) -> str:
     """
     *_, namespace, name = table.name()
     return (
-        "no file was touched; set the table back to what it was made with, in PyIceberg "
+        "that alone touched no file; set the table back to what it was made with, in PyIceberg "
         f"catalog.commit_table(catalog.load_table(({namespace!r}, {name!r})), (), ({', '.join(updates)},)), with "
         "what pyiceberg.table.update has"
     )
