@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from tests.cli.conftest import Run, home, keptlog
 from tests.erasure.test_planted import live_path, local, location_of
 from tests.erasure.world import HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
 from tests.table.foreign import expire, set_location
+
+__all__ = ["home", "keptlog"]
 
 
 def test_a_register_that_lies_where_the_table_lay_is_not_told_as_lost(world: World) -> None:
@@ -19,6 +22,19 @@ def test_a_register_that_lies_where_the_table_lay_is_not_told_as_lost(world: Wor
     assert "copy of the storage" not in str(told)
     set_location(world.home, before, "users")
     assert world.row().erasure.is_open
+
+
+def test_doctor_says_so_too_and_sends_nobody_to_a_copy_of_the_storage(world: World, keptlog: Run) -> None:
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    world.ask()
+    before = local(location_of(world))
+    set_location(world.home, before.parent / "moved", "users")
+    checks = keptlog("doctor", "--no-probes", "--json").json["checks"]
+    [told] = (found for each in checks for found in each["problems"] if "its erasures" in found["what"])
+    assert "set the location of its table back" in told["what"]
+    assert told["cause"] == "another program has changed what its table says of its folder"
+    assert told["todo"] == "do what it says"
 
 
 def test_what_a_run_left_there_keeps_a_request_open(world: World) -> None:

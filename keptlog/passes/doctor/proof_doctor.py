@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from keptlog.errors import KeptlogError, LogCorrupt, StorageUnavailable, first_line
+from keptlog.errors import Action, KeptlogError, LogCorrupt, StorageUnavailable, first_line
 from keptlog.log.broker import purge_interval_ms
 from keptlog.log.told.examination import unreadable_problem
 from keptlog.log.told.problem import Problem
@@ -28,7 +28,6 @@ from keptlog.table.catalogs.outlived_copy import tells_outlived
 from keptlog.table.doctor.topic_exam import TopicExam
 
 if TYPE_CHECKING:
-    from keptlog.log.erasures.erasure import Erasure
     from keptlog.passes.receipts import Receipts
     from keptlog.receipts.signing import SigningKey
     from keptlog.storage.key_hash import KeyHasher
@@ -139,11 +138,8 @@ def _chain_problems(proofs: Proofs, *, is_shared: bool, is_copy: bool) -> Iterat
 def erasure_problems(patient: Patient) -> Iterator[Problem]:
     """Registers that are lost, and a secret that is not the one of the erasures that are open."""
     for each in patient.seen:
-        if isinstance(each.erasures, StorageUnavailable) or _is_of_property(each.erasures):
-            yield unreadable_problem(each.topic, each.erasures)
-        elif isinstance(each.erasures, KeptlogError):
-            cause = "the file was deleted, or written over, by something else than keptlog"
-            yield Problem(each.topic, str(each.erasures), cause, "put the file back from a copy of the storage")
+        if isinstance(each.erasures, KeptlogError):
+            yield _register_problem(each.topic, each.erasures)
     cause = "it was lost, or replaced: the home was made anew, another home asked, or a variable names another secret"
     todo = (
         "put the secret back from a backup, or take it from the home that asked; without it no erasure can be proved "
@@ -169,8 +165,15 @@ def erasure_problems(patient: Patient) -> Iterator[Problem]:
             yield Problem(topic, str(error), cause, todo)
 
 
-def _is_of_property(erasures: tuple[Erasure, ...] | KeptlogError) -> TypeGuard[LogCorrupt]:
-    return isinstance(erasures, LogCorrupt) and erasures.is_of_property
+def _register_problem(topic: str, error: KeptlogError) -> Problem:
+    if isinstance(error, StorageUnavailable) or (isinstance(error, LogCorrupt) and error.is_of_property):
+        return unreadable_problem(topic, error)
+    if error.action is Action.FIX_CONFIG:
+        cause, todo = "another program has changed what its table says of its folder", "do what it says"
+    else:
+        cause = "the file was deleted, or written over, by something else than keptlog"
+        todo = "put the file back from a copy of the storage"
+    return Problem(topic, str(error), cause, todo)
 
 
 def _open_fingerprints(exam: TopicExam) -> set[str]:

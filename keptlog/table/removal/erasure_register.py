@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.disk import NO_FILE
-from keptlog.errors import LogCorrupt
+from keptlog.errors import Action, LogCorrupt
 from keptlog.log.erasures.erasure import Erasure
 from keptlog.table.io.files import TableFiles
 from keptlog.table.metadata.format import SET_IT_BACK
@@ -66,7 +66,9 @@ def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
         if moved:
             # It is where it was: set back, the table finds it.
             mend = f"the folder {table.location()} {moved.why}: {moved.todo}"
-        raise LogCorrupt(f"topic {topic}: its erasures {path} are gone; {mend}") from None
+        error = LogCorrupt(f"topic {topic}: its erasures {path} are gone; {mend}")
+        error.action = Action.FIX_CONFIG if moved else error.action
+        raise error from None
     except NO_FILE as error:
         raise LogCorrupt(f"topic {topic}: its erasures {path} can't be read ({error.strerror}); {mend}") from error
     if zlib.crc32(content) != named.crc32:
