@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 import click
 
@@ -179,14 +178,13 @@ def show(erasure_id: str, *, as_json: bool) -> None:
     except InvalidConfig as error:
         exit_if_copied(unopened_store().copied, error, as_json=as_json)
         raise
-    rows = [row for row in found.rows if row.id == erasure_id]
     if as_json:
-        print_json({"erasures": [_row(row, now_ms) | _details(row) for row in rows]}, found.failed)
+        print_json({"erasures": [_row(row, now_ms) | _details(row) for row in found.rows]}, found.failed)
     else:
-        for row in rows:
+        for row in found.rows:
             for line in _shown_lines(row, now_ms):
                 click.echo(line)
-    _end(ErasureList(tuple(rows), found.failed), now_ms)
+    _end(found, now_ms)
 
 
 @erasure.command(short_help="Look through every file for the keys, on Spark.")
@@ -211,16 +209,10 @@ def verify(ids: Sequence[str], *, as_json: bool, quiet: bool) -> None:
 
 
 def _known(topics: Sequence[str], now_ms: int, ids: Sequence[str] = ()) -> ErasureList:
-    """All erasures of these topics that are remembered, the open ones as far as they are now.
-
-    Without topics also where one of ``ids`` is open, or any, whose topic's table another program has dropped.
-    """
+    """As an eraser lists them."""
     from keptlog.passes.erasures.ended_erasures import only_ended  # noqa: PLC0415  # who asks for one needs none of it
-    from keptlog.passes.erasures.lost_topics import requests_of_lost_topics  # noqa: PLC0415  # as above
 
-    store = unopened_store()
-    found = only_ended(store, topics) or open_home().eraser.list(topics, now_ms=now_ms)
-    return found if topics else replace(found, failed={**found.failed, **requests_of_lost_topics(store, ids)})
+    return only_ended(unopened_store(), topics, ids) or open_home().eraser.list(topics, ids, now_ms=now_ms)
 
 
 def _code_of(failed: Mapping[str, KeptlogError], asked: Collection[str]) -> int:

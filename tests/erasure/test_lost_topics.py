@@ -16,11 +16,11 @@ from tests.erasure.world import KEY, OTHER, VALUE, World
 __all__ = ["home", "keptlog"]
 
 
-def asked_of(world: World, *topics: str) -> None:
+def asked_of(world: World, *topics: str, erasure_id: str = "r1") -> None:
     for topic in topics:
         world.create(topic)
         world.append((KEY, VALUE), (OTHER, b"1"), topic=topic)
-    world.ask(topics=topics)
+    world.ask(topics=topics, id=erasure_id)
 
 
 def drop_table(world: World, topic: str) -> str:
@@ -83,6 +83,22 @@ def test_an_erasure_of_other_topics_is_shown_without_it(world: World, keptlog: R
     asked_of(world, "users")
     assert keptlog("erasure", "list", "users").code == 0
     assert "there is no erasure 'r2'" in keptlog("erasure", "show", "r2").err
+
+
+def test_who_asks_for_another_request_or_for_other_topics_is_told_nothing_of_it(world: World, keptlog: Run) -> None:
+    asked_of(world, "users")
+    asked_of(world, "carts", erasure_id="r2")
+    drop_table(world, "carts")
+    assert [keptlog("erasure", *each).code for each in (("show", "r1"), ("list", "users"))] == [0, 0]
+
+
+def test_where_all_others_have_ended_it_is_listed_too(world: World, keptlog: Run) -> None:
+    asked_of(world, "users", "carts")
+    world.to_deleted()
+    folder = drop_table(world, "carts")
+    world.eraser.verify(["r1"], ["users"], now_ms=world.now_ms)
+    told = keptlog("erasure", "list")
+    assert (told.code, folder in told.err) == (1, True)
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), TimeoutError(110, "no answer")])

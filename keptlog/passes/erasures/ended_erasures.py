@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import KeptlogError
 from keptlog.log.given.given import texts
 from keptlog.passes.erasures.erasure_request import ErasureList, ErasureRow
+from keptlog.passes.erasures.lost_topics import requests_of_lost_topics
 from keptlog.passes.names import require_topics
 from keptlog.table.metadata.state import read_open_erasures, remembers_erasures
 from keptlog.table.removal.erasure_look import read_register
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from keptlog.table.unopened import UnopenedStore
 
 
-def only_ended(store: UnopenedStore, names: Iterable[str] = ()) -> ErasureList | None:
-    """All erasures of these topics, all topics if none is named; null if one is open, or a topic can't be read.
+def only_ended(store: UnopenedStore, names: Iterable[str] = (), ids: Iterable[str] = ()) -> ErasureList | None:
+    """As an eraser lists them, with these ids if any are given; null if one is open, or a topic can't be read.
 
     Raises:
         UnknownTopic: a name is no topic's.
@@ -39,4 +40,7 @@ def only_ended(store: UnopenedStore, names: Iterable[str] = ()) -> ErasureList |
                 rows += [ErasureRow(topic, each) for each in remembered]
     except (KeptlogError, OSError):
         return None
-    return None if any(row.erasure.is_open for row in rows) else ErasureList(tuple(rows), {})
+    if any(row.erasure.is_open for row in rows):
+        return None
+    ids = texts(ids, "the ids of erasures")
+    return ErasureList(tuple(rows), {} if named else requests_of_lost_topics(store, ids)).of(ids)

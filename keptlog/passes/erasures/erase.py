@@ -204,10 +204,12 @@ class Eraser:
         """
         return self._looked_at(topics, now_ms, with_ended=False)
 
-    def list(self, topics: Iterable[str] = (), *, now_ms: int) -> ErasureList:
-        """All erasures of these topics that are remembered, the open ones as far as they are now."""
-        found = self._looked_at(topics, now_ms, with_ended=True)
-        return ErasureList(_naming_secret(found.rows, self.load_hasher), found.failed)
+    def list(self, topics: Iterable[str] = (), ids: Iterable[str] = (), *, now_ms: int) -> ErasureList:
+        """All erasures of these topics that are remembered, or those with these ids; the open ones as they are now."""
+        ids, topics = texts(ids, "the ids of erasures"), texts(topics, "the topics of erasures")
+        found = self._looked_at(topics, now_ms, with_ended=True).of(ids)
+        lost = {} if topics else requests_of_lost_topics(self.store, ids)
+        return ErasureList(_naming_secret(found.rows, self.load_hasher), {**found.failed, **lost})
 
     def verify(
         self, ids: Iterable[str] = (), topics: Iterable[str] = (), *, now_ms: int, progress: Progress = silent

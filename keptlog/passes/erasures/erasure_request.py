@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from keptlog.errors import InvalidConfig, KeptlogError
 from keptlog.log.erasures.erasure import Erasure, ErasureState, ErasureWay
@@ -194,6 +194,10 @@ class ErasureList:
     rows: tuple[ErasureRow, ...]
     failed: Mapping[str, KeptlogError]
     """Topic to the reason why its erasures are not known, or could not be brought on."""
+
+    def of(self, ids: Collection[str]) -> ErasureList:
+        """Those with these ids, all if none is given; what could not be looked at may have them too."""
+        return replace(self, rows=tuple(row for row in self.rows if not ids or row.id in ids))
 
     def overdue(self, now_ms: int) -> list[ErasureRow]:
         """Those whose deadline has passed."""
