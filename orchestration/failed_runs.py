@@ -3,7 +3,8 @@
 A clean that fails says so itself, in the topic. A run whose process dies can't: its logs would be asked for again at
 once, and kill the next run. So this sensor marks those of them that are still due. A run that an outage has stopped,
 or that never began, marks none, unless that goes on (``outages``). Nor does one whose ops have not failed, but what is
-around them (``untried_runs``), or one that is executed again, and does not find what the run before has left to it.
+around them (``untried_runs``), or one that is executed again, and does not find what the run before has left to it, or
+one whose configuration an op refuses.
 What a run that died has cleaned, and could not tell, is told here too (``untold_cleans``); so is what a run of assets
 had cleaned that died, and a run that somebody has ended (``ended_runs``).
 
@@ -37,7 +38,13 @@ from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, outages_of
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
 from keptlog.dagster.orchestration.still_failed import show_in_turn
 from keptlog.dagster.orchestration.untold_cleans import tell_untold_cleans
-from keptlog.dagster.orchestration.untried_runs import first_cause, has_found_nothing, one_line, why_untried
+from keptlog.dagster.orchestration.untried_runs import (
+    first_cause,
+    has_found_nothing,
+    one_line,
+    why_not_begun,
+    why_untried,
+)
 from keptlog.errors import first_line
 from keptlog.log.topic_partition import possible_topics
 from keptlog.log.words.counted import first_lines, some_of
@@ -161,8 +168,8 @@ def _why_no_mark(tick: Tick, record: dg.RunRecord, outage: ToldOutage | None, no
         return "it has named what failed itself, and has marked what is at fault"
     if run.tags.get("dagster/will_retry") == "true":
         return "it is tried again"
-    if has_found_nothing(tick.context.instance, run):
-        return "it could not load what the run before had handed on: that is no log's fault, nothing is marked for it"
+    if why := why_not_begun(tick.context.instance, run):
+        return f"{why}: that is no log's fault, nothing is marked for it"
     ended_s = record.end_time or record.update_timestamp.timestamp()
     if now_ms - ended_s * 1000 >= _REMEMBERED_MS:
         return "it died more than a day ago, which tells nothing of its logs as they are now: nothing is marked"

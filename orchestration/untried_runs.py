@@ -13,15 +13,33 @@ from dagster._core.errors import DagsterExecutionHandleOutputError, DagsterExecu
 from dagster._core.execution.plan.objects import StepFailureData
 from dagster_shared.error import SerializableErrorInfo
 
+from keptlog.dagster.orchestration.clean_job import CommitConfig, PlanConfig
 from keptlog.dagster.resources.passes import NOT_HERE
 
 _KINDS = {DagsterEventType.STEP_FAILURE, DagsterEventType.RESOURCE_INIT_FAILURE}
+_TYPED = (PlanConfig, CommitConfig)
+"""What is typed for the ops of a clean."""
 _OF_INPUT, _OF_OUTPUT = DagsterExecutionLoadInputError.__name__, DagsterExecutionHandleOutputError.__name__
 
 
 def has_found_nothing(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
     """Whether a run that executes another again could not take up what that one has left to it."""
     return run.parent_run_id is not None and any(_is_of_input(each) for each in _step_failures(instance, run))
+
+
+def why_not_begun(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str | None:
+    """Why an op of a run could not begin, which has nothing to do with what is around it; null if none is known.
+
+    However often that happens, it is neither an outage nor a death: whoever launches such a run is told by the run.
+    """
+    if has_found_nothing(instance, run):
+        return "it could not load what the run before had handed on"
+    for failed in _step_failures(instance, run):
+        said = one_line(first_cause(failed.error).message) if failed.error else ""
+        # PyIceberg's errors are of the same class, of other models.
+        if "ValidationError: " in said and any(f" for {each.__name__} " in said for each in _TYPED):
+            return f"its configuration was refused: {said}"
+    return None
 
 
 def why_untried(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str | None:

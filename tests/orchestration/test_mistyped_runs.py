@@ -1,0 +1,47 @@
+"""What somebody types into the launchpad, and an op refuses: nothing was wrong with the logs that the run names."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from tests.orchestration.conftest import World
+from tests.orchestration.ingesting import InProcessSpark
+from tests.orchestration.shipped import dirty_ratio_sensor, failed_run_sensor
+
+NULL: Any = None
+"""What an empty line of YAML says. Dagster lets it through."""
+USERS: dict[str, Any] = {"logs": ["users-0"]}
+
+
+@pytest.fixture
+def users(world: World) -> World:
+    """Its clock is Dagster's, which says when runs began and ended; a log is due."""
+    world.more_resources["spark"] = InProcessSpark(spark_config={})
+    world.now_ms = time.time_ns() // 1_000_000
+    world.topic("users")
+    world.append("users", ("a", "1"), ("a", "2"))
+    return world
+
+
+@pytest.mark.parametrize(
+    "ops",
+    [
+        {"plan": {"config": USERS | {"requested": NULL}}},
+        {"plan": {"config": USERS}, "commit": {"config": {"verify": NULL}}},
+    ],
+    ids=["plan", "commit"],
+)
+def test_a_run_with_null_where_an_op_takes_none_marks_no_log_however_often(users: World, ops: dict[str, Any]) -> None:
+    for _ in range(5):
+        assert not users.launch(dg.RunRequest(run_config={"ops": ops})).success
+        users.now_ms = time.time_ns() // 1_000_000 + 1
+        said = users.skips(failed_run_sensor)
+
+    assert "Input should be a valid boolean" in said
+    assert "that is no log's fault, nothing is marked for it" in said
+    assert users.store.logs("users")[0].uncleanable is None
+    assert users.requests(dirty_ratio_sensor)
