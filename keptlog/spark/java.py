@@ -52,6 +52,11 @@ _BESIDE_THE_REASON = re.compile(
 )
 """What Java says before its reason, or after it."""
 _THROWN = re.compile(r'Exception in thread "main" (?:[\w$]+\.)+[\w$]+: (.+)')
+_ERROR = re.compile(r" ERROR \S+: (.+?)(?: Ignoring this directory\.)?$")
+"""As ``log4j2.properties`` has it. Of several the first has the name of what failed."""
+_NO_FOLDER = "Failed to create local dir"
+_ENDS_SECONDS = 1.0
+"""A Java whose connections have just broken may take a moment to be gone."""
 _STACK = re.compile(r"\s+at |Caused by: |\s*\.\.\. \d+ more")
 
 
@@ -217,6 +222,19 @@ def why_none(lines: Sequence[str]) -> str:
     thrown = next((found.group(1) for line in said if (found := _THROWN.match(line))), said[0])
     mend = "mend KEPTLOG_SPARK_MASTER, or spark.properties in the home"
     return f"Spark could not be started with its settings: {thrown}; {mend}"
+
+
+def why_ended(java: Java) -> str | None:
+    """Why a Java has ended by itself, by what it wrote; null if it runs. PySpark hears only that nobody answers."""
+    try:
+        java.process.wait(_ENDS_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+    said = next((found.group(1) for line in java.words.last() if (found := _ERROR.search(line))), "it does not say why")
+    mend = (
+        ": let SPARK_LOCAL_DIRS, or spark.local.dir, name a folder that it can write to" if _NO_FOLDER in said else ""
+    )
+    return f"its Java has ended: {said.rstrip('.')}{mend}"
 
 
 def _address(stored: bytes) -> tuple[int, str]:

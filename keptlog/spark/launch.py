@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from keptlog.errors import KeptlogError
+from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.spark.archive import with_archive
-from keptlog.spark.java import Java, StartingJava, end
+from keptlog.spark.java import Java, StartingJava, end, why_ended
+from keptlog.spark.master import without_secrets
 from keptlog.spark.nameless import with_user
 from keptlog.spark.settings import session_settings
 
@@ -62,13 +63,21 @@ def java_for(settings: Mapping[str, str]) -> Iterator[None]:
 
     Raises:
         InvalidConfig: it can't be started.
+        StorageUnavailable: it has ended by itself before there was a session.
     """
     if _is_there():
         yield
         return
-    words = _started(settings).words
+    java = _started(settings)
+    words = java.words
     try:
         yield
+    except Exception as error:
+        why = why_ended(java)
+        words.drop()
+        if why is None:
+            raise
+        raise StorageUnavailable(f"no Spark session could be started: {without_secrets(why, settings)}") from error
     except BaseException:
         words.drop()
         raise

@@ -53,6 +53,27 @@ def test_what_java_wrote_is_told_without_its_stack(lines: list[str], told: str) 
     assert why_none(lines) == told
 
 
+def test_a_java_that_ends_before_there_is_a_session_says_why_and_what_to_do(tmp_path: Path) -> None:
+    store = open_home(tmp_path / "home").store
+    store.create_topic("users", 1, {"cleanup.policy": "compact"})
+    store.append("users", [NewRecord(b"a", b"1", 1_700_000_000_000, 0)], "first", 1_700_000_000_000)
+    (tmp_path / "file").touch()
+    no_folder = str(tmp_path / "file" / "of-spark")
+    environment = {
+        **os.environ,
+        "KEPTLOG_HOME": str(tmp_path / "home"),
+        "KEPTLOG_SPARK_MASTER": "local[1]",
+        "SPARK_LOCAL_DIRS": no_folder,
+    }
+    command = [sys.executable, "-m", "keptlog", "clean", "users"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[1:] == [
+        f"keptlog: no Spark session could be started: its Java has ended: Failed to create local dir in {no_folder}: "
+        "let SPARK_LOCAL_DIRS, or spark.local.dir, name a folder that it can write to"
+    ]
+
+
 def _children(process: int) -> set[str]:
     return set(Path(f"/proc/{process}/task/{process}/children").read_text().split())
 
