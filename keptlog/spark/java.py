@@ -220,7 +220,7 @@ def why_none(lines: Sequence[str]) -> str:
     if not said or any(_NO_JAVA.search(line) for line in said):
         return INSTALL_JAVA
     thrown = next((found.group(1) for line in said if (found := _THROWN.match(line))), said[0])
-    mend = "mend KEPTLOG_SPARK_MASTER, or spark.properties in the home"
+    mend = "mend KEPTLOG_SPARK_MASTER, spark.properties in the home, or spark_config in Dagster"
     return f"Spark could not be started with its settings: {thrown}; {mend}"
 
 

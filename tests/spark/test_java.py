@@ -45,7 +45,7 @@ def test_a_setting_that_java_does_not_accept_is_told_and_nothing_is_left(
                 "Caused by: java.lang.Error: x",
             ],
             'Spark could not be started with its settings: Could not parse Master URL: "nonsense"; mend '
-            "KEPTLOG_SPARK_MASTER, or spark.properties in the home",
+            "KEPTLOG_SPARK_MASTER, spark.properties in the home, or spark_config in Dagster",
         ),
     ],
 )
