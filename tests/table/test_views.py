@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.errors import InvalidConfig, StorageUnavailable
+from keptlog.errors import InvalidConfig, StorageUnavailable, UnknownTopic
 from keptlog.home import open_home
 from keptlog.passes.observer import observe
-from keptlog.table.catalogs.catalog import metadata_locations, open_catalog
+from keptlog.table.catalogs.catalog import metadata_locations
 from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.io.files import TableFiles
+from keptlog.table.registrar import Registrar
 from keptlog.table.store import LogStore
 from keptlog.table.unopened import UnopenedStore
 from tests.table.counted_s3 import Answer, CountedS3
@@ -68,7 +69,7 @@ def home(tmp_path: Path) -> Path:
     folder = tmp_path / "warehouse" / "keptlog" / VIEW / "metadata"
     folder.mkdir(parents=True)
     file = folder / "00000-0b1c.gz.metadata.json"
-    file.write_text(json.dumps({"view-uuid": "fa65", "format-version": 1, "versions": []}))
+    file.write_bytes(gzip.compress(json.dumps({"view-uuid": "fa65", "format-version": 1, "versions": []}).encode()))
     (folder / f".{file.name}.crc").write_bytes(b"crc\0")
     row = ("keptlog", "keptlog", VIEW, f"file://{file}", None, "VIEW")
     on_database(tmp_path, "insert into iceberg_tables values (?, ?, ?, ?, ?, ?)", *row)
@@ -103,9 +104,18 @@ def test_beside_a_view_it_is_the_topic_s_own_metadata_that_puts_it_back(tmp_path
     [found] = unowned_folders(open_home(tmp_path).store)
     assert found.last_metadata == own
     assert "drop the view that another engine has put into this folder, or make it elsewhere; then put" in found.todo
-    open_catalog(tmp_path).register_table(("keptlog", "back"), found.last_metadata)
-    back = open_home(tmp_path).store
-    assert back.logs("back")[0].log_end_offset == 1
+    store = open_home(tmp_path).store
+    proposal = Registrar(store).propose(TOPIC)  # though the view has come further in its numbers
+    assert proposal
+    assert proposal.state.path == own
+    on_database(tmp_path, "delete from iceberg_tables where table_name = ? and iceberg_type = 'VIEW'", TOPIC)
+    Registrar(store).register(proposal)
+    assert store.logs(TOPIC)[0].log_end_offset == 1
+
+
+def test_a_view_alone_is_no_topic_to_register_and_no_damage(home: Path) -> None:
+    with pytest.raises(UnknownTopic, match=f"there is no topic {VIEW}: the catalog has none, nor is there one in"):
+        Registrar(open_home(home).store).propose(VIEW)
 
 
 def test_where_the_metadata_of_a_view_is_all_there_is_beside_records_nothing_is_to_be_put_back(home: Path) -> None:

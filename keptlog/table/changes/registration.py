@@ -39,6 +39,7 @@ from keptlog.errors import Action, InvalidConfig, LogCorrupt, StalePlan
 from keptlog.log.words.counted import some_of
 from keptlog.table.catalogs.catalog import make_namespace
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
+from keptlog.table.metadata.metadata_json import metadata_json
 from keptlog.table.metadata.metadata_reading import metadata_or_why, unreadable_of
 from keptlog.table.metadata.references import comparable, comparable_forms
 from keptlog.table.namespaces import RECEIPTS
@@ -83,10 +84,10 @@ class StoredStates:
         states, unread = list[StoredState](), dict[str, LogCorrupt]()
         for path, form in sorted(comparable_forms(each for each in stored if each.endswith(METADATA_ENDINGS)).items()):
             metadata = metadata_or_why(io, path)
-            if isinstance(metadata, Exception):
-                unread[path] = unreadable_of(what, f"metadata file {path}", metadata)
-            else:
+            if not isinstance(metadata, Exception):
                 states.append(StoredState(path, form, number(path), metadata))
+            elif not _is_of_a_view(io, path):
+                unread[path] = unreadable_of(what, f"metadata file {path}", metadata)
         return cls(what, tuple(states), unread, todo)
 
     @property
@@ -192,6 +193,15 @@ class StoredStates:
         return LogCorrupt(
             f"{self.what}: {why}: {some_of([each.path for each in states], _NAMED)}. Nothing was changed. {self.todo}"
         )
+
+
+def _is_of_a_view(io: FileIO, path: str) -> bool:
+    """Whether a file is another engine's view's, which are named as a table's are, and may lie in a topic's folder."""
+    try:
+        with io.new_input(path).open() as file:
+            return "view-uuid" in metadata_json(file.read())
+    except (LogCorrupt, ValueError, FileNotFoundError):
+        return False
 
 
 def _is_before(counted: int | None, state: StoredState | None, oldest: StoredState) -> bool:
