@@ -31,13 +31,7 @@ from keptlog.table.chain.sealed_receipts import CHAIN
 from keptlog.table.changes.registration import StoredState, StoredStates, database_of, register
 from keptlog.table.io.files import local_path
 from keptlog.table.metadata.partitions import partition_count, remembered_logs
-from keptlog.table.metadata.references import (
-    Manifests,
-    below,
-    comparable,
-    comparable_forms,
-    references_in_reach,
-)
+from keptlog.table.metadata.references import Manifests, below, comparable, comparable_forms, references_in_reach
 from keptlog.table.metadata.state import LogState, damaged_notes, log_end_offset
 from keptlog.table.namespaces import CONFIGURED, NAMESPACE, RECEIPTS
 from keptlog.table.removal.metadata_elsewhere import METADATA_PATH, places_of_metadata
@@ -220,7 +214,9 @@ class Registrar:
     def _waits(self, error: KeptlogError) -> KeptlogError:
         """Why topics are not registered, where this is what is wrong with the receipts."""
         with reaching("receipts can't be looked for in the storage"):
-            folder = chain_location(self.store.committer.catalog) if isinstance(error, LogCorrupt) else None
+            # That of a newer format, which is to be fixed here, is whole.
+            is_damaged = isinstance(error, LogCorrupt) and error.action is not Action.FIX_CONFIG
+            folder = chain_location(self.store.committer.catalog) if is_damaged else None
         return error.reworded(
             "no topic is registered before the chain of receipts is, as the next purge would begin a new chain"
             + (f"; to let it do that, where there is no copy, move {folder}/metadata elsewhere" if folder else "")

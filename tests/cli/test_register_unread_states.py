@@ -9,7 +9,7 @@ import pytest
 from keptlog.home import open_home
 from keptlog.table.io.metadata_checksums import without_checksum
 from tests.cli.conftest import Run
-from tests.table.stores import COMPACTED
+from tests.table.stores import COMPACTED, NOW_MS
 
 
 @pytest.fixture
@@ -66,3 +66,15 @@ def test_a_lost_catalog_does_not_say_there_is_no_topic_where_its_files_cannot_be
     assert refused.code == 1
     assert f"{states[-1]} does not have the checksum" in refused.err
     assert "put the file back from a copy" in refused.err
+
+
+def test_receipts_of_a_newer_format_are_not_to_be_moved_away(keptlog: Run, home: Path, states: list[Path]) -> None:
+    open_home().store.create_topic("carts", 1, COMPACTED)
+    open_home().store.delete_topic("carts", NOW_MS)
+    _raise_format(*(home / "warehouse/keptlog_receipts/chain/metadata").glob("*.metadata.json"))
+    (home / "catalog.db").unlink()
+    refused = keptlog("topic", "register", "users", "--new-catalog", "--yes")
+    assert refused.code == 1
+    assert "the chain of receipts: another program has raised its table to version 9 of Iceberg's format" in refused.err
+    assert "users: no topic is registered before the chain of receipts is" in refused.err
+    assert "elsewhere" not in refused.err
