@@ -33,6 +33,7 @@ from keptlog.whole_file import make_folder, sync
 if TYPE_CHECKING:
     from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 
+_TRIES = 5
 _read_before: ContextVar[dict[str, bytes] | None] = ContextVar("read before", default=None)
 """Metadata that was read, whole, by its location; null outside of ``metadata_read_once``."""
 
@@ -181,8 +182,16 @@ class _MetadataFile(InputFile, OutputFile):
         return self._path.open("rb")
 
     def _created(self) -> _DurableStream:
-        make_folder(self._path.parent)
-        return _DurableStream(self._path)
+        tries_left = _TRIES
+        while True:
+            tries_left -= 1
+            try:
+                make_folder(self._path.parent)
+                return _DurableStream(self._path)
+            except FileNotFoundError:
+                # Whoever could write nothing takes back the folders that are empty yet (``_keep``): also ours.
+                if not tries_left:
+                    raise
 
 
 def _is_missing(path: Path) -> bool:
