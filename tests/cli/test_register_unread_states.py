@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -66,6 +69,27 @@ def test_a_lost_catalog_does_not_say_there_is_no_topic_where_its_files_cannot_be
     assert refused.code == 1
     assert f"{states[-1]} does not have the checksum" in refused.err
     assert "put the file back from a copy" in refused.err
+
+
+@pytest.mark.parametrize("place", [0, -6], ids=["first bytes", "checksum"])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_one_that_another_engine_has_packed_is_damaged_and_not_out_of_reach(
+    keptlog: Run, home: Path, states: list[Path], place: int, is_known: bool
+) -> None:
+    content = bytearray(gzip.compress(without_checksum(str(states[-1]), states[-1].read_bytes())))
+    content[place] ^= 1
+    packed = states[-1].with_name(states[-1].name.replace(".metadata.json", ".gz.metadata.json"))
+    packed.write_bytes(content)
+    for each in states:
+        each.unlink()
+    with closing(sqlite3.connect(home / "catalog.db")) as database, database:
+        if is_known:
+            database.execute("UPDATE iceberg_tables SET metadata_location = ?", (f"file://{packed}",))
+        else:
+            database.execute("DELETE FROM iceberg_tables")
+    error = keptlog("topic", "register", "users", "--yes", "--json").json["errors"][0]
+    assert (error["kind"], error["action"]) == ("LogCorrupt", "fix_data")
+    assert f"{packed} is damaged (BadGzipFile: " in error["message"]
 
 
 def test_receipts_of_a_newer_format_are_not_to_be_moved_away(keptlog: Run, home: Path, states: list[Path]) -> None:

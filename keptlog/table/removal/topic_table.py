@@ -7,6 +7,7 @@ that is being deleted as well: without the file nobody knows what is to go.
 from __future__ import annotations
 
 import zlib
+from gzip import BadGzipFile
 from pathlib import Path
 
 from pyiceberg.catalog import Catalog
@@ -41,6 +42,7 @@ _NOT_METADATA: tuple[type[Exception], ...] = (
     EOFError,
     MemoryError,
     zlib.error,
+    BadGzipFile,
 )
 """What becomes of a metadata file that is none. A catalog loads it, whose client has other errors of its own."""
 

@@ -41,10 +41,15 @@ def reaching(what: str) -> Iterator[None]:
 
 
 def is_out_of_reach(error: BaseException) -> bool:
-    """Whether a file, a database or a service did not do what was asked, or did not answer."""
+    """Whether a file, a database or a service did not do what was asked, or did not answer.
+
+    One that is packed, and whose content does not fit its checksum or its first bytes, was read: Python calls it so.
+    """
+    from gzip import BadGzipFile  # noqa: PLC0415  # as above
+
     from keptlog.table.waiting.reach import OUT_OF_REACH  # noqa: PLC0415  # as above
 
-    return isinstance(error, OUT_OF_REACH)
+    return isinstance(error, OUT_OF_REACH) and not isinstance(error, BadGzipFile)
 
 
 def one_line(error: BaseException) -> str:
