@@ -276,7 +276,7 @@ def _print_list(found: ErasureList, now_ms: int, *, as_json: bool, empty: str = 
     if as_json:
         print_json({"erasures": [_row(row, now_ms) for row in found.rows]}, found.failed)
     else:
-        empty = "not all topics can be read" if found.failed else empty
+        empty = "not all erasures can be looked at" if found.failed else empty
         print_erasures(found.rows, now_ms, empty=empty)
     _end(found, now_ms)
 

@@ -75,6 +75,7 @@ def test_list_and_show_name_it_too(world: World, keptlog: Run, asked: tuple[str,
     assert f"keptlog: {folder}: no topic lies in this folder any more" in told.err
     assert "for the keys of r1; " in told.err
     assert "there is no erasure" not in told.err
+    assert "topics can be read" not in told.out  # all there are can
 
 
 def test_an_erasure_of_other_topics_is_shown_without_it(world: World, keptlog: Run) -> None:
