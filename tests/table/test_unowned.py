@@ -234,7 +234,7 @@ def test_where_a_topic_was_made_anew_under_its_name_what_puts_the_old_one_back_h
     assert how in before.todo
     store_at(tmp_path).create_topic(TOPIC, 1, COMPACTED)
     [told] = unowned_folders(unopened(tmp_path))
-    how = f"rename_table('theirs.one', ('{NAMESPACE}', NAME))" if is_renamed else "topic register NAME --metadata"
+    how = f"rename_table('theirs.one', ('{NAMESPACE}', 'NAME'))" if is_renamed else "topic register NAME --metadata"
     assert how in told.todo
     assert f"({TOPIC} is a topic that was made anew)" in told.todo
     assert f"register {TOPIC}" not in told.todo

@@ -94,12 +94,12 @@ class UnownedFolder:
     def todo(self) -> str:
         """What a person can do."""
         if self.table:
-            name, quoted, why = f"{NAMESPACE}.{self.name}", repr(self.name), ""
-            if self.is_name_taken:
-                name, quoted, why = f"{NAMESPACE}.NAME", "NAME", f" ({self.name} is a topic that was made anew)"
+            name, why = (
+                ("NAME", f" ({self.name} is a topic that was made anew)") if self.is_name_taken else (self.name, "")
+            )
             return (
-                f"if it is to be a topic again, name the table {name}{why}, with PyIceberg's "
-                f"catalog.rename_table({self.table!r}, ({NAMESPACE!r}, {quoted})); else its files are that table's"
+                f"if it is to be a topic again, name the table {NAMESPACE}.{name}{why}, with PyIceberg's "
+                f"catalog.rename_table({self.table!r}, ({NAMESPACE!r}, {name!r})); else its files are that table's"
             )
         if self.last_metadata is None:
             return f"{self._first}{self._view}{_KEEP if self.tells else ''}delete the folder, if nobody needs it"
@@ -199,6 +199,7 @@ def _with_tables(catalog: Catalog, found: Sequence[UnownedFolder]) -> list[Unown
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError  # noqa: PLC0415  # as above
 
     from keptlog.table.catalogs.shared_warehouse import may_be_shared  # noqa: PLC0415  # as above
+    from keptlog.table.commits.loading import topic_names  # noqa: PLC0415  # as above
     from keptlog.table.removal.own_folder import places_of  # noqa: PLC0415  # as above
 
     names: list[tuple[str, ...]] = []
@@ -228,9 +229,11 @@ def _with_tables(catalog: Catalog, found: Sequence[UnownedFolder]) -> list[Unown
         return next((".".join(name) for name, forms in loaded.items() if any(map(is_below, forms or ()))), None)
 
     is_shared = may_be_shared(catalog)
-    told = [replace(each, table=whose(each), unread=tuple(unread), is_shared=is_shared) for each in found]
-    taken = {name[-1] for name in catalog.list_tables(NAMESPACE)} if found else set()
-    told = [replace(each, is_name_taken=each.name in taken) for each in told]
+    taken = set(topic_names(catalog)) if found else set()
+    told = [
+        replace(each, table=whose(each), unread=tuple(unread), is_shared=is_shared, is_name_taken=each.name in taken)
+        for each in found
+    ]
     return [replace(each, is_view_named=_may_have_view(catalog, each)) if each.has_view else each for each in told]
 
 
