@@ -8,7 +8,7 @@ sensors, schedules   ``clean_sensors``, ``retention_sensor``, ``ingest_sensor``,
                      ``notify_sensor``, ``topics_sensor``, ``failed_runs``, ``schedules``; how often, and whether they
                      are on: ``automation``, ``asset_sensors``, ``sensor_states``
 what is asked for    ``requests``, ``late_first``, ``erasure_requests``, ``erasure_needs``, ``erasure_memory``,
-                     ``first_looks``
+                     ``erasure_looks``, ``erasure_tick``, ``first_looks``
 what was told        ``told_sections``, ``told_lags``, ``stored_ticks``, ``still_told``
 what runs tell       ``own_runs``, ``in_flight``, ``outages``, ``ingest_failures``, ``untold_cleans``, ``ended_runs``,
                      ``untried_runs``, ``still_failed``

@@ -5,9 +5,7 @@ helps; who cleans by lag and ratio has mostly been there before. Its runs go bef
 not asked for again, and what was asked for lately is not either; while Spark is down, only a purge is.
 
 A quiet tick reads what all sensors share, and nothing else of the home; it says what the one before has found out,
-until the clock or a commit may change that. A topic is looked at more closely where a commit may have brought its
-erasures on, or the clock: some topics a tick, as long as there is time, and large ones in a run. Those that wait for a
-purge are left to the run that purges, because their storage has to be listed for it.
+until the clock or a commit may change that. Some topics it looks at more closely (``erasure_looks``).
 
 Each tick asks Dagster what it shows of the check of deadlines. Where that is not what is to be shown, the check is told
 anew: a run may have been ended that was to evaluate it, or somebody has wiped it. At what the last evaluation could not
@@ -17,11 +15,8 @@ look, a tick looks itself; until then it counts as not looked at.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
 
 import dagster as dg
 
@@ -37,92 +32,30 @@ from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.shown_deadline import Teller, ToldDeadline, shown_deadline
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
+from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS, forget_lost_looks, looked
 from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, QuietTick, erasure_memory_of
 from keptlog.dagster.orchestration.erasure_needs import NeedsNow, PassLengths, TopicNeed
 from keptlog.dagster.orchestration.erasure_requests import (
-    AGAIN_MS,
     ErasureRuns,
     ask_for_look,
-    begun_and_first,
-    last_looks,
     requests_for,
 )
-from keptlog.dagster.orchestration.in_flight import UNDER_WAY, slow_runs, topics_in_flight
+from keptlog.dagster.orchestration.erasure_tick import ErasureTick
 from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME, OwnRuns
 from keptlog.dagster.orchestration.requests import set_pool_size
-from keptlog.errors import KeptlogError, first_line
-from keptlog.home import monotonic_ms
+from keptlog.errors import first_line
 from keptlog.log.broker import CLEANER_DISABLED
-from keptlog.log.erasures.open_erasures import BY_A_CLEAN, ErasureNeed, OpenErasures
-from keptlog.log.given.past import is_past, was_within
-from keptlog.log.segment import total_bytes
+from keptlog.log.erasures.open_erasures import BY_A_CLEAN, ErasureNeed
 from keptlog.log.words.counted import counted, first_lines
 from keptlog.passes.observer import Overview
-from keptlog.table.waiting.reaching import apart
 
 ERASURE_SENSOR = "erasure_sensor"
-LOOKING_MS = 5_000
-"""For looks at single topics, in each tick."""
-LOOK_AGAIN_MS = 600_000
-"""A topic that is appended to all the time is not looked at each time."""
-LARGE_BYTES = 2**28
-"""A topic from this size on is looked at in a run: a tick that takes a minute is ended by Dagster."""
-_LOST_MS = AGAIN_MS[VERIFY_ERASURES_JOB_NAME]
-"""After this time it is asked what has become of the run that was to look at a large topic."""
 _LENGTHS_MS = 600_000
 """So long it is remembered how long runs took."""
 _QUIET_MS = 600_000
 """So long a tick that had nothing to do is believed, if no topic changes."""
 _TOLD = 3
 """Of what a tick tells about single topics: there may be thousands."""
-
-
-@dataclass(frozen=True)
-class _Tick:
-    """What one tick works with."""
-
-    mounted: Tick
-    memory: ErasureMemory
-    seen: Overview
-    teller: Teller
-    shown: ToldDeadline | None = None
-    """What Dagster shows of the check of deadlines."""
-    looked: set[str] = field(default_factory=set)
-    """The topics at which this tick has looked itself."""
-
-    @property
-    def failed(self) -> dict[str, KeptlogError]:
-        """Topic to why it is not known how far its erasures are: what was told of it last, or what was seen here."""
-        told = self.shown.still_failed(self.seen, self.looked) if self.shown else {}
-        return told | {topic: why for topic, why in self.memory.failed.items() if topic in self.workable}
-
-    def has_failed(self, topic: str) -> bool:
-        """Whether it is one of these, if it can be read."""
-        is_told = self.shown is not None and topic in self.shown.unlooked
-        return topic in self.memory.failed or (is_told and topic not in self.looked)
-
-    @cached_property
-    def workable(self) -> dict[str, OpenErasures]:
-        """The open erasures of topics that can be read: no run brings others on."""
-        return {topic: each for topic, each in self.seen.open_erasures.items() if topic not in self.seen.unreadable}
-
-    @cached_property
-    def kept(self) -> AbstractSet[str]:
-        """Of these topics, those whose erasures no look brings on yet."""
-        return self.memory.kept.of(self.seen, self.workable, self.memory.looked_logs)
-
-
-@dataclass
-class _Looks:
-    """What came of a tick's looks at single topics."""
-
-    is_any: bool = False
-    too_large: list[str] = field(default_factory=list)
-    """Topics that are too large for it: a run is to look at them."""
-    are_all: bool = True
-    """Whether there was time for all that may be further."""
-    slow: Sequence[str] = ()
-    """The runs at it for hours, where a topic waits for one that looks through it."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +90,7 @@ def erasure_sensor(automation: Automation) -> dg.SensorDefinition:
 def _evaluated(mounted: Tick) -> dg.SensorResult:
     context, log_store = mounted.context, mounted.log_store
     now_ms, memory = mounted.now_ms(), erasure_memory_of(log_store)
-    tick = _Tick(mounted, memory, log_store.observer.look(now_ms), Teller.of(mounted))
+    tick = ErasureTick(mounted, memory, log_store.observer.look(now_ms), Teller.of(mounted))
     if context.cursor and not tick.seen.locations:
         # Erasures were told of: of a home that is away it would be told that none is open, and none late.
         log_store.require_begun()
@@ -165,8 +98,8 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     if quiet and quiet.still_holds(tick.seen, context.cursor) and _is_shown(quiet.told, tick):
         return dg.SensorResult(skip_reason=quiet.reason, cursor=quiet.cursor)
     tick = replace(tick, shown=shown_deadline(mounted, tick.teller))
-    slow = _forget_lost_looks(tick)
-    looks = _looked(tick)
+    slow = forget_lost_looks(tick)
+    looks = looked(tick)
     if looks.is_any:
         tick = replace(tick, seen=log_store.observer.look(now_ms))
     needs = memory.needs.of(tick.seen, tick.workable, _lengths(tick)) if tick.workable else NeedsNow()
@@ -190,12 +123,12 @@ def _evaluated(mounted: Tick) -> dg.SensorResult:
     )
 
 
-def _is_shown(told: ToldDeadline | None, tick: _Tick) -> bool:
+def _is_shown(told: ToldDeadline | None, tick: ErasureTick) -> bool:
     """Whether Dagster shows what was told, or what another home has told since on the same page."""
     return told is None or told.need_not_be_told(shown_deadline(tick.mounted, tick.teller))
 
 
-def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
+def _quiet_until_ms(tick: ErasureTick, needs: Sequence[TopicNeed]) -> int | None:
     """Until when there is nothing to do if no topic changes; null if there is something to do, or to be said, now."""
     seen, memory = tick.seen, tick.memory
     moments = [seen.now_ms + _QUIET_MS]
@@ -211,7 +144,7 @@ def _quiet_until_ms(tick: _Tick, needs: Sequence[TopicNeed]) -> int | None:
     return min(moments) if min(moments) > seen.now_ms else None
 
 
-def _asked(tick: _Tick, needs: NeedsNow) -> ErasureRuns:
+def _asked(tick: ErasureTick, needs: NeedsNow) -> ErasureRuns:
     """The runs to ask for, and why not the others."""
     broker, wanted, reasons = tick.mounted.log_store.broker, list(needs.ripe), []
     if not broker.log_cleaner_enable and any(each.need in BY_A_CLEAN for each in needs.all):
@@ -228,110 +161,7 @@ def _asked(tick: _Tick, needs: NeedsNow) -> ErasureRuns:
     return replace(asked, reasons=[*reasons, *asked.reasons])
 
 
-def _looked(tick: _Tick) -> _Looks:
-    """Look at topics whose erasures may be further than is known, those first that were not looked at for longest.
-
-    A large topic that a run is looking at waits for it: looks pile up that take longer than the pause between two.
-    """
-    candidates = [topic for topic, each in tick.workable.items() if _may_be_further(topic, each, tick)]
-    looks = _Looks()
-    if not candidates:
-        return looks
-    too_large = _large_among(candidates, tick)
-    busy, looks.slow = _looked_through_now(too_large, tick)
-    until_ms = monotonic_ms() + LOOKING_MS
-    for topic in sorted(candidates, key=tick.memory.looked_ms):
-        if monotonic_ms() >= until_ms:
-            looks.are_all = False
-            break
-        if topic in busy or (topic in too_large and _is_looked_at_later(topic, tick)):
-            continue
-        tick.memory.looks_at(topic, tick.seen)
-        if topic in too_large:
-            looks.too_large.append(topic)
-            tick.memory.in_runs.add(topic)
-            tick.memory.failed.pop(topic, None)
-            continue
-        looks.is_any = True
-        tick.memory.in_runs.discard(topic)
-        tick.looked.add(topic)
-        tick.memory.failed.pop(topic, None)
-        tick.memory.failed |= _advanced(tick, topic)
-    return looks
-
-
-def _is_looked_at_later(topic: str, tick: _Tick) -> bool:
-    """Whether a run could not look at a topic, and another is not to try again yet: each reads all of it."""
-    return tick.has_failed(topic) and was_within(_LOST_MS, tick.memory.looked_ms(topic), tick.seen.now_ms)
-
-
-def _large_among(topics: Sequence[str], tick: _Tick) -> AbstractSet[str]:
-    sizes: Counter[str] = Counter()
-    for log in tick.seen.logs:
-        sizes[log.topic_partition.topic] += total_bytes(log.segments)
-    return {topic for topic in topics if sizes[topic] >= LARGE_BYTES}
-
-
-def _looked_through_now(topics: AbstractSet[str], tick: _Tick) -> tuple[AbstractSet[str], Sequence[str]]:
-    """Those of these topics that a run is looking through, or is to next; then the runs at it for hours."""
-    if not topics:
-        return topics, ()
-    own = OwnRuns.of_tick(tick.mounted)
-    records = own.records(*UNDER_WAY)
-    begun, queued = begun_and_first(records)
-    looking = topics_in_flight(own, VERIFY_ERASURES_JOB_NAME, [*begun, *queued])
-    busy = set(filter(looking.includes_topic, topics))
-    return busy, slow_runs(own, records, VERIFY_ERASURES_JOB_NAME) if busy else ()
-
-
-def _forget_lost_looks(tick: _Tick) -> Sequence[str]:
-    """Let a large topic be looked at again if its run did not look at it, or never was; the runs at it for hours."""
-    memory, now_ms = tick.memory, tick.seen.now_ms
-    asked = [topic for topic in memory.in_runs if not was_within(_LOST_MS, memory.looked[topic][1], now_ms)]
-    if not asked:
-        return ()
-    own = OwnRuns.of_tick(tick.mounted)
-    looks = last_looks(own)
-    for topic in asked:
-        look = looks.get(topic)
-        if look and look.asked_ms < memory.looked[topic][1]:
-            look = None  # it is an earlier one
-        if look and look.has_looked is None:
-            continue
-        memory.in_runs.discard(topic)
-        if not (look and look.has_looked):
-            del memory.looked[topic], memory.looked_logs[topic]
-    is_any_waiting = not memory.in_runs.isdisjoint(asked)
-    return slow_runs(own, own.records(*UNDER_WAY), VERIFY_ERASURES_JOB_NAME) if is_any_waiting else ()
-
-
-def _advanced(tick: _Tick, topic: str) -> Mapping[str, KeptlogError]:
-    """See how far the erasures of a topic are; why that can't be known, if it can't."""
-    look = partial(tick.mounted.log_store.eraser().advance, [topic], now_ms=tick.seen.now_ms)
-    found = apart(topic, look)
-    return {topic: found} if isinstance(found, KeptlogError) else found.failed
-
-
-def _may_be_further(topic: str, each: OpenErasures, tick: _Tick) -> bool:
-    seen, memory = tick.seen, tick.memory
-    has_failed = tick.has_failed(topic)
-    # What a clock that was ahead has dated is dated anew by a look, and by nothing else.
-    if not has_failed and all(is_past(needy.since_ms, seen.now_ms) for needy in each.needs):
-        # Once at their time those are looked at, too, that a commit alone brings on: their register may be damaged.
-        is_looked_at = topic in memory.looked and (each.next_ms or 0) <= memory.looked_ms(topic) <= seen.now_ms
-        is_early = each.ahead_ms(seen.now_ms) is not None
-        if (is_early or is_looked_at) and topic in tick.kept and not each.has(ErasureNeed.SOURCE):
-            return False
-        if each.has(ErasureNeed.PURGE) or all(needy.need == ErasureNeed.VERIFICATION for needy in each.needs):
-            return False
-    if topic not in memory.looked:
-        return True
-    location, at_ms = memory.looked[topic]
-    is_new = location != seen.locations[topic] or has_failed
-    return is_new and not at_ms <= seen.now_ms < at_ms + LOOK_AGAIN_MS
-
-
-def _lengths(tick: _Tick) -> PassLengths:
+def _lengths(tick: ErasureTick) -> PassLengths:
     """How long the last purge and the last verification took; asked of Dagster now and then."""
     known, now_ms = tick.memory.lengths, tick.seen.now_ms
     if known is None or not known.asked_ms <= now_ms < known.asked_ms + _LENGTHS_MS:
@@ -371,7 +201,7 @@ def _failure_lines(news: ErasureNews) -> list[str]:
     return [f"{topic}: not known how far its erasures are: {first_line(why)}" for topic, why in failed.items()]
 
 
-def _telling(tick: _Tick, news: ErasureNews) -> _Telling:
+def _telling(tick: ErasureTick, news: ErasureNews) -> _Telling:
     """An observation and a check where something has changed, or where Dagster shows another check than there is.
 
     The cursor after it is a digest of what was told.

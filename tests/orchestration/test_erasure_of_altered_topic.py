@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keptlog.dagster.orchestration import erasure_needs
-from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from keptlog.log.erasures.prospect import may_be_further
 from keptlog.passes.names import named_logs

@@ -6,10 +6,11 @@ import os
 
 import pytest
 
-from keptlog.dagster.orchestration import erasure_sensor as sensor
+from keptlog.dagster.orchestration import erasure_looks
+from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.erasure_memory import erasure_memory_of
 from keptlog.dagster.orchestration.erasure_needs import KeptErasures
-from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.dagster.orchestration.erasure_tick import ErasureTick
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from keptlog.log.erasures.prospect import LookedLogs
 from keptlog.passes.clean import Cleaner
@@ -27,13 +28,13 @@ SLOW = {"max_compaction_lag_ms": str(60 * DAY_MS), "segment_ms": str(60 * DAY_MS
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The topics that ticks have looked at."""
     found: list[str] = []
-    advanced = sensor._advanced
+    advanced = erasure_looks._advanced
 
-    def told(tick: sensor._Tick, topic: str) -> object:
+    def told(tick: ErasureTick, topic: str) -> object:
         found.append(topic)
         return advanced(tick, topic)
 
-    monkeypatch.setattr(sensor, "_advanced", told)
+    monkeypatch.setattr(erasure_looks, "_advanced", told)
     return found
 
 

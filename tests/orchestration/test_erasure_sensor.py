@@ -11,7 +11,7 @@ import pytest
 from dagster_pyspark import LazyPySparkResource
 
 from keptlog.dagster.assets.names import CLEAN_JOB
-from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME, VERIFY_ERASURES_JOB_NAME
 from keptlog.log.broker import CLEANER_DISABLED
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ReachedState
@@ -258,7 +258,7 @@ def test_what_was_cleaned_elsewhere_is_seen_by_the_next_tick(world: World, users
 def test_a_large_topic_is_looked_at_in_a_run_of_its_own(
     world: World, users: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import keptlog.dagster.orchestration.erasure_sensor as module  # noqa: PLC0415
+    import keptlog.dagster.orchestration.erasure_looks as module  # noqa: PLC0415
 
     monkeypatch.setattr(module, "LARGE_BYTES", 1)
     due(world)

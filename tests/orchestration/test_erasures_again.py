@@ -10,9 +10,9 @@ import dagster as dg
 import pytest
 
 from keptlog.dagster.assets.outage import FAILED_TAG
-from keptlog.dagster.orchestration import erasure_sensor as erasure_sensor_module
+from keptlog.dagster.orchestration import erasure_looks
+from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.erasure_requests import ASKED_TAG
-from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.in_flight import has_looked_at
 from keptlog.dagster.orchestration.own_runs import VERIFY_ERASURES_JOB_NAME
 from keptlog.log.erasures.open_erasures import ErasureNeed
@@ -192,7 +192,7 @@ def test_a_large_topic_that_a_run_is_to_verify_is_not_looked_at_by_another_besid
 ) -> None:
     deleted(world)
     ask(world, by_ms=30 * DAY_MS, request_id="r2")
-    monkeypatch.setattr(erasure_sensor_module, "LARGE_BYTES", 1)
+    monkeypatch.setattr(erasure_looks, "LARGE_BYTES", 1)
 
     assert looks(world) == [["users"]]
 
@@ -205,7 +205,7 @@ def looks(world: World) -> list[list[str]]:
 
 def look(world: World, monkeypatch: pytest.MonkeyPatch) -> list[dg.RunRequest]:
     """What a tick asks for of a large topic that was cleaned elsewhere, and waits for a long time."""
-    monkeypatch.setattr(erasure_sensor_module, "LARGE_BYTES", 1)
+    monkeypatch.setattr(erasure_looks, "LARGE_BYTES", 1)
     ask(world, by_ms=30 * DAY_MS)
     world.now_ms += 2 * HOUR_MS
     passes(world).clean()

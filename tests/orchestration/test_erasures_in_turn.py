@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from keptlog.dagster.orchestration import erasure_sensor as erasure_sensor_module
-from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS, LOOKING_MS
+from keptlog.dagster.orchestration import erasure_looks
+from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS, LOOKING_MS
 from keptlog.passes.erasures.erase import Eraser
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import KEY, SETTINGS, ask, passes
@@ -34,7 +34,7 @@ def looked(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return really(self, topics, now_ms=now_ms)
 
     monkeypatch.setattr(Eraser, "advance", advance)
-    monkeypatch.setattr(erasure_sensor_module, "monotonic_ms", lambda: len(found) * LOOKING_MS)
+    monkeypatch.setattr(erasure_looks, "monotonic_ms", lambda: len(found) * LOOKING_MS)
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS
 from keptlog.passes.erasures.erase import Eraser
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import ask, topic_with_the_key

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from keptlog.dagster.assets.mount import MountCall
-from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS
 from keptlog.errors import StorageUnavailable
 from keptlog.passes.erasures.erase import Eraser
 from keptlog.table.catalogs import home_location

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from keptlog.dagster.orchestration import erasure_sensor as erasure_sensor_module
+from keptlog.dagster.orchestration import erasure_looks
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
 from tests.orchestration.erasing import ask, asked_for, due, need, passes, topic_with_the_key
@@ -117,7 +117,7 @@ def test_an_erasure_waits_for_no_purge_and_no_verification_that_only_wait_themse
 def test_a_look_at_a_large_topic_waits_for_none_that_only_waits_itself(
     world: World, users: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasure_sensor_module, "LARGE_BYTES", 1)
+    monkeypatch.setattr(erasure_looks, "LARGE_BYTES", 1)
     ask(world, by_ms=30 * DAY_MS)
     world.now_ms += 2 * HOUR_MS
     passes(world).clean()

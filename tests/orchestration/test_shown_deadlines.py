@@ -12,8 +12,8 @@ from dagster._core.loader import LoadingContextForTest
 
 from keptlog.dagster.assets import erasures
 from keptlog.dagster.assets.mount import Mount, MountCall
-from keptlog.dagster.orchestration import erasure_sensor as module
-from keptlog.dagster.orchestration.erasure_sensor import LOOK_AGAIN_MS
+from keptlog.dagster.orchestration import erasure_looks
+from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.own_runs import VERIFY_ERASURES_JOB_NAME
 from keptlog.errors import StorageUnavailable
 from keptlog.passes.erasures.erase import Eraser
@@ -193,7 +193,7 @@ def test_what_a_tick_can_not_look_at_either_goes_on_to_warn_and_is_told_once(
 def test_a_large_topic_that_a_run_could_not_look_at_is_looked_at_in_one_more_run_an_hour(
     in_time: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LARGE_BYTES", 1)
+    monkeypatch.setattr(erasure_looks, "LARGE_BYTES", 1)
     with monkeypatch.context() as outage:
         outage.setattr(Eraser, "list", _does_not_answer)
         assert by_hand(in_time)
@@ -314,7 +314,7 @@ def test_a_run_that_looks_at_a_topic_ends_the_warning_of_it(many: World, monkeyp
 def test_an_outage_that_has_other_words_at_each_look_is_told_once(many: World, monkeypatch: pytest.MonkeyPatch) -> None:
     told_that_a_clean_is_needed(many)
     clock, requests = itertools.count(0, 2_000), itertools.count()
-    monkeypatch.setattr(module, "monotonic_ms", lambda: next(clock))  # there is time for two looks a tick
+    monkeypatch.setattr(erasure_looks, "monotonic_ms", lambda: next(clock))  # there is time for two looks a tick
     for look in ("list", "advance"):
         monkeypatch.setattr(Eraser, look, fails_at("abc", requests))
     assert by_hand(many)

@@ -8,8 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from keptlog.dagster.orchestration import erasure_sensor as erasure_sensor_module
-from keptlog.dagster.orchestration import in_flight
+from keptlog.dagster.orchestration import erasure_looks, in_flight
 from keptlog.dagster.orchestration.own_runs import PURGE_JOB_NAME
 from keptlog.ingest import lag
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
@@ -102,7 +101,7 @@ def test_a_purge_that_an_erasure_waits_for_is_named(world: World, an_hour_later:
 def test_a_look_at_everything_that_a_large_topic_waits_for_is_named(
     world: World, an_hour_later: pytest.MonkeyPatch
 ) -> None:
-    an_hour_later.setattr(erasure_sensor_module, "LARGE_BYTES", 1)
+    an_hour_later.setattr(erasure_looks, "LARGE_BYTES", 1)
     world.topic("users", 1, **SETTINGS)
     world.append("users", ("user-7@example.org", "1"), ("other", "1"), age_ms=0)
     ask(world, by_ms=30 * DAY_MS)
