@@ -1,8 +1,8 @@
 """Which topics a tick of the sensor of erasures looks at, to see how far their erasures are.
 
 A topic is looked at where a commit may have brought its erasures on, or the clock: some topics a tick, as long as there
-is time, and large ones in a run. Those that wait for a purge are left to the run that purges, because their storage has
-to be listed for it.
+is time, and large ones in a run. Where all wait for a purge they are left to the run that purges, because their storage
+has to be listed for it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 
+from keptlog.dagster.orchestration.erasure_needs import by_a_look
 from keptlog.dagster.orchestration.erasure_requests import AGAIN_MS, begun_and_first, last_looks
 from keptlog.dagster.orchestration.erasure_tick import ErasureTick
 from keptlog.dagster.orchestration.in_flight import UNDER_WAY, slow_runs, topics_in_flight
@@ -133,18 +134,24 @@ def _advanced(tick: ErasureTick, topic: str) -> Mapping[str, KeptlogError]:
 
 def _may_be_further(topic: str, each: OpenErasures, tick: ErasureTick) -> bool:
     seen, memory = tick.seen, tick.memory
-    has_failed = tick.has_failed(topic)
-    # What a clock that was ahead has dated is dated anew by a look, and by nothing else.
-    if not has_failed and all(is_past(needy.since_ms, seen.now_ms) for needy in each.needs):
-        # Once at their time those are looked at, too, that a commit alone brings on: their register may be damaged.
-        is_looked_at = topic in memory.looked and (each.next_ms or 0) <= memory.looked_ms(topic) <= seen.now_ms
-        is_early = each.ahead_ms(seen.now_ms) is not None
-        if (is_early or is_looked_at) and topic in tick.kept and not each.has(ErasureNeed.SOURCE):
-            return False
-        if each.has(ErasureNeed.PURGE) or all(needy.need == ErasureNeed.VERIFICATION for needy in each.needs):
-            return False
+    if is_left_alone(topic, each, tick):
+        return False
     if topic not in memory.looked:
         return True
     location, at_ms = memory.looked[topic]
-    is_new = location != seen.locations[topic] or has_failed
+    is_new = location != seen.locations[topic] or tick.has_failed(topic)
     return is_new and not at_ms <= seen.now_ms < at_ms + LOOK_AGAIN_MS
+
+
+def is_left_alone(topic: str, each: OpenErasures, tick: ErasureTick) -> bool:
+    """Whether no look brings its erasures on, until the clock or a commit does."""
+    now_ms, memory = tick.seen.now_ms, tick.memory
+    # What a clock that was ahead has dated is dated anew by a look, and by nothing else.
+    if tick.has_failed(topic) or not all(is_past(needy.since_ms, now_ms) for needy in each.needs):
+        return False
+    if not by_a_look(each):
+        return True
+    # Once at their time those are looked at, too, that a commit alone brings on: their register may be damaged.
+    is_looked_at = topic in memory.looked and (each.next_ms or 0) <= memory.looked_ms(topic) <= now_ms
+    is_early = each.ahead_ms(now_ms) is not None
+    return (is_early or is_looked_at) and topic in tick.kept and not each.has(ErasureNeed.SOURCE)

@@ -24,7 +24,7 @@ from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Assessment
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure_schedule import PassTimes, ask_ms
-from keptlog.log.erasures.open_erasures import BY_A_CLEAN, ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.erasures.open_erasures import BY_A_CLEAN, BY_A_RUN, ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.erasures.prospect import LookedLogs, may_be_further
 from keptlog.log.given.past import is_past
 from keptlog.log.sections import expirable
@@ -150,7 +150,8 @@ class KeptErasures:
     That time is of the settings as they were when it was stored. By altered ones what they wait for may be passed, or
     be gone, sooner; but only by a commit, so a topic is judged anew once its metadata location has changed. Those that
     all wait for a clean are brought on by a commit alone, whatever the time: it is when one could first pass them. Once
-    looked at, they and those that wait for their expiry are so by a clean alone: most commits are others.
+    looked at, they and those that wait for their expiry are so by a clean alone: most commits are others. What a run
+    is to bring on says nothing of them.
     """
 
     _by_topic: dict[str, _FoundAt] = field(default_factory=dict)
@@ -180,8 +181,14 @@ class KeptErasures:
         return self._by_topic.keys() | (early & logs.keys() - found.keys())
 
 
+def by_a_look(erasures: OpenErasures) -> Sequence[NeedyErasures]:
+    """Those that a look may find further: the others are left to the run that brings them on."""
+    return [each for each in erasures.needs if each.need not in BY_A_RUN]
+
+
 def _all_wait_for_cleans(erasures: OpenErasures) -> bool:
-    return bool(erasures.needs) and all(each.need in BY_A_CLEAN for each in erasures.needs)
+    needs = by_a_look(erasures)
+    return bool(needs) and all(each.need in BY_A_CLEAN for each in needs)
 
 
 def _found(seen: Overview, topics: set[str], lengths: PassLengths) -> dict[str, tuple[TopicNeed, ...] | KeptlogError]:

@@ -14,7 +14,9 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from keptlog.dagster.orchestration import erasure_looks
 from keptlog.dagster.orchestration.definitions import build_defs
+from keptlog.dagster.orchestration.erasure_tick import ErasureTick
 from keptlog.dagster.resources.clock import ClockResource
 from keptlog.dagster.resources.kafka import KafkaResource
 from keptlog.dagster.resources.log_store import LogStoreResource, _opened
@@ -155,6 +157,20 @@ def logs_of(request: dg.RunRequest) -> list[str]:
     """The topic-partitions that a requested run is to clean."""
     config: Any = request.run_config
     return list(config["ops"]["plan"]["config"]["logs"])
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics that ticks have looked at."""
+    found: list[str] = []
+    advanced = erasure_looks._advanced
+
+    def told(tick: ErasureTick, topic: str) -> object:
+        found.append(topic)
+        return advanced(tick, topic)
+
+    monkeypatch.setattr(erasure_looks, "_advanced", told)
+    return found
 
 
 @pytest.fixture

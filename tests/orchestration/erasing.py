@@ -49,10 +49,10 @@ def states(world: World) -> dict[str, str]:
     return {row.id: row.erasure.state.value for row in found.rows}
 
 
-def ask(world: World, *topics: str, by_ms: int | None = None, request_id: str = "r1") -> None:
-    """Ask for an erasure of the key, with a deadline so long from now."""
+def ask(world: World, *topics: str, by_ms: int | None = None, request_id: str = "r1", key: str = KEY) -> None:
+    """Ask for an erasure of a key, with a deadline so long from now."""
     deadline_ms = None if by_ms is None else world.now_ms + by_ms
-    request = ErasureRequest(request_id, topics or ("users",), (KEY.encode(),), (), deadline_ms)
+    request = ErasureRequest(request_id, topics or ("users",), (key.encode(),), (), deadline_ms)
     eraser = world.log_store.eraser()
     done = eraser.request(eraser.propose(request, now_ms=world.now_ms), now_ms=world.now_ms)
     assert dict(done.failed) == {}

@@ -6,11 +6,9 @@ import os
 
 import pytest
 
-from keptlog.dagster.orchestration import erasure_looks
 from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS
 from keptlog.dagster.orchestration.erasure_memory import erasure_memory_of
 from keptlog.dagster.orchestration.erasure_needs import KeptErasures
-from keptlog.dagster.orchestration.erasure_tick import ErasureTick
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from keptlog.log.erasures.prospect import LookedLogs
 from keptlog.passes.clean import Cleaner
@@ -22,20 +20,6 @@ from tests.orchestration.erasing import KEY, SETTINGS, ask, need, passes
 from tests.orchestration.shipped import erasure_sensor
 
 SLOW = {"max_compaction_lag_ms": str(60 * DAY_MS), "segment_ms": str(60 * DAY_MS), "segment_bytes": str(2**20)}
-
-
-@pytest.fixture
-def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The topics that ticks have looked at."""
-    found: list[str] = []
-    advanced = erasure_looks._advanced
-
-    def told(tick: ErasureTick, topic: str) -> object:
-        found.append(topic)
-        return advanced(tick, topic)
-
-    monkeypatch.setattr(erasure_looks, "_advanced", told)
-    return found
 
 
 @pytest.mark.parametrize(("segment_ms", "looks"), [(60 * DAY_MS, []), (HOUR_MS, ["users"])])

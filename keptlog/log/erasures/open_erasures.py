@@ -42,6 +42,8 @@ BY_A_CLEAN = frozenset({ErasureNeed.CLEAN, ErasureNeed.EXPIRY})
 """A clean brings them on; in a log that also goes by its age, retention may come before."""
 IN_LOG = BY_A_CLEAN | {ErasureNeed.RETENTION}
 """What is waited for is in the log."""
+BY_A_RUN = frozenset({ErasureNeed.PURGE, ErasureNeed.VERIFICATION})
+"""The run that brings them on looks how far they are: it lists their storage, or looks all files through."""
 
 
 @dataclass(frozen=True, slots=True)

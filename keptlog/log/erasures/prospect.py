@@ -17,7 +17,7 @@ waits for is not stored, so it is told of all that it may be. The first of these
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keptlog.log.erasures.erasure import ErasureWay, passed_to
 from keptlog.log.erasures.erasure_deadline import never_taken, why_not_taken
@@ -89,20 +89,27 @@ class LookedLogs:
         paths = frozenset(each.path for log in logs for each in log.segments if each.tombstone_count)
         return cls({log.topic_partition.partition: passed_to(log) for log in logs}, paths)
 
-    def says_all_of(self, found: OpenErasures, logs: Sequence[Log]) -> bool:
+    def says_all_of(self, needy: NeedyErasures, logs: Sequence[Log]) -> bool:
         """Whether nothing of it that these wait for has been altered since, whatever was appended."""
         now = LookedLogs.of(logs)
-        is_passed_by_none = self.passed == now.passed or not found.has(ErasureNeed.CLEAN)
-        return is_passed_by_none and self.with_tombstones <= now.with_tombstones
+        if needy.need == ErasureNeed.CLEAN:
+            return self.passed == now.passed
+        return needy.need == ErasureNeed.EXPIRY and self.with_tombstones <= now.with_tombstones
 
 
 def may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log], looked: LookedLogs | None = None) -> bool:
-    """Whether a pass may have been over what they wait for in these logs: where only one is to come, no look helps.
+    """Whether a pass may have been over what any of them waits for in these logs: where one is to come, no look helps.
 
-    Of an ingested log nobody knows what a clean has passed of it. ``looked`` is of the last look at those that all wait
-    for cleans, be it for their expiry; null if nobody knows.
+    Of an ingested log nobody knows what a clean has passed of it. ``looked`` is of the last look, where all that a look
+    can bring on wait for cleans, be it for their expiry; null if nobody knows.
     """
-    if looked is not None and looked.says_all_of(found, logs):
+    apart = (replace(found, needs=(each,)) for each in found.needs if each.need in IN_LOG)
+    return any(_may_be_further(each, now_ms, logs, looked) for each in apart)
+
+
+def _may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log], looked: LookedLogs | None) -> bool:
+    """The same of those with one need: what others wait for says nothing of them."""
+    if looked is not None and looked.says_all_of(found.needs[0], logs):
         return False
     if found.has(ErasureNeed.EXPIRY) and found.ahead_ms(now_ms) is None:
         return True
