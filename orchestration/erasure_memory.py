@@ -56,7 +56,7 @@ class ErasureMemory:
         """A topic is looked at now, or a run is asked for that does."""
         self.looked[topic] = (seen.locations[topic], seen.now_ms)
         logs = [each.log for each in seen.assessments if each.log.topic_partition.topic == topic]
-        self.looked_logs[topic] = LookedLogs.of(logs)
+        self.looked_logs[topic] = LookedLogs.of(logs, seen.known_erasures[topic])
 
     def looked_ms(self, topic: str) -> int:
         """When a topic was looked at; long ago if it was not."""

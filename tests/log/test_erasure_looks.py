@@ -45,7 +45,7 @@ def test_what_a_clean_has_passed_may_be_further_though_none_comes_any_more(reten
     assert may_be_further(found, NOW_MS, [replace(altered, checkpoint=2)])
     ingested = replace(altered, checkpoint=2, is_ingested=True)
     assert not may_be_further(found, NOW_MS, [ingested])
-    assert may_be_further(found, NOW_MS, [ingested], LookedLogs.of([replace(ingested, checkpoint=1)]))
+    assert may_be_further(found, NOW_MS, [ingested], LookedLogs.of([replace(ingested, checkpoint=1)], found))
 
 
 def test_what_waits_for_cleans_of_several_logs_is_not_further_before_the_next_of_them() -> None:
@@ -54,7 +54,7 @@ def test_what_waits_for_cleans_of_several_logs_is_not_further_before_the_next_of
     cleaned, waiting = log_of(OF_THEN, OF_NOW), log_of(OF_THEN, OF_NOW)
     cleaned = replace(cleaned, checkpoint=2)
     waiting = replace(waiting, topic_partition=replace(waiting.topic_partition, partition=1))
-    looked = LookedLogs.of([cleaned, waiting])
+    looked = LookedLogs.of([cleaned, waiting], found)
     assert may_be_further(found, NOW_MS, [cleaned, waiting])
     assert not may_be_further(found, NOW_MS, [cleaned, waiting], looked)
     assert may_be_further(found, NOW_MS, [cleaned, replace(waiting, checkpoint=2)], looked)
@@ -64,7 +64,7 @@ def test_what_waits_for_its_expiry_is_not_further_before_a_segment_with_tombston
     """A reader may hold them for a week, in which each append could bring a look."""
     found = replace(since(ErasureNeed.EXPIRY, ASKED_MS), next_ms=NOW_MS)
     held, later = (replace(each, tombstone_count=1) for each in (OF_THEN, OF_NOW))
-    looked = LookedLogs.of([log_of(held)])
+    looked = LookedLogs.of([log_of(held)], found)
     assert may_be_further(found, NOW_MS, [log_of(held)])
     assert not may_be_further(found, NOW_MS, [replace(log_of(held, later), checkpoint=3)], looked)
     assert may_be_further(found, NOW_MS, [log_of(replace(held, path="c"), later)], looked)

@@ -80,6 +80,30 @@ def test_what_waits_for_a_clean_is_not_looked_at_for_another_that_waits_for_its_
     assert needs(world) == [ErasureNeed.EXPIRY, ErasureNeed.VERIFICATION]
 
 
+def test_one_that_somebody_else_has_looked_at_is_brought_on_though_a_reader_holds_the_tombstone_of_another(
+    world: World,
+) -> None:
+    """The last look in this process knew nothing of its tombstone, so nobody missed that."""
+    world.topic("users", 2, **SETTINGS)
+    for number, key in enumerate((KEY, OTHER)):
+        world.append("users", (key, "1"), age_ms=0, partition=number)
+    ask(world, by_ms=90 * DAY_MS)
+    readers = Readers(world.store, lambda: "slow")
+    readers.add("users", "slow", 60 * DAY_MS, now_ms=world.now_ms)
+    for _ in range(2):
+        tick_after_a_clean(world)
+    assert needs(world) == [ErasureNeed.EXPIRY]
+    ask(world, by_ms=90 * DAY_MS, request_id="r2", key=OTHER)
+    readers.commit("users", "slow", {1: world.store.logs("users")[1].log_end_offset})
+    world.now_ms += 2 * HOUR_MS
+    passes(world).clean()
+    passes(world).eraser.advance(["users"], now_ms=world.now_ms)
+    assert needs(world) == [ErasureNeed.EXPIRY]
+    for _ in range(2):
+        tick_after_a_clean(world)
+    assert needs(world) == [ErasureNeed.EXPIRY, ErasureNeed.PURGE]
+
+
 def test_one_whose_tombstones_are_held_is_not_looked_at_with_each_clean_that_does_not_pass_another(
     world: World, looked: list[str]
 ) -> None:

@@ -82,19 +82,23 @@ class LookedLogs:
     """How far cleans had come, by partition."""
     with_tombstones: frozenset[str]
     """The paths of the segments that had some."""
+    expiring: NeedyErasures | None = None
+    """Those that waited for their expiry; of others by now, nobody has looked where their tombstones are."""
 
     @classmethod
-    def of(cls, logs: Sequence[Log]) -> LookedLogs:
-        """As they are now."""
+    def of(cls, logs: Sequence[Log], found: OpenErasures) -> LookedLogs:
+        """As they are now, before they are looked at."""
         paths = frozenset(each.path for log in logs for each in log.segments if each.tombstone_count)
-        return cls({log.topic_partition.partition: passed_to(log) for log in logs}, paths)
+        expiring = next((each for each in found.needs if each.need == ErasureNeed.EXPIRY), None)
+        return cls({log.topic_partition.partition: passed_to(log) for log in logs}, paths, expiring)
 
     def says_all_of(self, needy: NeedyErasures, logs: Sequence[Log]) -> bool:
         """Whether nothing of it that these wait for has been altered since, whatever was appended."""
-        now = LookedLogs.of(logs)
+        now = LookedLogs.of(logs, OpenErasures(needs=(needy,)))
         if needy.need == ErasureNeed.CLEAN:
             return self.passed == now.passed
-        return needy.need == ErasureNeed.EXPIRY and self.with_tombstones <= now.with_tombstones
+        is_expiry = needy.need == ErasureNeed.EXPIRY
+        return is_expiry and self.expiring == needy and self.with_tombstones <= now.with_tombstones
 
 
 def may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log], looked: LookedLogs | None = None) -> bool:
