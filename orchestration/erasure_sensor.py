@@ -32,7 +32,7 @@ from keptlog.dagster.assets.names import CLEAN_JOB
 from keptlog.dagster.assets.shown_deadline import Teller, ToldDeadline, shown_deadline
 from keptlog.dagster.orchestration.asset_sensors import SensorOfAssets
 from keptlog.dagster.orchestration.automation import Automation
-from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS, forget_lost_looks, looked
+from keptlog.dagster.orchestration.erasure_looks import LOOK_AGAIN_MS, forget_lost_looks, is_left_alone, looked
 from keptlog.dagster.orchestration.erasure_memory import ErasureMemory, QuietTick, erasure_memory_of
 from keptlog.dagster.orchestration.erasure_needs import NeedsNow, PassLengths, TopicNeed
 from keptlog.dagster.orchestration.erasure_requests import (
@@ -139,7 +139,9 @@ def _quiet_until_ms(tick: ErasureTick, needs: Sequence[TopicNeed]) -> int | None
         if each.is_overdue(seen.now_ms):
             return None
         moments += [ms for ms in (each.earliest_deadline_ms, each.ahead_ms(seen.now_ms)) if ms is not None]
-        if topic in memory.looked and memory.looked[topic][0] != seen.locations[topic]:
+        is_new = topic in memory.looked and memory.looked[topic][0] != seen.locations[topic]
+        # Of a run that is to look it is asked whether it has.
+        if is_new and (topic in memory.in_runs or not is_left_alone(topic, each, tick)):
             moments.append(memory.looked[topic][1] + LOOK_AGAIN_MS)
     return min(moments) if min(moments) > seen.now_ms else None
 

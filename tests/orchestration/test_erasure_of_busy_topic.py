@@ -123,3 +123,23 @@ def test_what_a_clean_has_passed_is_looked_at_again_where_nobody_knows_any_more_
     looked_logs = LookedLogs.of(world.store.logs("users"), seen.open_erasures["users"])
     for looked, expected in (({"users": looked_logs}, {"users"}), ({}, set())):
         assert kept.of(seen, seen.open_erasures, looked) == expected
+
+
+@pytest.mark.parametrize("after_ms", [0, DAY_MS])
+def test_a_topic_that_rests_since_makes_ticks_quiet_though_no_look_has_come_after_its_last_append(
+    world: World, looked: list[str], after_ms: int
+) -> None:
+    """Each tick asked Dagster and judged all erasures anew, until the next look: before its time, and behind it."""
+    world.topic("users", 1, **SETTINGS | SLOW | {"segment_ms": str(2 * DAY_MS)})
+    world.append("users", (KEY, "1"), age_ms=0)
+    ask(world, by_ms=90 * DAY_MS)
+    next_ms = world.store.observe("users").erasures.next_ms
+    assert next_ms is not None
+    world.now_ms = next_ms + after_ms - HOUR_MS
+    world.append("users", ("other", "1"), age_ms=0)
+    world.tick(erasure_sensor)
+    world.append("users", ("other", "2"), age_ms=0)
+    world.now_ms += LOOK_AGAIN_MS
+    world.tick(erasure_sensor)
+    assert looked == ["users"] * (after_ms > 0)
+    assert erasure_memory_of(world.log_store).quiet
