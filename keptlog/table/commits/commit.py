@@ -68,13 +68,13 @@ from keptlog.table.waiting.patience import pause_seconds
 from keptlog.table.waiting.reach import (
     OUT_OF_REACH,
     FailureKind,
-    disk_refusal_of,
     failure_of,
     is_sure,
     todo_about,
     was_silent,
 )
 from keptlog.table.waiting.reaching import one_line
+from keptlog.table.waiting.sqlite_failures import disk_refusal_of
 
 _logger = logging.getLogger(__name__)
 

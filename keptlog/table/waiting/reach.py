@@ -14,7 +14,6 @@ word of a refusal is not enough where it came over HTTP (``is_sure``).
 from __future__ import annotations
 
 import errno
-import resource
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -36,13 +35,21 @@ from sqlalchemy import Engine, event
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError, SQLAlchemyError
 
-from keptlog.disk import FULL, IN_THE_WAY, TOO_LARGE, DiskRefusal, is_of_reading_too, refusal_of
+from keptlog.disk import IN_THE_WAY, refusal_of
 from keptlog.errors import StorageUnavailable
 from keptlog.foreign_json import json_value
 from keptlog.storage.refusal import store_refusal_of
 from keptlog.table.waiting.database_answers import NO_ANSWER
-from keptlog.table.waiting.half_done import half_done, told_half_done
-from keptlog.table.waiting.reaching import HALF_DONE, HELD, one_line
+from keptlog.table.waiting.half_done import half_done
+from keptlog.table.waiting.reaching import HELD, one_line
+from keptlog.table.waiting.sqlite_failures import (
+    OF_HALF_DONE,
+    disk_refusal_of,
+    is_damaged,
+    is_locked,
+    is_unopened,
+    was_moved,
+)
 
 if TYPE_CHECKING:
     from requests import HTTPError, RequestException, Response
@@ -85,12 +92,6 @@ _UNSUPPORTED = {HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.NOT_IMPLEMENTED}
 """Iceberg's answer for what a catalog can't do, and HTTP's."""
 _JAVA_S_UNSUPPORTED = {"UnsupportedOperationException", "NotImplementedException", "NotSupportedException"}
 """The same, as servers say it that don't expect it: with a 500."""
-_READ_ONLY = DiskRefusal("can't be written to", "let this user write there, or mount it for writing")
-"""SQLite tells no right that is missing from a disk that is read-only."""
-_HALF_DONE = DiskRefusal(
-    "has a commit that its writer died in, with its journal, and takes no writes of this user to take it back",
-    HALF_DONE,
-)
 _ALLOW = "see to its permissions and credentials"
 _UNTRUSTED = (
     "its certificate is not trusted: let this machine trust who signed it, and name the file of that authority in "
@@ -145,12 +146,12 @@ def unavailable(what: str, error: Exception) -> StorageUnavailable:
     disk = disk_refusal_of(error) or refusal_of(error)
     if disk:
         # SQLite has several words for that, to be looked up.
-        quoted = f" (SQLite says {str(getattr(error, 'orig', error))!r})" if disk is _HALF_DONE else ""
+        quoted = f" (SQLite says {str(getattr(error, 'orig', error))!r})" if disk is OF_HALF_DONE else ""
         text = f"{what}: the disk{_place_of(error)} {disk.why}{quoted}: {disk.remedy}"
     else:
         text = f"{what}: {store_refusal_of(error) or one_line(error)}; {todo_about(error)}"
     told = StorageUnavailable(text)
-    if _is_damaged(error):
+    if is_damaged(error):
         return told.of_damage()
     return told.for_good() if failure_of(error) is FailureKind.REFUSED else told
 
@@ -166,14 +167,14 @@ def todo_about(error: Exception) -> str:
     """What to do about a failure, in words that end a line; an object store's refusal has said it already."""
     if store_refusal_of(error):
         return "try again then"
-    if _is_damaged(error):
+    if is_damaged(error):
         return "the catalog's database is damaged: put it back from a backup"
     if is_unsupported(error):
         return "this catalog can't do it: keptlog doctor --catalog says what follows"
     told = _told_todo(error)
     if told:
         return told
-    room = ", and that its disk has room for one more file (df -i)" if _is_unopened(error) else ""
+    room = ", and that its disk has room for one more file (df -i)" if is_unopened(error) else ""
     return _ALLOW if failure_of(error) is FailureKind.REFUSED else f"check that it exists and can be reached{room}"
 
 
@@ -185,7 +186,7 @@ def _told_todo(error: Exception) -> str | None:
     of_tls = next((todo for words, todo in _OF_TLS.items() if words in str(error)), None)
     if of_tls:
         return of_tls
-    if _is_locked(error):
+    if is_locked(error):
         return HELD
     if isinstance(error, BadRequestError):
         return "it does not take this request; its message says why"
@@ -292,7 +293,7 @@ def _of_database(error: DBAPIError) -> FailureKind:
     by_database = _by_state(error)
     if by_database:
         return by_database[0]
-    is_unsent = _is_locked(error) or _was_moved(error) or _is_unopened(error) or isinstance(error, NotConnected)
+    is_unsent = is_locked(error) or was_moved(error) or is_unopened(error) or isinstance(error, NotConnected)
     return FailureKind.NOT_SENT if is_unsent else FailureKind.UNKNOWN
 
 
@@ -301,46 +302,6 @@ def _by_state(error: BaseException) -> tuple[FailureKind, str] | None:
     raw = error.orig if isinstance(error, DBAPIError) else None
     state = getattr(raw, "pgcode", None) or getattr(raw, "sqlstate", None)  # psycopg2's name, and psycopg's
     return _BY_STATE.get(str(state))
-
-
-def _is_locked(error: BaseException) -> bool:
-    return isinstance(error, OperationalError) and "database is locked" in str(error)
-
-
-def _is_unopened(error: BaseException) -> bool:
-    """Whether SQLite can't open its file, or make the journal without which it writes nothing: no file is left to have.
-
-    It has one word for a disk that takes no more files and for a process that may open no more, and no number.
-    """
-    is_sqlite = isinstance(error, OperationalError | sqlite3.OperationalError)
-    return is_sqlite and "unable to open database file" in str(error)
-
-
-def _is_damaged(error: Exception) -> bool:
-    """Whether SQLite says that its file is none of its own, or was written over; its other errors are subclasses."""
-    return type(error.orig if isinstance(error, DBAPIError) else error) is sqlite3.DatabaseError
-
-
-def _is_over_limit(error: BaseException) -> bool:
-    """Whether SQLite could not write, in a process that may write no large file: it has one name for each failed write.
-
-    It writes before it commits, so nothing landed. Without such a limit it may be a disk that comes back.
-    """
-    return (
-        _sqlite_name(error) == "SQLITE_IOERR_WRITE"
-        and resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
-    )
-
-
-def _was_moved(error: BaseException) -> bool:
-    """Whether SQLite met its file in another place than it was opened in: that is read-only to it, too."""
-    return isinstance(error, DBAPIError) and _sqlite_name(error) == "SQLITE_READONLY_DBMOVED"
-
-
-def _sqlite_name(error: BaseException) -> str | None:
-    """SQLite's own name of an error, finer than its words; null if it is not of SQLite."""
-    name: str | None = getattr(error.orig if isinstance(error, DBAPIError) else error, "sqlite_errorname", None)
-    return name
 
 
 def tell_connections(engine: Engine) -> None:
@@ -380,21 +341,3 @@ def connecting() -> Iterator[None]:
         if error.statement is not None or error.orig is None:
             raise
         raise NotConnected(error.statement, error.params, error.orig) from error
-
-
-def disk_refusal_of(error: BaseException) -> DiskRefusal | None:
-    """What a disk, also that of SQLite's database, refuses for good to write; null if something else is wrong.
-
-    SQLite rolls the transaction back, so nothing landed. It has words for this, and no numbers that SQLAlchemy shows. A
-    part of the catalog uses SQLite without SQLAlchemy.
-    """
-    text = str(error) if isinstance(error, OperationalError | sqlite3.OperationalError) else ""
-    if "database or disk is full" in text:
-        return FULL
-    if _is_over_limit(error):
-        return TOO_LARGE
-    if _was_moved(error) or is_of_reading_too(error):
-        return None
-    if told_half_done(error) or _sqlite_name(error) == "SQLITE_READONLY_ROLLBACK":
-        return _HALF_DONE
-    return _READ_ONLY if "readonly database" in text else refusal_of(error)
