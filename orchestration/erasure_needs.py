@@ -24,7 +24,7 @@ from keptlog.errors import KeptlogError
 from keptlog.log.assessment import Assessment
 from keptlog.log.config import TopicConfig
 from keptlog.log.erasures.erasure_schedule import PassTimes, ask_ms
-from keptlog.log.erasures.open_erasures import BY_A_CLEAN, BY_A_RUN, ErasureNeed, NeedyErasures, OpenErasures
+from keptlog.log.erasures.open_erasures import BY_A_CLEAN, BY_A_RUN, IN_LOG, ErasureNeed, NeedyErasures, OpenErasures
 from keptlog.log.erasures.prospect import LookedLogs, may_be_further
 from keptlog.log.given.past import is_past
 from keptlog.log.sections import expirable
@@ -150,8 +150,8 @@ class KeptErasures:
     That time is of the settings as they were when it was stored. By altered ones what they wait for may be passed, or
     be gone, sooner; but only by a commit, so a topic is judged anew once its metadata location has changed. Those that
     all wait for a clean are brought on by a commit alone, whatever the time: it is when one could first pass them. Once
-    looked at, they and those that wait for their expiry are so by a clean alone: most commits are others. What a run
-    is to bring on says nothing of them.
+    looked at, they and those that wait for their expiry are so by a clean alone, and those that wait for their age by
+    retention: most commits are others. What a run is to bring on says nothing of them.
     """
 
     _by_topic: dict[str, _FoundAt] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class KeptErasures:
         """Those of these topics; one that can't be judged is among them until that time."""
         now_ms = seen.now_ms
         early = {topic for topic, each in topics.items() if each.ahead_ms(now_ms) is not None}
-        waiting = {topic for topic, each in topics.items() if _all_wait_for_cleans(each)}
+        waiting = {topic for topic, each in topics.items() if _all_wait_in_log(each)}
         judged = early | waiting
         found_at: dict[str, _FoundAt] = {
             topic: (seen.locations[topic], looked.get(topic) if topic in waiting else None) for topic in judged
@@ -186,9 +186,9 @@ def by_a_look(erasures: OpenErasures) -> Sequence[NeedyErasures]:
     return [each for each in erasures.needs if each.need not in BY_A_RUN]
 
 
-def _all_wait_for_cleans(erasures: OpenErasures) -> bool:
+def _all_wait_in_log(erasures: OpenErasures) -> bool:
     needs = by_a_look(erasures)
-    return bool(needs) and all(each.need in BY_A_CLEAN for each in needs)
+    return bool(needs) and all(each.need in IN_LOG for each in needs)
 
 
 def _found(seen: Overview, topics: set[str], lengths: PassLengths) -> dict[str, tuple[TopicNeed, ...] | KeptlogError]:

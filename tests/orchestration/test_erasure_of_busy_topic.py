@@ -12,7 +12,10 @@ from keptlog.dagster.orchestration.erasure_needs import KeptErasures
 from keptlog.log.erasures.open_erasures import ErasureNeed
 from keptlog.log.erasures.prospect import LookedLogs
 from keptlog.passes.clean import Cleaner
+from keptlog.passes.names import named_logs
 from keptlog.passes.readers import Readers
+from keptlog.passes.retain import Retainer
+from tests.erasure.world import new_id
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
@@ -143,3 +146,22 @@ def test_a_topic_that_rests_since_makes_ticks_quiet_though_no_look_has_come_afte
     world.tick(erasure_sensor)
     assert looked == ["users"] * (after_ms > 0)
     assert erasure_memory_of(world.log_store).quiet
+
+
+def test_what_is_old_enough_is_looked_at_once_until_retention_takes_it(world: World, looked: list[str]) -> None:
+    """It was looked at every ten minutes from its time until retention came, as where that is switched off."""
+    world.topic("users", 1, **SETTINGS | {"cleanup_policy": "delete", "retention_ms": str(HOUR_MS)})
+    world.append("users", (KEY, "1"), age_ms=0)
+    ask(world, by_ms=90 * DAY_MS)
+    assert need(world) == ErasureNeed.RETENTION
+    world.now_ms += 2 * HOUR_MS
+    for number in range(3):
+        world.now_ms += LOOK_AGAIN_MS
+        world.append("users", ("other", str(number)), age_ms=0)
+        world.tick(erasure_sensor)
+    assert (looked, need(world)) == (["users"], ErasureNeed.RETENTION)
+    store = passes(world).store
+    Retainer(store).retain(named_logs(store, ["users"]), new_id(), now_ms=world.now_ms)
+    world.now_ms += LOOK_AGAIN_MS
+    world.tick(erasure_sensor)
+    assert need(world) == ErasureNeed.PURGE

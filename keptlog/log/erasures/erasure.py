@@ -289,7 +289,7 @@ def is_compacted(erasure: Erasure, look: ErasureLook) -> bool:
     if erasure.way == ErasureWay.HERE:
         return False  # the pass that drops says so itself
     if erasure.way == ErasureWay.RETENTION:
-        return all(_first_base(look.logs[each.partition]) >= each.end_offset for each in erasure.bounds)
+        return all(first_base(look.logs[each.partition]) >= each.end_offset for each in erasure.bounds)
     return all(look.passed_to(each.partition) >= each.end_offset for each in erasure.to_be_cleaned)
 
 
@@ -324,8 +324,9 @@ def passed_to(log: Log) -> int:
     A log start that was moved into a segment hides records there, and takes none of them.
     """
     first_dirty_offset, _ = first_dirty_of(log)
-    return first_dirty_offset if first_dirty_offset > log.log_start_offset else _first_base(log)
+    return first_dirty_offset if first_dirty_offset > log.log_start_offset else first_base(log)
 
 
-def _first_base(log: Log) -> int:
+def first_base(log: Log) -> int:
+    """Where the first segment begins; the log end if there is none."""
     return log.segments[0].base_offset if log.segments else log.log_end_offset

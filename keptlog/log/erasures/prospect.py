@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from keptlog.log.erasures.erasure import ErasureWay, passed_to
+from keptlog.log.erasures.erasure import ErasureWay, first_base, passed_to
 from keptlog.log.erasures.erasure_deadline import never_taken, why_not_taken
 from keptlog.log.erasures.next_time import CleanTimes
 from keptlog.log.erasures.open_erasures import BY_A_CLEAN, IN_LOG, ErasureNeed, NeedyErasures, OpenErasures
@@ -76,10 +76,12 @@ def prospect_of(found: OpenErasures, now_ms: int, logs: Sequence[Log] = ()) -> P
 
 @dataclass(frozen=True, slots=True)
 class LookedLogs:
-    """What of a topic's logs was looked at: what waits for cleans is not further before one has altered it."""
+    """What of a topic's logs was looked at: what waits in them is not further before a pass has altered it."""
 
     passed: Mapping[int, int]
     """How far cleans had come, by partition."""
+    begins: Mapping[int, int]
+    """Where the first segment began, by partition."""
     with_tombstones: frozenset[str]
     """The paths of the segments that had some."""
     expiring: NeedyErasures | None = None
@@ -90,22 +92,29 @@ class LookedLogs:
         """As they are now, before they are looked at."""
         paths = frozenset(each.path for log in logs for each in log.segments if each.tombstone_count)
         expiring = next((each for each in found.needs if each.need == ErasureNeed.EXPIRY), None)
-        return cls({log.topic_partition.partition: passed_to(log) for log in logs}, paths, expiring)
+        by_partition = {log.topic_partition.partition: log for log in logs}
+        passed = {number: passed_to(log) for number, log in by_partition.items()}
+        return cls(passed, {number: first_base(log) for number, log in by_partition.items()}, paths, expiring)
 
     def says_all_of(self, needy: NeedyErasures, logs: Sequence[Log]) -> bool:
         """Whether nothing of it that these wait for has been altered since, whatever was appended."""
         now = LookedLogs.of(logs, OpenErasures(needs=(needy,)))
-        if needy.need == ErasureNeed.CLEAN:
-            return self.passed == now.passed
-        is_expiry = needy.need == ErasureNeed.EXPIRY
-        return is_expiry and self.expiring == needy and self.with_tombstones <= now.with_tombstones
+        match needy.need:
+            case ErasureNeed.CLEAN:
+                return self.passed == now.passed
+            case ErasureNeed.RETENTION:
+                return self.begins == now.begins
+            case ErasureNeed.EXPIRY:
+                return self.expiring == needy and self.with_tombstones <= now.with_tombstones
+            case _:
+                return False
 
 
 def may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log], looked: LookedLogs | None = None) -> bool:
     """Whether a pass may have been over what any of them waits for in these logs: where one is to come, no look helps.
 
     Of an ingested log nobody knows what a clean has passed of it. ``looked`` is of the last look, where all that a look
-    can bring on wait for cleans, be it for their expiry; null if nobody knows.
+    can bring on wait for what is in the log; null if nobody knows.
     """
     apart = (replace(found, needs=(each,)) for each in found.needs if each.need in IN_LOG)
     return any(_may_be_further(each, now_ms, logs, looked) for each in apart)
@@ -115,7 +124,7 @@ def _may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log], looke
     """The same of those with one need: what others wait for says nothing of them."""
     if looked is not None and looked.says_all_of(found.needs[0], logs):
         return False
-    if found.has(ErasureNeed.EXPIRY) and found.ahead_ms(now_ms) is None:
+    if not found.has(ErasureNeed.CLEAN) and found.ahead_ms(now_ms) is None:
         return True
     prospect = prospect_of(found, now_ms, logs)
     if prospect is None or prospect.brought_on_by == LOOK:
