@@ -237,17 +237,26 @@ def names_brokers(run: dg.DagsterRun) -> bool:
     return any(_named_by(run, "ingest", "bootstrap"))
 
 
+def is_refused_ingest(run: dg.DagsterRun) -> bool:
+    """Whether a run of the ingest job was given null, which none of its fields takes: it has tried nothing."""
+    return None in _config_of(run, "ingest").values()
+
+
 def _named_by(run: dg.DagsterRun, op: str, field_name: str) -> list[str]:
     """What a field of an op's configuration names, as it was typed.
 
     Dagster lets null through where a list is meant, and a variable's name where a text is. A run fails of the former by
     itself; who looks at it must not. The variables of a run are taken to be those of this process.
     """
-    config: Any = run.run_config
-    value = config.get("ops", {}).get(op, {}).get("config", {}).get(field_name)
+    value = _config_of(run, op).get(field_name)
     typed = value if isinstance(value, list) else [value]
     meant = [os.getenv(each.get("env", "")) if isinstance(each, dict) else each for each in typed]
     return [each for each in meant if isinstance(each, str)]
+
+
+def _config_of(run: dg.DagsterRun, op: str) -> Mapping[str, Any]:
+    config: Any = run.run_config
+    return config.get("ops", {}).get(op, {}).get("config", {})
 
 
 def _in_flight(

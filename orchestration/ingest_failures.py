@@ -8,9 +8,9 @@ That counts until a newer run over the topic succeeds (over all topics, if it na
 topic is made anew, where the run could say which it was.
 
 The pause grows as it does for logs that can't be cleaned, from ``log.cleaner.backoff.ms`` to
-``keptlog.cleaner.backoff.max.ms``. A run that an outage has stopped, or that never began, counts for
-none of them (``outages``). One that somebody has cancelled counts for an hour: under its key, which Dagster starts only
-once, what it was asked for would not be asked for again.
+``keptlog.cleaner.backoff.max.ms``. A run that an outage has stopped, or that never began, counts for none of them
+(``outages``), nor does one whose configuration its op has refused. One that somebody has cancelled counts for an hour:
+under its key, which Dagster starts only once, what it was asked for would not be asked for again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ import dagster as dg
 from keptlog.dagster.assets.ingest_report import FAILED_AT_TAG
 from keptlog.dagster.assets.long_tags import tag_text
 from keptlog.dagster.assets.outage import json_object
-from keptlog.dagster.orchestration.in_flight import has_ended_lately, ingested_topics, names_brokers, stopped_ingests
+from keptlog.dagster.orchestration.in_flight import (
+    has_ended_lately,
+    ingested_topics,
+    is_refused_ingest,
+    names_brokers,
+    stopped_ingests,
+)
 from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, Outages, failed_records, outages_among, outages_of
 from keptlog.dagster.orchestration.own_runs import INGEST_JOB_NAME, OwnRuns, happened_ms
 from keptlog.log.given.past import is_past
@@ -97,7 +103,8 @@ def recent_failures(
     failed = failed_records(own, INGEST_JOB_NAME)
     cancelled = own.records(dg.DagsterRunStatus.CANCELED, job_name=INGEST_JOB_NAME, limit=_RUNS)
     stopped = outages_of(failed, stopped_ingests, MOST_UNBEGUN)
-    died = [record for record in failed if record.dagster_run.run_id not in stopped]
+    runs = [(record, record.dagster_run) for record in failed]
+    died = [record for record, run in runs if run.run_id not in stopped and not is_refused_ingest(run)]
     failures = [
         (record, name, failure)
         for record in (*died, *filter(has_ended_lately, cancelled))

@@ -241,6 +241,20 @@ def test_a_run_that_was_launched_with_nonsense_breaks_no_tick(here: IngestWorld,
     assert here.asked() == ["users-0"]
 
 
+@pytest.mark.parametrize("field", ["skip_lost", "into", "config", "seen_ms"])
+def test_a_run_whose_configuration_has_null_where_none_is_taken_has_tried_nothing(
+    here: IngestWorld, field: str
+) -> None:
+    here.world.now_ms = time.time_ns() // 1_000_000
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    for _ in range(3):
+        assert "validation error for IngestConfig" in here.failure(here.ingest(topics=["users"], **{field: None}))
+    here.world.now_ms = time.time_ns() // 1_000_000 + 1
+
+    assert here.asked() == ["users-0"]
+
+
 def test_a_topic_that_is_made_anew_does_not_wait_for_what_failed_before_as_a_whole(here: IngestWorld) -> None:
     here.world.now_ms = time.time_ns() // 1_000_000
     here.knows("users", 0, 0, 0, 0, there="users-there")
