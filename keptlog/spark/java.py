@@ -219,7 +219,10 @@ def why_none(lines: Sequence[str]) -> str:
     said = [line.strip() for line in lines if not any(pattern.match(line) for pattern in beside)]
     if not said or any(_NO_JAVA.search(line) for line in said):
         return INSTALL_JAVA
-    thrown = next((found.group(1) for line in said if (found := _THROWN.match(line))), said[0])
+    error = _first_error(said)
+    if error and _NO_FOLDER in error:
+        return f"Spark could not be started: {error}"
+    thrown = next((found.group(1) for line in said if (found := _THROWN.match(line))), error or said[0])
     mend = "mend KEPTLOG_SPARK_MASTER, spark.properties in the home, or spark_config in Dagster"
     return f"Spark could not be started with its settings: {thrown}; {mend}"
 
@@ -230,11 +233,14 @@ def why_ended(java: Java) -> str | None:
         java.process.wait(_ENDS_SECONDS)
     except subprocess.TimeoutExpired:
         return None
-    said = next((found.group(1) for line in java.words.last() if (found := _ERROR.search(line))), "it does not say why")
-    mend = (
-        ": let SPARK_LOCAL_DIRS, or spark.local.dir, name a folder that it can write to" if _NO_FOLDER in said else ""
-    )
-    return f"its Java has ended: {said.rstrip('.')}{mend}"
+    return f"its Java has ended: {_first_error(java.words.last()) or 'it does not say why'}"
+
+
+def _first_error(lines: Sequence[str]) -> str | None:
+    """What Spark's log tells of its first error, and what helps where that is known; null if it tells of none."""
+    said = next((found.group(1).rstrip(".") for line in lines if (found := _ERROR.search(line))), None)
+    mend = ": let SPARK_LOCAL_DIRS, or spark.local.dir, name a folder that it can write to"
+    return f"{said}{mend}" if said and _NO_FOLDER in said else said
 
 
 def _address(stored: bytes) -> tuple[int, str]:

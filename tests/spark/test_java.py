@@ -47,6 +47,15 @@ def test_a_setting_that_java_does_not_accept_is_told_and_nothing_is_left(
             'Spark could not be started with its settings: Could not parse Master URL: "nonsense"; mend '
             "KEPTLOG_SPARK_MASTER, spark.properties in the home, or spark_config in Dagster",
         ),
+        (
+            [
+                "11:50:39 Spark ERROR DiskBlockManager: Failed to create local dir in /gone. Ignoring this directory.",
+                "java.io.IOException: Failed to create a temp directory (under /gone) after 10 attempts!",
+                "11:50:39 Spark ERROR DiskBlockManager: Failed to create any local dir.",
+            ],
+            "Spark could not be started: Failed to create local dir in /gone: let SPARK_LOCAL_DIRS, or "
+            "spark.local.dir, name a folder that it can write to",
+        ),
     ],
 )
 def test_what_java_wrote_is_told_without_its_stack(lines: list[str], told: str) -> None:
