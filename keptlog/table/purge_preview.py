@@ -83,7 +83,7 @@ class PurgePreview:
         elsewhere, unseen = "", "".join(f"; not looked at: {what}" for what in self.not_looked_at)
         if self.elsewhere:
             files = counted(self.elsewhere, "replaced file")
-            elsewhere = f"; {files} outside of its folder would be left, to be deleted by hand"
+            elsewhere = f"; {files} outside of its folder would be left, and the purge says what to do about each"
         return f"{elsewhere}{unseen}"
 
 

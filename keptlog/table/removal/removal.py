@@ -32,7 +32,7 @@ from keptlog.storage.files import StoredFile
 from keptlog.storage.object_version import BY_PURGE, DeleteRefused
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.io.local_files import lost_link_above
-from keptlog.table.metadata.references import below, comparable, comparable_forms, inside
+from keptlog.table.metadata.references import below, comparable_forms
 from keptlog.table.metadata.segment_metrics import RecordRange
 from keptlog.table.removal.hidden import HiddenFiles, hidden_below
 from keptlog.table.removal.journal import DELETION, DeletedFile, Journal, following, write_journal
@@ -44,15 +44,13 @@ _REFUSALS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.EBUSY}
 _REFUSED_BY_S3 = ("ACCESS_DENIED", "AccessDenied")
 _STILL_THERE = "it is still there, although the storage said that it was deleted"
 _ELSEWHERE = (
-    "it lies outside of the topic's folder, where a purge deletes nothing: delete it by hand if nobody needs it"
-)
-_AMONG_TOPICS = (
-    "it lies in {folder}, where a purge of this topic deletes nothing: if a topic lies there, leave it, for that may "
-    "need it, and its own purges delete it later; else delete it by hand if nobody needs it"
+    "it lies outside of the topic's folder, where a purge deletes nothing: if it lies in the folder of another topic, "
+    "leave it, for that may need it, and its own purges delete it later; else delete it by hand if nobody needs it"
 )
 _KEPT_ELSEWHERE = (
     "it lies outside of the topic's folder, and another home may need it, which has the topic under the name {keeper}: "
-    "if no other home has it, move that file away, and delete this one by hand"
+    "if no other home has it, move that file away, and delete this one by hand, unless it lies in the folder of "
+    "another topic"
 )
 _HIDDEN_ELSEWHERE = (
     "it lies outside of the topic's folder, and was deleted there, but its bucket keeps versions of it: delete these by"
@@ -233,9 +231,9 @@ class Removal:
         try:
             if self.files.exists(path):
                 keeper = self.keeper_of(path)
-                return _KEPT_ELSEWHERE.format(keeper=keeper) if keeper else self._left_to_others(path)
+                return _KEPT_ELSEWHERE.format(keeper=keeper) if keeper else _ELSEWHERE
         except _FAILURES as error:
-            return f"{self._left_to_others(path)} ({one_line(error)})"
+            return f"{_ELSEWHERE} ({one_line(error)})"
         try:
             versions = [each.version_id for each in self.files.still_there([path])]
         except _FAILURES as error:
@@ -245,15 +243,6 @@ class Removal:
         local = local_path(path)
         lost = lost_link_above(local) if local is not None else None
         return f"it lies behind {lost}, a link that leads nowhere now (is its disk mounted?)" if lost else None
-
-    def _left_to_others(self, path: str) -> str:
-        """What to do with a file outside: in a folder beside the topic's it may be a live one of another topic."""
-        parent = self.location.rstrip("/").rpartition("/")[0]
-        form = comparable(path)
-        if not below(parent)(form):
-            return _ELSEWHERE
-        name = form.removeprefix(inside(parent).removesuffix("x")).partition("/")[0]
-        return _AMONG_TOPICS.format(folder=f"{parent}/{name}")
 
     def settle(self, own: Mapping[str, Journal], leave_receipt: Callable[[str, Journal], object]) -> dict[str, Journal]:
         """Leave receipts of what is gone, and drop the journals of which nothing is left.
