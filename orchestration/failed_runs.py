@@ -4,7 +4,7 @@ A clean that fails says so itself, in the topic. A run whose process dies can't:
 once, and kill the next run. So this sensor marks those of them that are still due. A run that an outage has stopped,
 or that never began, marks none, unless that goes on (``outages``). Nor does one whose ops have not failed, but what is
 around them (``untried_runs``), or one that is executed again, and does not find what the run before has left to it, or
-one whose configuration an op refuses.
+one whose configuration an op or a resource refuses.
 What a run that died has cleaned, and could not tell, is told here too (``untold_cleans``); so is what a run of assets
 had cleaned that died, and a run that somebody has ended (``ended_runs``).
 
@@ -38,13 +38,7 @@ from keptlog.dagster.orchestration.outages import MOST_UNBEGUN, outages_of
 from keptlog.dagster.orchestration.own_runs import MARKED_TAG, UNMARKED_TAG, OwnRuns, happened_ms
 from keptlog.dagster.orchestration.still_failed import show_in_turn
 from keptlog.dagster.orchestration.untold_cleans import tell_untold_cleans
-from keptlog.dagster.orchestration.untried_runs import (
-    first_cause,
-    has_found_nothing,
-    one_line,
-    why_not_begun,
-    why_untried,
-)
+from keptlog.dagster.orchestration.untried_runs import first_cause, one_line, why_not_begun, why_untried
 from keptlog.errors import first_line
 from keptlog.log.topic_partition import possible_topics
 from keptlog.log.words.counted import first_lines, some_of
@@ -116,12 +110,13 @@ def _told(tick: Tick, progress: _Progress) -> list[str]:
 def _untried(instance: dg.DagsterInstance, records: Sequence[dg.RunRecord]) -> dict[str, str]:
     """By run, what has failed around its ops, of those that nobody has judged yet and that say nothing themselves.
 
-    One that executes another again, and finds nothing of it, is not asked for again: that one is.
+    One that executes another again, and finds nothing of it, is not asked for again: that one is. Nor is one whose
+    configuration was refused, which no sensor has given.
     """
     told = (MARKED_TAG, UNMARKED_TAG, FAILED_TAG, OUTAGE_TAG)
     runs = [each.dagster_run for each in records]
     unjudged = [run for run in runs if not any(name.startswith(told) for name in run.tags)]
-    found = {run.run_id: why_untried(instance, run) for run in unjudged if not has_found_nothing(instance, run)}
+    found = {run.run_id: why_untried(instance, run) for run in unjudged if not why_not_begun(instance, run)}
     return {run_id: why for run_id, why in found.items() if why is not None}
 
 

@@ -238,8 +238,14 @@ def names_brokers(run: dg.DagsterRun) -> bool:
 
 
 def is_refused_ingest(run: dg.DagsterRun) -> bool:
-    """Whether a run of the ingest job was given null, which none of its fields takes: it has tried nothing."""
-    return None in _config_of(run, "ingest").values()
+    """Whether a run of the ingest job was given null, for its op or a resource: hardly any field takes it.
+
+    It has tried nothing then. No sensor gives any, so what is told of one that somebody has launched is not missed.
+    """
+    config: Any = run.run_config
+    of_resources = [each.get("config") for each in (config.get("resources") or {}).values() if isinstance(each, dict)]
+    typed = (_config_of(run, "ingest"), *of_resources)
+    return any(None in given.values() for given in typed if isinstance(given, dict))
 
 
 def _named_by(run: dg.DagsterRun, op: str, field_name: str) -> list[str]:
@@ -256,7 +262,8 @@ def _named_by(run: dg.DagsterRun, op: str, field_name: str) -> list[str]:
 
 def _config_of(run: dg.DagsterRun, op: str) -> Mapping[str, Any]:
     config: Any = run.run_config
-    return config.get("ops", {}).get(op, {}).get("config", {})
+    given: Mapping[str, Any] = config.get("ops", {}).get(op, {}).get("config", {})
+    return given
 
 
 def _in_flight(

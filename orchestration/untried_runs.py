@@ -39,6 +39,11 @@ def why_not_begun(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str | Non
         # PyIceberg's errors are of the same class, of other models.
         if "ValidationError: " in said and any(f" for {each.__name__} " in said for each in _TYPED):
             return f"its configuration was refused: {said}"
+    for event in _failures(instance, run) if run.run_config.get("resources") else ():
+        error = None if event.is_step_failure else event.engine_event_data.error
+        said = one_line(first_cause(error).message) if error else ""
+        if "ValidationError: " in said:  # of what was typed: a project's own are refused when it is loaded
+            return f"the configuration of its resources was refused: {said}"
     return None
 
 

@@ -13,6 +13,7 @@ import dagster as dg
 import pytest
 
 from keptlog.dagster.orchestration import in_flight, requests
+from keptlog.dagster.resources.spark import SparkResource
 from keptlog.errors import KeptlogError, StorageUnavailable
 from keptlog.ingest.ingest_pass import Ingest
 from keptlog.ingest.result import IngestResult
@@ -250,6 +251,20 @@ def test_a_run_whose_configuration_has_null_where_none_is_taken_has_tried_nothin
     here.knows("users", 0, 0, 0, 0)
     for _ in range(3):
         assert "validation error for IngestConfig" in here.failure(here.ingest(topics=["users"], **{field: None}))
+    here.world.now_ms = time.time_ns() // 1_000_000 + 1
+
+    assert here.asked() == ["users-0"]
+
+
+def test_so_has_one_whose_spark_was_given_null_for_its_settings(here: IngestWorld) -> None:
+    here.world.more_resources["spark"] = SparkResource()
+    here.world.now_ms = time.time_ns() // 1_000_000
+    here.produce("users", ("a", "1"))
+    here.knows("users", 0, 0, 0, 0)
+    typed = {"ingest": {"config": {"topics": ["users"]}}}
+    resources = {"spark": {"config": {"spark_config": None}}}
+    for _ in range(3):
+        assert not here.run(dg.RunRequest(run_config={"ops": typed, "resources": resources})).success
     here.world.now_ms = time.time_ns() // 1_000_000 + 1
 
     assert here.asked() == ["users-0"]

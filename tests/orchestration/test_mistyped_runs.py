@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from keptlog.dagster.resources.spark import SparkResource
 from tests.orchestration.conftest import World
 from tests.orchestration.ingesting import InProcessSpark
 from tests.orchestration.shipped import dirty_ratio_sensor, failed_run_sensor
@@ -43,5 +44,21 @@ def test_a_run_with_null_where_an_op_takes_none_marks_no_log_however_often(users
 
     assert "Input should be a valid boolean" in said
     assert "that is no log's fault, nothing is marked for it" in said
+    assert users.store.logs("users")[0].uncleanable is None
+    assert users.requests(dirty_ratio_sensor)
+
+
+def test_a_run_whose_spark_was_given_null_for_its_settings_is_no_outage_and_marks_no_log_however_often(
+    users: World,
+) -> None:
+    users.more_resources["spark"] = SparkResource()
+    typed = {"ops": {"plan": {"config": USERS}}, "resources": {"spark": {"config": {"spark_config": NULL}}}}
+    for _ in range(5):
+        assert not users.launch(dg.RunRequest(run_config=typed)).success
+        users.now_ms = time.time_ns() // 1_000_000 + 1
+        said = users.skips(failed_run_sensor)
+
+    assert "the configuration of its resources was refused" in said
+    assert "Input should be a valid dictionary" in said
     assert users.store.logs("users")[0].uncleanable is None
     assert users.requests(dirty_ratio_sensor)

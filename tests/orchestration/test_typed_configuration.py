@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from keptlog.dagster.orchestration.in_flight import ingested_topics
+from keptlog.dagster.orchestration.in_flight import ingested_topics, is_refused_ingest
 from tests.orchestration.conftest import World
 from tests.orchestration.instance import begin
 from tests.orchestration.shipped import (
@@ -86,3 +86,10 @@ def test_an_ingest_that_names_nothing_that_is_known_may_bring_in_anything(typed:
     run = dg.DagsterRun("ingest_kafka", run_config={"ops": {"ingest": {"config": typed}}})
 
     assert ingested_topics(run) == set()
+
+
+@pytest.mark.parametrize("resources", [None, {"spark": None}, {"spark": {"config": None}}, {"spark": {"config": "x"}}])
+def test_what_is_no_configuration_of_a_resource_breaks_no_look_at_a_run(resources: Any) -> None:
+    run = dg.DagsterRun("ingest_kafka", run_config={"ops": {}, "resources": resources})
+
+    assert not is_refused_ingest(run)
