@@ -28,7 +28,7 @@ _HADOOP_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _TOKEN = re.compile(r"(?<=token=)[^;\s'\"]+")
 _FORMS = "local[*], local[4], spark://HOST:7077, yarn, k8s://HOST:PORT or sc://HOST:15002"
 _FILE_FORM = "file:PATH with the address file of keptlog spark-server"
-_SOURCES = "KEPTLOG_SPARK_MASTER, or spark.master in spark.properties"
+_SOURCES = "KEPTLOG_SPARK_MASTER, or spark.master in spark.properties or in Dagster's spark_config"
 
 
 def require_form(master: str) -> None:

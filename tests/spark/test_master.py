@@ -60,7 +60,7 @@ def test_spark_s_own_addresses_are_taken(master: str) -> None:
 
 @pytest.mark.parametrize("master", BAD)
 def test_any_other_address_is_refused_with_what_is_wrong_and_those_there_are(master: str) -> None:
-    with pytest.raises(InvalidConfig, match=r"KEPTLOG_SPARK_MASTER.* be local\[\*\]") as refused:
+    with pytest.raises(InvalidConfig, match=r"KEPTLOG_SPARK_MASTER.* spark_config, be local\[\*\]") as refused:
         require_form(master)
     assert BAD[master] in str(refused.value)
 
