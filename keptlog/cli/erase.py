@@ -212,7 +212,7 @@ def _known(topics: Sequence[str], now_ms: int, ids: Sequence[str] = ()) -> Erasu
     """As an eraser lists them."""
     from keptlog.passes.erasures.ended_erasures import only_ended  # noqa: PLC0415  # who asks for one needs none of it
 
-    return only_ended(unopened_store(), topics, ids) or open_home().eraser.list(topics, ids, now_ms=now_ms)
+    return only_ended(unopened_store(), topics, ids) or open_home().eraser.list(topics, ids=ids, now_ms=now_ms)
 
 
 def _code_of(failed: Mapping[str, KeptlogError], asked: Collection[str]) -> int:

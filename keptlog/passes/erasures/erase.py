@@ -204,7 +204,7 @@ class Eraser:
         """
         return self._looked_at(topics, now_ms, with_ended=False)
 
-    def list(self, topics: Iterable[str] = (), ids: Iterable[str] = (), *, now_ms: int) -> ErasureList:
+    def list(self, topics: Iterable[str] = (), *, ids: Iterable[str] = (), now_ms: int) -> ErasureList:
         """All erasures of these topics that are remembered, or those with these ids; the open ones as they are now."""
         ids, topics = texts(ids, "the ids of erasures"), texts(topics, "the topics of erasures")
         found = self._looked_at(topics, now_ms, with_ended=True).of(ids)
