@@ -26,6 +26,7 @@ from keptlog.passes.holders import check_gone, not_looked_at
 from keptlog.passes.names import named_logs, require_all
 from keptlog.passes.verify import none_looked_at, verify_log
 from keptlog.table.catalogs.embedded import unfinished_deletion
+from keptlog.table.doctor.needed_there import unowned_and_needed
 from keptlog.table.doctor.unowned import unowned_folders
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def all_that_is_there(store: LogStore | UnopenedStore, names: Collection[str]) -
 def _unowned(store: LogStore | UnopenedStore) -> dict[str, KeptlogError]:
     found: dict[str, KeptlogError] = {name: unfinished_deletion(name) for name in store.being_deleted()}
     try:
-        return found | {each.path: each.error for each in unowned_folders(store)}
+        return found | {each.path: each.error for each in unowned_and_needed(store)}
     except KeptlogError as error:
         return found | {"folders without a topic": error}
 

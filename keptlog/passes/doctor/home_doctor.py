@@ -42,8 +42,8 @@ from keptlog.passes.doctor.proof_doctor import erasure_problems, receipt_problem
 from keptlog.passes.doctor.this_machine import held_here
 from keptlog.table.catalogs.embedded import DATABASE, unfinished_deletion
 from keptlog.table.catalogs.home_folder import RESTORE
+from keptlog.table.doctor.needed_there import unowned_and_needed
 from keptlog.table.doctor.topic_exam import PutBack, is_metadata_lost
-from keptlog.table.doctor.unowned import unowned_folders
 from keptlog.table.metadata.format import CURRENT
 from keptlog.table.namespaces import CONFIGURED
 from keptlog.table.waiting.reaching import one_line
@@ -284,7 +284,7 @@ def _folders(patient: Patient) -> Iterator[Problem]:
         if exam.not_own:
             yield Problem(exam.topic, exam.not_own, cause, "do what it says")
     cause = "another program dropped or renamed the topic's table, or the catalog was put back from a backup"
-    for each in unowned_folders(patient.store):
+    for each in unowned_and_needed(patient.store):
         yield Problem(each.name, str(each), cause, each.todo)
 
 

@@ -84,6 +84,8 @@ class UnownedFolder:
     """Whether this catalog may name one in it: who drops a view, or makes it elsewhere, leaves its metadata."""
     unread_metadata: str | None = None
     """A metadata file that can't be read, and why: nobody knows whether it is a view's."""
+    needed_by: tuple[str, ...] = ()
+    """Topics that have live files in it, where that was asked (``needed_there``)."""
 
     @property
     def name(self) -> str:
@@ -126,9 +128,12 @@ class UnownedFolder:
     @property
     def _first(self) -> str:
         """What is to be known before anything is done; empty where nobody else can have the folder."""
+        needed = ""
+        if self.needed_by:
+            needed = f"leave it as long as live files of {some_of(self.needed_by, _NAMED)} lie there; then "
         if not self.is_shared:
-            return ""
-        return (
+            return needed
+        return needed + (
             f"its newest file is of {iso_time(self.last_written_ms)}. If another catalog has it, leave it: what is "
             "deleted here is gone there. Then give the topics of this catalog another folder, with PyIceberg's "
             f"catalog.update_namespace_properties({NAMESPACE!r}, updates={{'location': FOLDER}}). Only if no other "
