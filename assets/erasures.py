@@ -11,7 +11,7 @@ is read back in ``shown_deadline``.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -20,6 +20,7 @@ from textwrap import shorten
 import dagster as dg
 
 from keptlog.dagster.assets.checks import as_evaluation, bring_forward
+from keptlog.dagster.assets.lost_topics import FOLDERS, lost_requests
 from keptlog.dagster.assets.markdown import (
     SHOWN_AT_ONCE,
     as_markdown,
@@ -149,7 +150,7 @@ def erasures_asset(mount: Mount) -> dg.AssetsDefinition:
         run = MountCall(mount, context)
         now_ms = run.now_ms()
         with telling_outages(context, now_ms, run.log_store):
-            news = look_at_erasures(run.log_store, now_ms)
+            news = look_at_erasures(run.log_store, now_ms, [FOLDERS])
         result = _result_of_run(run, news)
         bring_forward(run, result)
         return dg.MaterializeResult(metadata=request_numbers(news), check_results=[result])
@@ -158,7 +159,7 @@ def erasures_asset(mount: Mount) -> dg.AssetsDefinition:
 
 
 def look_at_erasures(
-    log_store: LogStoreResource, now_ms: int, first: Iterable[str] = (), known: ErasureList | None = None
+    log_store: LogStoreResource, now_ms: int, first: Collection[str] = (), known: ErasureList | None = None
 ) -> ErasureNews:
     """Look how far erasures are, and remember it: those of all topics ``first``, and of others as many as are shown.
 
@@ -168,7 +169,7 @@ def look_at_erasures(
         StorageUnavailable: the catalog can't be reached.
     """
     seen = observe(log_store.store, now_ms=now_ms)
-    known = known or ErasureList((), {})
+    known = known or lost_requests(log_store, first)
     done = {row.topic for row in known.rows} | known.failed.keys()
     has_some = {topic: each for topic, each in seen.known_erasures.items() if each.count or each.ended_count}
     touched = [topic for topic in dict.fromkeys(first) if topic in has_some]
@@ -182,7 +183,7 @@ def look_at_erasures(
         (*known.rows, *found.rows),
         {**known.failed, **found.failed},
         unread=max(len(others) - TOPICS, 0),
-        looked={*done, *looked},
+        looked={*done, *looked, *({FOLDERS} & {*first})},
     )
 
 

@@ -20,8 +20,10 @@ from typing import Self
 import dagster as dg
 
 from keptlog.dagster.assets.last_results import last_evaluations
+from keptlog.dagster.assets.lost_topics import FOLDERS
 from keptlog.dagster.assets.mount import Run, Tick, place_of
 from keptlog.errors import KeptlogError
+from keptlog.log.topic_partition import is_topic_name
 from keptlog.passes.observer import Overview
 
 DEADLINE_CHECK = "erasure_deadline"
@@ -117,8 +119,9 @@ class ToldDeadline:
 
     def still_failed(self, seen: Overview, looked: AbstractSet[str]) -> dict[str, KeptlogError]:
         """Of these topics those at which nobody has looked since, with erasures that may be open; and why."""
-        # One that can't be read for a while is not looked at by that.
-        meant = (seen.open_erasures.keys() | seen.unreadable.keys()) - looked
+        # One that can't be read for a while is not looked at by that. A folder is no topic, and no tick looks there.
+        folders = set[str]() if FOLDERS in looked else {name for name in self.reasons if not is_topic_name(name)}
+        meant = (seen.open_erasures.keys() | seen.unreadable.keys() | folders) - looked
         return {topic: KeptlogError(why) for topic, why in self.reasons.items() if topic in meant}
 
 

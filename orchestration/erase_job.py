@@ -16,6 +16,7 @@ from pydantic import Field
 
 from keptlog.dagster.assets.erasures import bring_erasures_on, look_at_erasures
 from keptlog.dagster.assets.long_tags import as_tags
+from keptlog.dagster.assets.lost_topics import FOLDERS
 from keptlog.dagster.assets.mount import Mount, MountCall, Run
 from keptlog.dagster.assets.numbers import Metadata
 from keptlog.dagster.assets.outage import FAILED_TAG, Context, tell_in_tags, telling_outages
@@ -167,7 +168,8 @@ def _verify_deleted(run: Run, config: VerifyErasuresConfig) -> None:
     for row in meant:
         _tell_verification(context, row)
     more: Metadata = {"verified": len(verified)}
-    bring_erasures_on(run, lambda: look_at_erasures(run.log_store, now_ms, known=found), more)
+    first = () if config.ids or config.topics else [FOLDERS]  # of these the verification has looked there too
+    bring_erasures_on(run, lambda: look_at_erasures(run.log_store, now_ms, first, found), more)
     left = {f"{row.id} in {row.topic}": row for row in meant if _is_left(row, config.ids)}
     _fail_if_any({**found.failed, **_as_errors(left)}, "not verified")
 

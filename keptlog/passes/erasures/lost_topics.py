@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
     from keptlog.table.unopened import UnopenedStore
 
+NOT_LISTED = "folders without a topic"
+"""Stands for all of them where nobody can list them."""
 _NAMED = 3
 
 
@@ -30,7 +32,7 @@ def requests_of_lost_topics(store: LogStore | UnopenedStore, ids: Collection[str
     try:
         return dict(_found(store, ids))
     except KeptlogError as error:
-        return {"folders without a topic": error}
+        return {NOT_LISTED: error}
 
 
 def _found(store: LogStore | UnopenedStore, ids: Collection[str]) -> Iterator[tuple[str, KeptlogError]]:
