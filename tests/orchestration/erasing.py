@@ -79,3 +79,11 @@ def due(world: World) -> None:
     """An erasure that needs a clean now."""
     ask(world, by_ms=4 * HOUR_MS)
     world.now_ms += 2 * HOUR_MS
+
+
+def ask_by_hash(world: World, key: str, request_id: str, *, by_ms: int) -> None:
+    """As the job ``erase`` does: of a key that nobody has, there is no tombstone."""
+    hashes = (world.log_store.eraser().hash_of(key.encode()),)
+    eraser, request = world.log_store.eraser(), ErasureRequest(request_id, ("users",), (), hashes, world.now_ms + by_ms)
+    done = eraser.request(eraser.propose(request, now_ms=world.now_ms), now_ms=world.now_ms)
+    assert dict(done.failed) == {}

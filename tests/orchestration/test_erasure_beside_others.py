@@ -13,7 +13,7 @@ from keptlog.passes.readers import Readers
 from tests.in_process import in_process_engine
 from tests.logs import carry_out
 from tests.orchestration.conftest import DAY_MS, HOUR_MS, World
-from tests.orchestration.erasing import KEY, SETTINGS, ask, passes
+from tests.orchestration.erasing import KEY, SETTINGS, ask, ask_by_hash, passes
 from tests.orchestration.shipped import erasure_sensor
 
 OTHER = "user-8@example.org"
@@ -126,3 +126,27 @@ def test_one_whose_tombstones_are_held_is_not_looked_at_with_each_clean_that_doe
         world.tick(erasure_sensor)
     assert needs(world) == [ErasureNeed.CLEAN, ErasureNeed.EXPIRY]
     assert looked == []
+
+
+@pytest.mark.parametrize("is_cleaned", [True, False])
+def test_one_of_a_key_that_nobody_has_is_looked_at_once_beside_another_that_was_looked_at_and_waits(
+    world: World, looked: list[str], *, is_cleaned: bool
+) -> None:
+    """It waits for no clean, so none brought a look: it was overdue, and no run was asked for."""
+    world.topic("users", 1, **SETTINGS)
+    world.append("users", (KEY, "1"), age_ms=0)
+    ask(world, by_ms=90 * DAY_MS)
+    Readers(world.store, lambda: "slow").add("users", "slow", 60 * DAY_MS, now_ms=world.now_ms)
+    world.now_ms += 2 * HOUR_MS
+    world.tick(erasure_sensor)
+    for _ in range(2 * is_cleaned):
+        tick_after_a_clean(world)
+    waiting = [ErasureNeed.EXPIRY if is_cleaned else ErasureNeed.CLEAN]
+    assert needs(world) == waiting
+    world.now_ms += LOOK_AGAIN_MS
+    ask_by_hash(world, OTHER, "r2", by_ms=5 * DAY_MS)
+    looked.clear()
+    for _ in range(3):
+        world.now_ms += LOOK_AGAIN_MS
+        world.tick(erasure_sensor)
+    assert (looked, needs(world)) == (["users"], [*waiting, ErasureNeed.PURGE])

@@ -19,6 +19,7 @@ from pyiceberg.table import Table
 from keptlog.errors import InvalidConfig, LogCorrupt, StalePlan
 from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureState, ErasureWay, bound, further, reached
 from keptlog.log.erasures.open_erasures import open_erasures
+from keptlog.log.given.past import is_past
 from keptlog.log.record import NewRecord
 from keptlog.table.changes.append import Append, AppendedPartition, log_end_offsets
 from keptlog.table.changes.partition_writers import SegmentPaths
@@ -192,9 +193,14 @@ class RegisterChange:
         return read_open_erasures(self.topic.name, table.properties).count == sum(each.is_open for each in known)
 
     def _earlier(self, table: Table, at_ms: int | None) -> int | None:
-        """When something can first be brought on: of what is open already, or of what comes to it."""
-        moments = (read_open_erasures(self.topic.name, table.properties).next_ms, at_ms)
-        return min((moment for moment in moments if moment is not None), default=None)
+        """When something can first be brought on: of what is open already, or of what comes to it.
+
+        Of times that are past it is the last: a look since the one before knows nothing of what has come to it.
+        """
+        stored_ms = read_open_erasures(self.topic.name, table.properties).next_ms
+        moments = [moment for moment in (stored_ms, at_ms) if moment is not None]
+        past = [moment for moment in moments if is_past(moment, self.now_ms)]
+        return max(past) if past else min(moments, default=None)
 
     def _landed(self, erasure_id: str) -> Erasure:
         if erasure := self._known(erasure_id):
