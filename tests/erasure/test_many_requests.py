@@ -18,7 +18,7 @@ from keptlog.log.erasures.erasure import Erasure, ErasureBound, ErasureLook, Era
 from keptlog.log.erasures.next_time import CleanTimes, NextTimes, Until, covering
 from keptlog.log.retention import retention_of
 from keptlog.log.roll import closing_ms
-from keptlog.log.sections import sections_of
+from keptlog.log.sections import first_dirty_of, sections_of
 from keptlog.log.segment import Log
 from keptlog.table.removal import held_versions
 from tests.building import HOUR_MS, NOW_MS, config, log, segment
@@ -39,13 +39,17 @@ def test_a_look_divides_each_log_and_reads_the_settings_as_often_for_few_request
         calls[log.topic_partition.topic] += 1
         return sections_of(log, now_ms)
 
+    def first_dirty(log: Log) -> Any:
+        calls[log.topic_partition.topic] += 1
+        return first_dirty_of(log)
+
     def resolved(cls: Any, settings: Any) -> Any:
         calls["settings"] += 1
         return real.__func__(cls, settings)  # type: ignore[attr-defined]
 
     real = BrokerConfig.of
-    for module in (erasures, next_time):
-        monkeypatch.setattr(module, "sections_of", divided)
+    monkeypatch.setattr(next_time, "sections_of", divided)
+    monkeypatch.setattr(erasures, "first_dirty_of", first_dirty)
     monkeypatch.setattr(BrokerConfig, "of", classmethod(resolved))
     of_settings = []
     for topic in ("few", "many"):
