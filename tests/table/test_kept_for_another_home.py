@@ -249,13 +249,13 @@ def test_what_a_copied_state_shows_outside_of_the_folder_stays_known_until_someb
     assert check_gone(other, TOPIC, [0], now_ms)[0].outcome == "ok"
 
 
-def test_a_preview_does_not_say_that_somebody_is_to_delete_by_hand_what_another_home_may_need(
+def test_a_preview_does_not_say_that_a_purge_would_leave_what_another_home_may_need(
     with_a_file_beside: LogStore, tmp_path: Path
 ) -> None:
     now_ms = purged_twice(with_a_file_beside)
-    assert "by hand" not in str(preview_purge(with_a_file_beside, TOPIC, now_ms, DAY_MS))
+    assert "outside of its folder" not in str(preview_purge(with_a_file_beside, TOPIC, now_ms, DAY_MS))
     head_of(tmp_path / "original").rename(tmp_path / "moved")
-    assert "by hand" in str(preview_purge(with_a_file_beside, TOPIC, now_ms, DAY_MS))
+    assert "outside of its folder" in str(preview_purge(with_a_file_beside, TOPIC, now_ms, DAY_MS))
 
 
 @pytest.mark.parametrize("kept", [1, 2])
