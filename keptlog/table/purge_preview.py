@@ -109,7 +109,7 @@ def preview_purge(store: LogStore, topic: str, now_ms: int, orphan_grace_ms: int
 
     def look(table: Table) -> PurgePreview:
         paths = [file.path for file in storage.files.values()]
-        require_own_folder(store.committer.catalog, table, paths, store.files)
+        require_own_folder(store.committer.catalog, table, paths)
         manifests = Manifests(topic, table.io)
         require_live_files(table, storage, manifests, store.files, lambda: store.load_table(topic))
         found = _preview(table, store, storage, manifests, (now_ms - delay_ms, now_ms - orphan_grace_ms, now_ms))

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-from pathlib import Path
-
-import pytest
-
-from keptlog.passes.purge import Purger
 from tests.cli.conftest import Run, home, keptlog
 from tests.erasure.test_planted import live_path, local, location_of
 from tests.erasure.world import HOUR_MS, KEY, OTHER, SECOND_MS, VALUE, World
@@ -64,67 +57,3 @@ def test_what_a_run_left_there_keeps_a_request_open(world: World) -> None:
     assert left.exists()
     assert row.erasure.state == "unreferenced"
     assert any("is not where the topic lay before" in each for each in row.blocked)
-
-
-def moved_and_set_back(world: World) -> Path:
-    """The folder where the table lay meanwhile; a record of the key was appended there."""
-    own = local(location_of(world))
-    meanwhile = own.parent / "users-x"
-    set_location(world.home, meanwhile, "users")
-    world.append((KEY, VALUE))
-    set_location(world.home, own, "users")
-    return meanwhile
-
-
-def test_a_request_is_proved_once_what_lay_elsewhere_meanwhile_is_deleted_by_hand(world: World) -> None:
-    world.create()
-    world.append((KEY, VALUE), (OTHER, b"1"))
-    meanwhile = moved_and_set_back(world)
-    world.ask()
-    for _ in range(3):
-        world.later(2 * HOUR_MS)
-        world.clean()
-        purged = Purger(world.store).purge(["users"], now_ms=world.now_ms, orphan_grace_ms=0).receipts["users"]
-    row = world.verified()
-    assert row.erasure.is_open
-    assert any(f"{meanwhile}/data" in each for each in row.blocked)
-    for each in purged.not_deleted:
-        local(each.path).unlink()
-    world.later(HOUR_MS)
-    world.purge()
-    assert world.verified().erasure.state == "verified"
-
-
-def test_what_a_run_left_there_keeps_it_open_until_it_is_gone(world: World) -> None:
-    world.create()
-    world.append((KEY, VALUE), (OTHER, b"1"))
-    segment = live_path(world).read_bytes()
-    own = local(location_of(world))
-    left = own.parent / "users-x" / "data/partition=0/0-left.parquet"
-    set_location(world.home, own.parent / "users-x", "users")
-    world.append((OTHER, b"2"))
-    set_location(world.home, own, "users")
-    left.write_bytes(segment)
-    world.ask()
-    for _ in range(3):
-        world.later(2 * HOUR_MS)
-        world.clean()
-        with pytest.raises(AssertionError, match="0-left"):
-            world.purge()
-    row = world.verified()
-    assert row.erasure.is_open
-    assert any(str(left) in each for each in row.blocked)
-
-
-def test_erasures_that_were_asked_for_there_are_told_where_they_lie(world: World) -> None:
-    world.create()
-    world.append((KEY, VALUE), (OTHER, b"1"))
-    own = local(location_of(world))
-    set_location(world.home, own.parent / "users-x", "users")
-    world.ask()
-    set_location(world.home, own, "users")
-    (told,) = world.eraser.list(["users"], now_ms=world.now_ms).failed.values()
-    [(there, here)] = re.findall(r"are gone; .*: copy (\S+) to (\S+)$", str(told))
-    Path(here.removeprefix("file://")).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(there.removeprefix("file://"), here.removeprefix("file://"))
-    assert world.row().erasure.is_open

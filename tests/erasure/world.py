@@ -108,7 +108,7 @@ class World:
 
     def purge(self, topic: str = "users", grace_ms: int = 0) -> None:
         result = Purger(self.store).purge([topic], now_ms=self.now_ms, orphan_grace_ms=grace_ms)
-        assert result.failed == {}, result.failed
+        assert result.failed == {}
 
     def later(self, ms: int) -> None:
         self.now_ms = max(self.now_ms, time.time_ns() // 1_000_000) + ms

@@ -12,7 +12,6 @@ from keptlog.errors import Action, LogCorrupt
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.catalogs.embedded import DATABASE
 from keptlog.table.doctor.topic_exam import examined, put_back
-from keptlog.table.io.files import TableFiles
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.purge_preview import preview_purge
 from keptlog.table.removal.deletion import Deletion
@@ -80,7 +79,7 @@ def test_a_topic_whose_deletion_begins_while_it_is_looked_at_is_no_second_table(
     table = store.load_table(TOPIC)
     catalog.create_namespace((DELETING,))
     catalog.rename_table((NAMESPACE, TOPIC), (DELETING, TOPIC))
-    assert not_own(catalog, table, [], TableFiles()) is None
+    assert not_own(catalog, table, []) is None
     server = FaultyCatalog(catalog)
     server.list_namespaces = catalog.list_namespaces  # type: ignore[method-assign]
     require_alone(server, table)

@@ -127,7 +127,7 @@ def _no_right(logs: Sequence[Log]) -> Iterator[str]:
 
 
 def _not_own(store: LogStore, table: Table, paths: Sequence[str]) -> str | None:
-    found = not_own(store.committer.catalog, table, paths, store.files)
+    found = not_own(store.committer.catalog, table, paths)
     return str(found.error(table, "no purge deletes anything")) if found else None
 
 

@@ -2,7 +2,8 @@
 
 keptlog.format-version            which format all this is in (``keptlog.table.metadata.format``)
 log.partitions                    how many partitions the topic has
-log.snapshot-id                   the snapshot that this belongs to (``lineage``); absent in 1.0 and before the first
+log.snapshot-id                   the snapshot that all of this belongs to (``lineage``); absent in
+                                  topics of format 1.0 and until the first commit
 log.p<N>.log-start-offset         the first offset that readers see
 log.source                        where the records come from, as JSON; absent if they are appended (ADR 23)
 log.p<N>.log-end-offset           the next offset, and with a source the position there; never derived from the files:
@@ -25,7 +26,6 @@ log.p<N>.uncleanable              why the last clean failed, as JSON; absent or 
 log.erasures                      the file with the erasures that were asked for, as JSON; absent if there never was one
 log.erasures.open                 how many of them are open, and what is next, as JSON (``erasures``)
 log.condemned                     journals of a sweep that is under way, as JSON; absent if there are none (ADR 28)
-log.location                      the topic's folder, noted once its table was moved and set back (``set_back``)
 log.undone                        which snapshots adoptions left aside, as JSON; absent if none did (``runs``, ADR 29)
 log.reader.<name>                 a registered reader, as JSON: how long tombstones wait for it, and which it has missed
                                   (``keptlog.table.reading.readers``, ADR 38)

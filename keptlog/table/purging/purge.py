@@ -35,7 +35,7 @@ from functools import cached_property
 from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt, StalePlan, first_line
-from keptlog.log.holder import Holdings
+from keptlog.log.holder import Holdings, Terms
 from keptlog.storage.files import StoredFile
 from keptlog.storage.leftover import discard
 from keptlog.table.chain.sealed_deletions import SealedDeletions
@@ -84,7 +84,7 @@ from keptlog.table.removal.journal import (
     write_journal,
 )
 from keptlog.table.removal.named_files import NamedFiles
-from keptlog.table.removal.own_folder import noted_location, require_own_folder
+from keptlog.table.removal.own_folder import require_own_folder
 from keptlog.table.removal.own_journals import for_purge, read_own_journals, set_aside, set_taken_back_aside
 from keptlog.table.removal.ref_retention import EndedRef, ended_refs
 from keptlog.table.removal.refusal import require_live_files
@@ -143,7 +143,7 @@ class Purge:
         # Listed before the table is looked at: whatever is committed later is not in the list, and safe.
         listed = list(self.files.list(self.topic.location))
         paths = [file.path for file in listed]
-        require_own_folder(self.committer.catalog, self.first_look, paths, self.files)
+        require_own_folder(self.committer.catalog, self.first_look, paths)
         self._stored = by_comparable_form(listed)
         self._hidden = hidden_below(self.files, self.topic.location)
         if self.times.has_nothing_to_do(self.first_look, self._storage, self._manifests):
@@ -269,7 +269,6 @@ class Purge:
         before took a while, so it is looked again; only what comes between that look and the commit is not seen.
         """
         updates = (*removal_of(table.metadata, expiry.snapshot_ids, expiry.ref_names), *self._fence.lifted(table))
-        updates += noted_location(table)
         require_same_refs(table.metadata, self._table().metadata)
         self._dropped |= dict.fromkeys(expiry.refs, False)  # before: a commit that gets no answer may have landed
         commit_without_snapshot(self.committer.catalog, table, *updates)
@@ -389,10 +388,11 @@ class Purge:
 
     def _held(self) -> Holdings:
         """What G8 judges, but for what could not be deleted, which is told by itself."""
-        there = FoundThere(self._stored, self._hidden, self.files)
+        terms = Terms(self.times.delete_delay_ms, orphan_grace_ms=self.times.orphan_grace_ms)
+        there = FoundThere(self._stored, self._hidden)
         for _ in range(LOOKS):
             table = self._table()
-            found = held_now(table, there, self.times.terms, self.times.now_ms, self._manifests)
+            found = held_now(table, there, terms, self.times.now_ms, self._manifests)
             # Another purge may have deleted what could not be read; what the store does not list, no commit changes.
             unread = set(found.unread).difference(self._hidden.unread)
             if not unread or self._table().metadata_location == table.metadata_location:

@@ -26,7 +26,6 @@ from pyiceberg.table import Table
 
 from keptlog.errors import LogCorrupt
 from keptlog.log.broker import BrokerConfig
-from keptlog.log.holder import Terms
 from keptlog.storage.files import StoredFile
 from keptlog.table.metadata.history import outdated_from_ms
 from keptlog.table.metadata.lineage import summary_of
@@ -71,11 +70,6 @@ class PurgeTimes:
         broker = BrokerConfig.of(guard.broker_settings)
         memory_ms, history_ms = broker.producer_id_expiration_ms, broker.keptlog_history_retention_ms
         return cls(now_ms, delete_delay_ms, orphan_grace_ms, memory_ms, history_ms, guard.done_ms)
-
-    @property
-    def terms(self) -> Terms:
-        """What holders are judged by."""
-        return Terms(self.delete_delay_ms, orphan_grace_ms=self.orphan_grace_ms)
 
     def has_nothing_to_do(self, table: Table, storage: Storage, manifests: Manifests) -> bool:
         """Whether a purge of a table would delete nothing; the storage was listed after the table was loaded.

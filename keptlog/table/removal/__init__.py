@@ -2,8 +2,7 @@
 
 who holds them            ``superseded`` (snapshots), ``held`` (snapshots and storage), ``held_versions``, ``hidden``,
                           ``left_elsewhere``
-what lies there           ``topic_storage``, ``own_folder``, ``set_back``, ``metadata_elsewhere``; why nothing goes:
-                          ``refusal``
+what lies there           ``topic_storage``, ``own_folder``, ``metadata_elsewhere``; why nothing goes: ``refusal``
 who else knows of it      ``ahead`` (a copy of a lake, or one put back), by ``known_states``; what it may need:
                           ``spared``
 what goes                 ``expiry`` (snapshots), ``ref_retention`` (tags and branches); written down before:

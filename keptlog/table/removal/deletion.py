@@ -245,7 +245,7 @@ class Deletion:
 
     def require_own_folder(self, table: Table, listed: Iterable[StoredFile]) -> None:
         """Raises LogCorrupt if the topic's folder is not its alone."""
-        require_own_folder(self.catalog, table, (file.path for file in listed), self.files)
+        require_own_folder(self.catalog, table, (file.path for file in listed))
 
     def _is_location_of(self, location: str) -> bool:
         """Whether a topic that an older keptlog made meanwhile has got the folder; its purge sweeps what is left."""

@@ -21,8 +21,7 @@ from keptlog.table.metadata.format import SET_IT_BACK
 from keptlog.table.metadata.state import ERASURES, OPEN_ERASURES, lacks_register
 from keptlog.table.metadata.stored_json import from_json, from_json_file, from_property, require_bare
 from keptlog.table.removal.journal import erasures_folder
-from keptlog.table.removal.own_folder import moved_from, traces_elsewhere
-from keptlog.table.removal.set_back import also_there
+from keptlog.table.removal.own_folder import moved_from
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -63,8 +62,11 @@ def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
     try:
         content = files.read_bytes(path)
     except FileNotFoundError:
-        moved = _if_moved(files, table, path)
-        error = LogCorrupt(f"topic {topic}: its erasures {path} are gone; {moved or mend}")
+        moved = moved_from(table)
+        if moved:
+            # It is where it was: set back, the table finds it.
+            mend = f"the folder {table.location()} {moved.why}: {moved.todo}"
+        error = LogCorrupt(f"topic {topic}: its erasures {path} are gone; {mend}")
         error.action = Action.FIX_CONFIG if moved else error.action
         raise error from None
     except NO_FILE as error:
@@ -72,15 +74,6 @@ def read_erasures(files: TableFiles, table: Table) -> tuple[Erasure, ...]:
     if zlib.crc32(content) != named.crc32:
         raise LogCorrupt(f"topic {topic}: its erasures {path} are not as they were written; {mend}")
     return from_json(Register, content.decode(errors="replace"), path, "list of erasures", mend).erasures
-
-
-def _if_moved(files: TableFiles, table: Table, path: str) -> str | None:
-    """What to do where another program has moved the table, and its erasures lie where they were; null if none has."""
-    moved = moved_from(table)
-    if moved:
-        return f"the folder {table.location()} {moved.why}: {moved.todo}"
-    there = also_there(table, traces_elsewhere(table), files, path)
-    return f"they lie where another program had moved the table: copy {there} to {path}" if there else None
 
 
 def read_register_file(files: TableFiles, path: str) -> tuple[Erasure, ...]:

@@ -90,14 +90,14 @@ def held_in(
         LogCorrupt: the current snapshot can't be read.
         OSError: the storage can't be listed.
     """
-    found_there = FoundThere({}, HiddenFiles(), files)
+    found_there = FoundThere({}, HiddenFiles())
 
     def load_listed() -> Table:
         # Listed before the table is loaded: what is committed meanwhile is live there.
         nonlocal found_there
         location = load().location()
         listed = list(files.list(location))
-        found_there = FoundThere(by_comparable_form(listed), hidden_below(files, location), files)
+        found_there = FoundThere(by_comparable_form(listed), hidden_below(files, location))
         return load()
 
     def look(table: Table) -> Holdings:
@@ -134,7 +134,6 @@ class FoundThere:
     listed: Mapping[str, StoredFile]
     """By comparable path."""
     hidden: HiddenFiles
-    files: TableFiles
 
 
 def held_now(table: Table, there: FoundThere, terms: Terms, now_ms: int, manifests: Manifests) -> Holdings:
@@ -148,7 +147,7 @@ def held_now(table: Table, there: FoundThere, terms: Terms, now_ms: int, manifes
     snapshots = ShownFiles(table, manifests)
     snapshots.look(stored.keys())
     unread = list(snapshots.unread)
-    other = told_not_own(table, (each.path for each in there.listed.values()), there.files)
+    other = told_not_own(table, (each.path for each in there.listed.values()))
     if other:
         # It may be all that another topic has.
         unread.append(str(other.error(table, "what lies there is not told from another table's files")))

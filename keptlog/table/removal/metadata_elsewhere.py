@@ -34,8 +34,8 @@ def lies_below(table: Table, path: str) -> bool:
     return metadata is not None and below(table.location())(inside(metadata.location))
 
 
-def lay_elsewhere(table: Table, outside: Sequence[str]) -> list[str]:
-    """Of its earlier metadata outside of its folder, oldest first, what tells of another location: one of each folder.
+def lay_elsewhere(table: Table, outside: Sequence[str]) -> str | None:
+    """Of its earlier metadata outside of its folder, oldest first, one that tells of another location; null if none.
 
     Of each folder the oldest that can be read is asked. One of which nothing can be read is believed if the table
     names it as the place of its metadata.
@@ -45,12 +45,11 @@ def lay_elsewhere(table: Table, outside: Sequence[str]) -> list[str]:
     by_folder: dict[str, list[str]] = {}
     for path in outside:
         by_folder.setdefault(comparable(path.rpartition("/")[0]), []).append(path)
-    told: list[str] = []
     for paths in by_folder.values():
         read = (whole_metadata(table.io, path) for path in paths if path.endswith(METADATA_ENDINGS))
         oldest = next((metadata for metadata in read if metadata), None)
         if oldest is None and is_named and is_named(comparable(paths[0])):
             continue
         if oldest is None or inside(oldest.location) != inside(table.location()):
-            told.append(paths[0])
-    return told
+            return paths[0]
+    return None

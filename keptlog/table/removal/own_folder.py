@@ -6,12 +6,11 @@ folder it names is told by what lies in it, by what it lies in, and by where the
     s3://lake/keptlog/users     its own
     s3://lake/keptlog           the metadata of another table is in it, or a copy of its own that is to go elsewhere
     s3://lake, /home            the warehouse is in it, or it is no folder at all
-    s3://lake/photos            the table lay somewhere else before: by its earlier metadata, and its snapshots'
-    s3://lake/keptlog/users     it does again, and where it lay meanwhile is what nobody knows of (``set_back``)
+    s3://lake/photos            earlier metadata of the table, or of one of its snapshots, is somewhere else
     s3://lake/keptlog/users     the catalog names it for a second table too, as ``register_table`` brings about
     s3://lake/keptlog/users     the table says so itself (``gc.enabled=false``): whoever set that knows of other tables
 
-The first trace that is left tells where it lay before: as long as nothing is deleted, none of a snapshot goes.
+Earlier metadata is believed until no snapshot is left from before the move: as long as nothing is deleted, none goes.
 Where another program has put the metadata elsewhere (``write.metadata.path``), its place says nothing of the table's:
 then what is written in it says where the table lay (``metadata_elsewhere``), and so it does of a second table's.
 
@@ -27,18 +26,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keptlog.errors import LogCorrupt
-from keptlog.table.io.files import TableFiles, local_path
+from keptlog.table.io.files import local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
 from keptlog.table.metadata.references import below, comparable, comparable_forms, inside
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.metadata_elsewhere import lay_elsewhere, lies_below, places_of_metadata
-from keptlog.table.removal.set_back import LOCATION, is_set_back, left_there, traces
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.catalog.sql import SqlCatalog
     from pyiceberg.table import Table
-    from pyiceberg.table.update import TableUpdate
 
 _COPY = "copy-table-staging-"
 """Iceberg's word."""
@@ -59,13 +56,13 @@ class NotOwn:
         return LogCorrupt(f"topic {table.name()[-1]}: its folder {table.location()} {self.why}, and {so}: {self.todo}")
 
 
-def require_own_folder(catalog: Catalog, table: Table, paths: Iterable[str], files: TableFiles) -> None:
+def require_own_folder(catalog: Catalog, table: Table, paths: Iterable[str]) -> None:
     """Refuse to delete anything in a folder that is not the topic's alone; ``paths`` are all files in it.
 
     Raises:
         LogCorrupt: says what else is there.
     """
-    found = not_own(catalog, table, paths, files)
+    found = not_own(catalog, table, paths)
     if found:
         raise found.error(table, "nothing was deleted")
 
@@ -94,7 +91,7 @@ def require_not_inside(catalog: Catalog, table: Table) -> None:
     """
     location, topic = table.location(), table.name()[-1]
     # As text first: each commit asks, and what was never moved is called the same everywhere.
-    if all(path.startswith(f"{location}/metadata/") for path in traces(table)) or not moved_from(table):
+    if all(path.startswith(f"{location}/metadata/") for path in _earlier(table)) or not _elsewhere_before(table):
         return
     form = inside(location)
     for other in _topics_around(catalog, location, form):
@@ -131,57 +128,29 @@ def _lies_around(catalog: Catalog, topic: str, form: str) -> bool:
     return below(location)(form)
 
 
-def not_own(catalog: Catalog, table: Table, paths: Iterable[str], files: TableFiles) -> NotOwn | None:
-    """Why a topic's folder is not its alone; null if it is. ``paths`` are all files in it.
-
-    Raises:
-        OSError: the table lay somewhere else for a while, and that folder can't be listed.
-    """
+def not_own(catalog: Catalog, table: Table, paths: Iterable[str]) -> NotOwn | None:
+    """Why a topic's folder is not its alone; null if it is. ``paths`` are all files in it."""
     location = table.location()
     warehouse = str(catalog.properties.get("warehouse", ""))
     why = _whose(warehouse, location)
-    told = NotOwn(why) if why else told_not_own(table, paths, files)
+    told = NotOwn(why) if why else told_not_own(table, paths)
     if told:
         return told
     other = _registered_too(catalog, table)
     return _shared(other) if other else None
 
 
-def told_not_own(table: Table, paths: Iterable[str], files: TableFiles) -> NotOwn | None:
-    """As ``not_own``, as far as the table and the storage tell it; no catalog is asked."""
+def told_not_own(table: Table, paths: Iterable[str]) -> NotOwn | None:
+    """As ``not_own``, as far as the table and its folder tell it; no catalog is asked."""
     if _is_shared(table):
         return NotOwn("may hold files that other tables need, for its table has gc.enabled=false", _UNSHARE)
-    listed = list(paths)
-    told = _other_table(table.location(), listed) or moved_from(table)
-    elsewhere = () if told else traces_elsewhere(table)
-    left = left_there(table, elsewhere, files, listed) if elsewhere else None
-    return NotOwn(*left) if left else told
+    return _other_table(table.location(), paths) or moved_from(table)
 
 
 def moved_from(table: Table) -> NotOwn | None:
-    """That another program has moved a table, and from where; null if none has, or it lies where it lay before."""
-    elsewhere = traces_elsewhere(table)
-    if not elsewhere or is_set_back(table, elsewhere):
-        return None
-    noted = table.properties.get(LOCATION)
-    why = f"is not where the topic lay before ({noted or elsewhere[0]})"
-    return NotOwn(why, f"set the location of its table back to {noted}") if noted else NotOwn(why)
-
-
-def noted_location(table: Table) -> tuple[TableUpdate, ...]:
-    """What a purge of a table that was set back notes, for it makes the traces go that tell; else nothing."""
-    from pyiceberg.table.update import SetPropertiesUpdate  # noqa: PLC0415  # as above
-
-    if table.properties.get(LOCATION) == table.location() or not traces_elsewhere(table):
-        return ()
-    return (SetPropertiesUpdate(updates={LOCATION: table.location()}),)
-
-
-def traces_elsewhere(table: Table) -> list[str]:
-    """What tells that a table lay in other folders too, oldest first, one of each folder."""
-    is_below = below(f"{table.location()}/metadata")
-    outside = [path for path, form in comparable_forms(traces(table)).items() if not is_below(form)]
-    return lay_elsewhere(table, outside)
+    """That another program has moved a table, and from where; null if none has."""
+    moved = _elsewhere_before(table)
+    return NotOwn(moved) if moved else None
 
 
 def _is_shared(table: Table) -> bool:
@@ -240,7 +209,7 @@ def _shared(other: str) -> NotOwn:
 
 def folders_of(table: Table) -> set[str]:
     """Where a table lies and, if another program has moved it, where it lay: most of its files are there still."""
-    return {table.location(), *(path.rpartition("/metadata/")[0] for path in traces(table))}
+    return {table.location(), *(path.rpartition("/metadata/")[0] for path in _earlier(table))}
 
 
 def _names_of(table: Table) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -302,3 +271,16 @@ def staged_copy(location: str, path: str) -> str | None:
     """The folder with metadata that ``rewrite_table_path`` has made ready to be copied, if a file lies in one."""
     begin = f"{location}/metadata/{_COPY}"
     return begin + path.removeprefix(begin).partition("/")[0] if path.startswith(begin) else None
+
+
+def _elsewhere_before(table: Table) -> str | None:
+    is_below = below(f"{table.location()}/metadata")
+    outside = [path for path, form in comparable_forms(_earlier(table)).items() if not is_below(form)]
+    moved = lay_elsewhere(table, outside)
+    return f"is not where the topic lay before ({moved})" if moved else None
+
+
+def _earlier(table: Table) -> list[str]:
+    """Its earlier metadata, and that of its snapshots."""
+    lists = [snapshot.manifest_list for snapshot in table.metadata.snapshots if snapshot.manifest_list]
+    return [*(entry.metadata_file for entry in table.metadata.metadata_log), *lists]

@@ -50,7 +50,7 @@ def purge_refusal(
     a live file is not there.
     """
     paths = [each.path for each in storage.files.values()]
-    other = told_not_own(table, paths, files)
+    other = told_not_own(table, paths)
     if other:
         return Refusal(f"its folder {table.location()} {other.why}, and no purge deletes anything: {other.todo}")
     try:
