@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
 from keptlog.errors import InvalidConfig
+from keptlog.passes.purge import Purger
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.io.files import TableFiles
 from keptlog.table.namespaces import NAMESPACE
 from tests.cli.conftest import Run, home, keptlog
-from tests.erasure.world import KEY, OTHER, VALUE, World
+from tests.erasure.test_moved_folder import moved_and_set_back
+from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World
 
 __all__ = ["home", "keptlog"]
 
@@ -148,3 +151,20 @@ def test_one_that_was_verified_before_the_table_went_is_not_named_where_a_copy_h
     for age, register in enumerate(registers):
         os.utime(register, (1000 - age, 1000 - age))
     assert folder not in world.eraser.verify(now_ms=world.now_ms).failed
+
+
+def test_a_folder_in_which_a_topic_has_live_files_is_not_to_be_deleted_for_a_request_that_was_left_there(
+    world: World,
+) -> None:
+    world.create()
+    world.append((KEY, VALUE), (OTHER, b"1"))
+    meanwhile = moved_and_set_back(world)
+    for number in range(25):
+        world.append((OTHER, b"%d" % number))
+    world.ask()
+    own = meanwhile.parent / "users/metadata/receipts/erasures"
+    shutil.copytree(own, meanwhile / "metadata/receipts/erasures")  # as who asked there has left it
+    world.later(2 * HOUR_MS)
+    Purger(world.store).purge(["users"], now_ms=world.now_ms, orphan_grace_ms=0)  # what lies there is left
+    told = str(world.eraser.list(now_ms=world.now_ms).failed[f"file://{meanwhile}"])
+    assert "; leave it as long as live files of users lie there; then" in told

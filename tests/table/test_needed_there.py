@@ -21,13 +21,17 @@ def store(tmp_path: Path) -> LogStore:
     return store
 
 
-def test_where_its_table_lay_for_a_while(store: LogStore, tmp_path: Path) -> None:
-    own = tmp_path / "warehouse/keptlog" / TOPIC
-    set_location(tmp_path, own.parent / "meanwhile")
+def meanwhile_of(store: LogStore, home: Path) -> None:
+    own = home / "warehouse/keptlog" / TOPIC
+    set_location(home, own.parent / "meanwhile")
     append_each(store, [("a", "2")])
-    set_location(tmp_path, own)
+    set_location(home, own)
     append_each(store, *[[("b", str(number))] for number in range(30)])
-    store.purge(TOPIC, clock_ms() + DAY_MS)
+    store.purge(TOPIC, clock_ms() + 2 * DAY_MS)
+
+
+def test_where_its_table_lay_for_a_while(store: LogStore, tmp_path: Path) -> None:
+    meanwhile_of(store, tmp_path)
     (folder,) = unowned_and_needed(store)
     assert folder.name == "meanwhile"
     assert (
@@ -52,3 +56,14 @@ def test_of_one_that_no_topic_needs_nothing_is_said(store: LogStore, tmp_path: P
     drop(tmp_path)
     (folder,) = unowned_and_needed(store)
     assert folder.needed_by == ()
+
+
+def test_whoever_is_told_to_delete_a_folder_is_told_of_a_topic_that_cannot_be_read(
+    store: LogStore, tmp_path: Path
+) -> None:
+    meanwhile_of(store, tmp_path)
+    snapshot = table_of(tmp_path).current_snapshot()
+    assert snapshot is not None
+    Path(snapshot.manifest_list.removeprefix("file://")).write_bytes(b"damaged")
+    (folder,) = unowned_and_needed(store)
+    assert folder.todo.startswith(f"leave it until {TOPIC} can be read, which may need files there; then delete")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.log.erasures.erasure import Erasure, further
 from keptlog.log.words.counted import some_of
+from keptlog.table.doctor.needed_there import with_topics
 from keptlog.table.doctor.unowned import UnownedFolder, unowned_folders
 from keptlog.table.removal.erasure_register import read_register_file
 from keptlog.table.removal.journal import erasures_folder
@@ -36,20 +37,30 @@ def requests_of_lost_topics(store: LogStore | UnopenedStore, ids: Collection[str
 
 
 def _found(store: LogStore | UnopenedStore, ids: Collection[str]) -> Iterator[tuple[str, KeptlogError]]:
-    for folder in unowned_folders(store):
-        try:
-            with reaching(f"the erasures in {folder.path} can't be read"):
-                still_open = [each.id for each in _erasures_in(store, folder) if each.is_open]
-        except LogCorrupt as error:
-            yield folder.path, error.reworded(f"{error}; where there is none, {folder.todo}")
-            continue
-        except KeptlogError as error:
-            yield folder.path, error
-            continue
-        meant = [each for each in still_open if not ids or each in ids]
-        if meant:
-            what = f"{folder}, and no verification looks there for the keys of {some_of(meant, _NAMED)}"
+    looked = [(folder, _still_open(store, folder, ids)) for folder in unowned_folders(store)]
+    told = {folder.path: found for folder, found in looked if found}
+    # What topics need there costs a look at each of them.
+    for folder in with_topics(store, [folder for folder, found in looked if found]):
+        found = told[folder.path]
+        if isinstance(found, LogCorrupt):
+            yield folder.path, found.reworded(f"{found}; where there is none, {folder.todo}")
+        elif isinstance(found, KeptlogError):
+            yield folder.path, found
+        else:
+            what = f"{folder}, and no verification looks there for the keys of {some_of(found, _NAMED)}"
             yield folder.path, UnknownTopic(f"{what}; {folder.todo}")
+
+
+def _still_open(
+    store: LogStore | UnopenedStore, folder: UnownedFolder, ids: Collection[str]
+) -> list[str] | KeptlogError:
+    """Those of these requests that are open in it, or of all if none is named; or why nobody can tell."""
+    try:
+        with reaching(f"the erasures in {folder.path} can't be read"):
+            still_open = [each.id for each in _erasures_in(store, folder) if each.is_open]
+    except KeptlogError as error:
+        return error
+    return [each for each in still_open if not ids or each in ids]
 
 
 def _erasures_in(store: LogStore | UnopenedStore, folder: UnownedFolder) -> Collection[Erasure]:

@@ -24,10 +24,14 @@ if TYPE_CHECKING:
 def unowned_and_needed(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
     """As ``unowned_folders``, each with the topics that have live files there; raises what that does."""
     found = unowned_folders(store)
-    return _with_topics(store, found) if found else found
+    return with_topics(store, found)
 
 
-def _with_topics(store: LogStore | UnopenedStore, found: Sequence[UnownedFolder]) -> list[UnownedFolder]:
+def with_topics(store: LogStore | UnopenedStore, found: Sequence[UnownedFolder]) -> list[UnownedFolder]:
+    """These folders, each with the topics that have live files there."""
+    if not found:
+        return []
+
     def live(topic: str) -> set[str] | None:
         try:
             table = store.load_table(topic)
@@ -43,4 +47,4 @@ def _with_topics(store: LogStore | UnopenedStore, found: Sequence[UnownedFolder]
         is_below = below(folder.path)
         return tuple(topic for topic, forms in needed.items() if any(map(is_below, forms or ())))
 
-    return [replace(each, needed_by=by(each), unread=(*each.unread, *unread)) for each in found]
+    return [replace(each, needed_by=by(each), unread_topics=unread) for each in found]

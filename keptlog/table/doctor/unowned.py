@@ -86,6 +86,8 @@ class UnownedFolder:
     """A metadata file that can't be read, and why: nobody knows whether it is a view's."""
     needed_by: tuple[str, ...] = ()
     """Topics that have live files in it, where that was asked (``needed_there``)."""
+    unread_topics: tuple[str, ...] = ()
+    """Topics that may have some, for they can't be read."""
 
     @property
     def name(self) -> str:
@@ -128,9 +130,9 @@ class UnownedFolder:
     @property
     def _first(self) -> str:
         """What is to be known before anything is done; empty where nobody else can have the folder."""
-        needed = ""
-        if self.needed_by:
-            needed = f"leave it as long as live files of {some_of(self.needed_by, _NAMED)} lie there; then "
+        needed = f"leave it as long as live files of {some_of(self.needed_by, _NAMED)} lie there; then "
+        unread = f"leave it until {some_of(self.unread_topics, _NAMED)} can be read, which may need files there; then "
+        needed = (needed if self.needed_by else "") + (unread if self.unread_topics else "")
         if not self.is_shared:
             return needed
         return needed + (
