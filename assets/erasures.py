@@ -183,7 +183,7 @@ def look_at_erasures(
         (*known.rows, *found.rows),
         {**known.failed, **found.failed},
         unread=max(len(others) - TOPICS, 0),
-        looked={*done, *looked, *({FOLDERS} & {*first})},
+        looked=({*done, *looked} | ({FOLDERS} & {*first})) - ({FOLDERS} & known.failed.keys()),  # not if not listed
     )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from typing import NoReturn
 
 import dagster as dg
 import pytest
 from pyiceberg.table import Table
 
+from keptlog.errors import StorageUnavailable
+from keptlog.passes.erasures import lost_topics
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.namespaces import NAMESPACE
 from tests.orchestration.conftest import HOUR_MS, World
@@ -36,6 +39,10 @@ def materialize(world: World) -> dg.AssetCheckEvaluation:
     )
     (check,) = [each for each in result.get_asset_check_evaluations() if each.asset_check_key == DEADLINE_CHECK]
     return check
+
+
+def out_of_reach(_: object) -> NoReturn:
+    raise StorageUnavailable("the store does not answer")
 
 
 def shown(world: World) -> dg.AssetCheckEvaluation:
@@ -68,3 +75,15 @@ def test_a_run_that_verifies_all_tells_it_too(world: World, dropped: Table) -> N
     assert "no topic lies in this folder any more" in (shown(world).description or "")
     world.tick(erasure_sensor)
     assert not shown(world).passed
+
+
+def test_a_look_that_cannot_list_the_folders_takes_nothing_back(
+    world: World, dropped: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    materialize(world)
+    with monkeypatch.context() as patched:
+        patched.setattr(lost_topics, "unowned_folders", out_of_reach)
+        told = materialize(world).description or ""
+    assert "the store does not answer" in told
+    assert "for the keys of r1" in told
+    assert "for the keys of r1" in (materialize(world).description or "")
