@@ -8,13 +8,13 @@ import shutil
 import pytest
 
 from keptlog.errors import InvalidConfig
-from keptlog.passes.purge import Purger
 from keptlog.table.catalogs.catalog import open_catalog
 from keptlog.table.io.files import TableFiles
 from keptlog.table.namespaces import NAMESPACE
 from tests.cli.conftest import Run, home, keptlog
-from tests.erasure.test_moved_folder import moved_and_set_back
-from tests.erasure.world import HOUR_MS, KEY, OTHER, VALUE, World
+from tests.erasure.test_planted import local, location_of
+from tests.erasure.world import KEY, OTHER, VALUE, World
+from tests.table.foreign import expire, set_location, table_of
 
 __all__ = ["home", "keptlog"]
 
@@ -158,13 +158,18 @@ def test_a_folder_in_which_a_topic_has_live_files_is_not_to_be_deleted_for_a_req
 ) -> None:
     world.create()
     world.append((KEY, VALUE), (OTHER, b"1"))
-    meanwhile = moved_and_set_back(world)
+    own = local(location_of(world))
+    meanwhile = own.parent / "users-x"
+    set_location(world.home, meanwhile, "users")
+    world.append((KEY, VALUE))
+    set_location(world.home, own, "users")
     for number in range(25):
         world.append((OTHER, b"%d" % number))
     world.ask()
-    own = meanwhile.parent / "users/metadata/receipts/erasures"
-    shutil.copytree(own, meanwhile / "metadata/receipts/erasures")  # as who asked there has left it
-    world.later(2 * HOUR_MS)
-    Purger(world.store).purge(["users"], now_ms=world.now_ms, orphan_grace_ms=0)  # what lies there is left
+    shutil.copytree(
+        own / "metadata/receipts/erasures", meanwhile / "metadata/receipts/erasures"
+    )  # as who asked there has left it
+    snapshots = table_of(world.home, "users").metadata.snapshots
+    expire(world.home, *[each.snapshot_id for each in snapshots[:-1]], topic="users")  # as another program does
     told = str(world.eraser.list(now_ms=world.now_ms).failed[f"file://{meanwhile}"])
     assert "; leave it as long as live files of users lie there; then" in told

@@ -8,8 +8,7 @@ import pytest
 
 from keptlog.table.doctor.needed_there import unowned_and_needed
 from keptlog.table.store import LogStore
-from tests.table.foreign import set_location, table_of
-from tests.table.purges import DAY_MS, clock_ms
+from tests.table.foreign import expire, set_location, table_of
 from tests.table.stores import TOPIC, append_each, create
 from tests.table.test_unowned import drop, unopened
 
@@ -22,12 +21,13 @@ def store(tmp_path: Path) -> LogStore:
 
 
 def meanwhile_of(store: LogStore, home: Path) -> None:
+    """A table that was moved for a while; another program has expired what told of that, and the records are there."""
     own = home / "warehouse/keptlog" / TOPIC
     set_location(home, own.parent / "meanwhile")
     append_each(store, [("a", "2")])
     set_location(home, own)
     append_each(store, *[[("b", str(number))] for number in range(30)])
-    store.purge(TOPIC, clock_ms() + 2 * DAY_MS)
+    expire(home, *[each.snapshot_id for each in table_of(home).metadata.snapshots[:-1]])
 
 
 def test_where_its_table_lay_for_a_while(store: LogStore, tmp_path: Path) -> None:
