@@ -96,9 +96,8 @@ class LookedLogs:
         passed = {number: passed_to(log) for number, log in by_partition.items()}
         return cls(passed, {number: first_base(log) for number, log in by_partition.items()}, paths, expiring)
 
-    def says_all_of(self, needy: NeedyErasures, logs: Sequence[Log]) -> bool:
+    def says_all_of(self, needy: NeedyErasures, now: LookedLogs) -> bool:
         """Whether nothing of it that these wait for has been altered since, whatever was appended."""
-        now = LookedLogs.of(logs, OpenErasures(needs=(needy,)))
         match needy.need:
             case ErasureNeed.CLEAN:
                 return self.passed == now.passed
@@ -116,14 +115,16 @@ def may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log], looked
     Of an ingested log nobody knows what a clean has passed of it. ``looked`` is of the last look, where all that a look
     can bring on wait for what is in the log; null if nobody knows.
     """
-    apart = (replace(found, needs=(each,)) for each in found.needs if each.need in IN_LOG)
-    return any(_may_be_further(each, now_ms, logs, looked) for each in apart)
+    in_log = [each for each in found.needs if each.need in IN_LOG]
+    if looked is not None:
+        now = LookedLogs.of(logs, found)
+        in_log = [each for each in in_log if not looked.says_all_of(each, now)]
+    apart = (replace(found, needs=(each,)) for each in in_log)
+    return any(_may_be_further(each, now_ms, logs, is_looked=looked is not None) for each in apart)
 
 
-def _may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log], looked: LookedLogs | None) -> bool:
+def _may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log], *, is_looked: bool) -> bool:
     """The same of those with one need: what others wait for says nothing of them."""
-    if looked is not None and looked.says_all_of(found.needs[0], logs):
-        return False
     if not found.has(ErasureNeed.CLEAN) and found.ahead_ms(now_ms) is None:
         return True
     prospect = prospect_of(found, now_ms, logs)
@@ -133,7 +134,7 @@ def _may_be_further(found: OpenErasures, now_ms: int, logs: Sequence[Log], looke
     logs = [log for log in logs if not needy.partitions or log.topic_partition.partition in needy.partitions]
     # Of what a clean has passed, something else may be told first, or that nothing takes it any more.
     if needy.need == ErasureNeed.CLEAN:
-        is_any = need is not None or looked is not None
+        is_any = need is not None or is_looked
         first = [(log, each) for log in logs for each in _waited(needy, log)[:1]]
         if any(is_any if log.is_ingested else each.last_offset < first_dirty_of(log)[0] for log, each in first):
             return True
