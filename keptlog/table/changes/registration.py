@@ -39,7 +39,7 @@ from keptlog.errors import Action, InvalidConfig, LogCorrupt, StalePlan
 from keptlog.log.words.counted import some_of
 from keptlog.table.catalogs.catalog import make_namespace
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
-from keptlog.table.metadata.metadata_json import metadata_json
+from keptlog.table.metadata.metadata_json import is_of_a_view
 from keptlog.table.metadata.metadata_reading import metadata_or_why, unreadable_of
 from keptlog.table.metadata.references import comparable, comparable_forms
 from keptlog.table.namespaces import RECEIPTS
@@ -199,7 +199,7 @@ def _is_of_a_view(io: FileIO, path: str) -> bool:
     """Whether a file is another engine's view's, which are named as a table's are, and may lie in a topic's folder."""
     try:
         with io.new_input(path).open() as file:
-            return "view-uuid" in metadata_json(file.read())
+            return is_of_a_view(file.read())
     except (LogCorrupt, ValueError, FileNotFoundError):
         return False
 

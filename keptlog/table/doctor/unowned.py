@@ -36,7 +36,7 @@ from keptlog.log.words.next_command import next_command
 from keptlog.log.words.units import size
 from keptlog.table.io.files import TableFiles, local_path
 from keptlog.table.metadata.metadata_files import METADATA_ENDINGS
-from keptlog.table.metadata.metadata_json import metadata_json
+from keptlog.table.metadata.metadata_json import is_of_a_view
 from keptlog.table.metadata.references import below, comparable
 from keptlog.table.namespaces import DELETING, NAMESPACE
 from keptlog.table.removal.topic_storage import left_behind, tells_alone
@@ -331,7 +331,7 @@ class _MetadataLook:
         if self.is_given_up:
             return False
         try:
-            is_view = "view-uuid" in metadata_json(self.files.read_bytes(path))
+            is_view = is_of_a_view(self.files.read_bytes(path))
         except (FileNotFoundError, ValueError):
             is_view = False  # gone by now, or damaged: whoever registers it is told
         except Exception as error:

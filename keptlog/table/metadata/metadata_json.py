@@ -29,6 +29,15 @@ def metadata_json(content: bytes) -> dict[str, Any]:
     raise ValueError("it is no object of JSON")
 
 
+def is_of_a_view(content: bytes) -> bool:
+    """Whether a metadata file is a view's and no table's.
+
+    Raises:
+        ValueError: it is damaged, or no object of JSON.
+    """
+    return "view-uuid" in metadata_json(content)
+
+
 def _unpacked(content: bytes) -> bytes:
     import gzip  # noqa: PLC0415  # keptlog packs none
 
