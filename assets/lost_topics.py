@@ -10,7 +10,8 @@ from collections.abc import Collection
 
 from keptlog.dagster.resources.log_store import LogStoreResource
 from keptlog.passes.erasures.erasure_request import ErasureList
-from keptlog.passes.erasures.lost_topics import NOT_LISTED, requests_of_lost_topics
+from keptlog.passes.erasures.lost_topics import requests_of_lost_topics
+from keptlog.table.doctor.needed_there import NOT_LISTED
 
 FOLDERS = NOT_LISTED
 """Stands among the topics of a look that is at these folders too."""

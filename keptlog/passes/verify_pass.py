@@ -26,7 +26,7 @@ from keptlog.passes.holders import check_gone, not_looked_at
 from keptlog.passes.names import named_logs, require_all
 from keptlog.passes.verify import none_looked_at, verify_log
 from keptlog.table.catalogs.embedded import unfinished_deletion
-from keptlog.table.doctor.needed_there import unowned_and_needed
+from keptlog.table.doctor.needed_there import NOT_LISTED, unowned_and_needed
 from keptlog.table.doctor.unowned import unowned_folders
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _unowned(store: LogStore | UnopenedStore) -> dict[str, KeptlogError]:
     try:
         return found | {each.path: each.error for each in unowned_and_needed(store)}
     except KeptlogError as error:
-        return found | {"folders without a topic": error}
+        return found | {NOT_LISTED: error}
 
 
 def verify_logs(

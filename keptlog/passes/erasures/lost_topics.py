@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from keptlog.errors import KeptlogError, LogCorrupt, UnknownTopic
 from keptlog.log.erasures.erasure import Erasure, further
 from keptlog.log.words.counted import some_of
-from keptlog.table.doctor.needed_there import with_topics
+from keptlog.table.doctor.needed_there import NOT_LISTED, with_topics
 from keptlog.table.doctor.unowned import UnownedFolder, unowned_folders
 from keptlog.table.removal.erasure_register import read_register_file
 from keptlog.table.removal.journal import erasures_folder
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
     from keptlog.table.unopened import UnopenedStore
 
-NOT_LISTED = "folders without a topic"
-"""Stands for all of them where nobody can list them."""
 _NAMED = 3
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from keptlog.table.store import LogStore
     from keptlog.table.unopened import UnopenedStore
 
+NOT_LISTED = "folders without a topic"
+"""Stands for all of them where nobody can list them."""
+
 
 def unowned_and_needed(store: LogStore | UnopenedStore) -> list[UnownedFolder]:
     """As ``unowned_folders``, each with the topics that have live files there; raises what that does."""
