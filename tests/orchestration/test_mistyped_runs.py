@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import dagster as dg
@@ -10,22 +9,14 @@ import pytest
 
 from keptlog.dagster.resources.spark import SparkResource
 from tests.orchestration.conftest import World
-from tests.orchestration.ingesting import InProcessSpark
-from tests.orchestration.shipped import dirty_ratio_sensor, failed_run_sensor
+from tests.orchestration.shipped import dirty_ratio_sensor
+from tests.orchestration.test_untried_runs import fails, users
+
+__all__ = ["users"]
 
 NULL: Any = None
 """What an empty line of YAML says. Dagster lets it through."""
 USERS: dict[str, Any] = {"logs": ["users-0"]}
-
-
-@pytest.fixture
-def users(world: World) -> World:
-    """Its clock is Dagster's, which says when runs began and ended; a log is due."""
-    world.more_resources["spark"] = InProcessSpark(spark_config={})
-    world.now_ms = time.time_ns() // 1_000_000
-    world.topic("users")
-    world.append("users", ("a", "1"), ("a", "2"))
-    return world
 
 
 @pytest.mark.parametrize(
@@ -38,9 +29,7 @@ def users(world: World) -> World:
 )
 def test_a_run_with_null_where_an_op_takes_none_marks_no_log_however_often(users: World, ops: dict[str, Any]) -> None:
     for _ in range(5):
-        assert not users.launch(dg.RunRequest(run_config={"ops": ops})).success
-        users.now_ms = time.time_ns() // 1_000_000 + 1
-        said = users.skips(failed_run_sensor)
+        said = fails(users, dg.RunRequest(run_config={"ops": ops}))
 
     assert "Input should be a valid boolean" in said
     assert "that is no log's fault, nothing is marked for it" in said
@@ -54,9 +43,7 @@ def test_a_run_whose_spark_was_given_null_for_its_settings_is_no_outage_and_mark
     users.more_resources["spark"] = SparkResource()
     typed = {"ops": {"plan": {"config": USERS}}, "resources": {"spark": {"config": {"spark_config": NULL}}}}
     for _ in range(5):
-        assert not users.launch(dg.RunRequest(run_config=typed)).success
-        users.now_ms = time.time_ns() // 1_000_000 + 1
-        said = users.skips(failed_run_sensor)
+        said = fails(users, dg.RunRequest(run_config=typed))
 
     assert "the configuration of its resources was refused" in said
     assert "Input should be a valid dictionary" in said
