@@ -22,27 +22,23 @@ _TYPED = (PlanConfig, CommitConfig)
 _OF_INPUT, _OF_OUTPUT = DagsterExecutionLoadInputError.__name__, DagsterExecutionHandleOutputError.__name__
 
 
-def has_found_nothing(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-    """Whether a run that executes another again could not take up what that one has left to it."""
-    return run.parent_run_id is not None and any(_is_of_input(each) for each in _step_failures(instance, run))
-
-
 def why_not_begun(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str | None:
     """Why an op of a run could not begin, which has nothing to do with what is around it; null if none is known.
 
     However often that happens, it is neither an outage nor a death: whoever launches such a run is told by the run.
     """
-    if has_found_nothing(instance, run):
+    failures = _failures(instance, run)
+    steps = [each.step_failure_data for each in failures if each.is_step_failure]
+    if run.parent_run_id is not None and any(map(_is_of_input, steps)):
         return "it could not load what the run before had handed on"
-    for failed in _step_failures(instance, run):
-        said = one_line(first_cause(failed.error).message) if failed.error else ""
+    for failed in steps:
+        said = _refusal(failed.error)
         # PyIceberg's errors are of the same class, of other models.
-        if "ValidationError: " in said and any(f" for {each.__name__} " in said for each in _TYPED):
+        if said and any(f" for {each.__name__} " in said for each in _TYPED):
             return f"its configuration was refused: {said}"
-    for event in _failures(instance, run) if run.run_config.get("resources") else ():
-        error = None if event.is_step_failure else event.engine_event_data.error
-        said = one_line(first_cause(error).message) if error else ""
-        if "ValidationError: " in said:  # of what was typed: a project's own are refused when it is loaded
+    for event in failures if run.run_config.get("resources") else ():
+        said = None if event.is_step_failure else _refusal(event.engine_event_data.error)
+        if said:  # of what was typed: a project's own are refused when it is loaded
             return f"the configuration of its resources was refused: {said}"
     return None
 
@@ -69,15 +65,17 @@ def one_line(message: str | None) -> str:
     return " ".join((message or "without a message").split())
 
 
+def _refusal(error: SerializableErrorInfo | None) -> str | None:
+    """What a model of pydantic says against what it was given, in one line; null if it is another error."""
+    said = one_line(first_cause(error).message) if error else ""
+    return said if "ValidationError: " in said else None
+
+
 def _is_of_input(failed: StepFailureData) -> bool:
     """Whether an op has failed before it began: what it was to be given is not there, or can't be read any more."""
     told = failed.user_failure_data
     is_gone = told is not None and told.description == NOT_HERE
     return is_gone or (failed.error is not None and failed.error.cls_name == _OF_INPUT)
-
-
-def _step_failures(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[StepFailureData]:
-    return [each.step_failure_data for each in _failures(instance, run) if each.is_step_failure]
 
 
 def _failures(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[DagsterEvent]:
